@@ -1,0 +1,107 @@
+"""Every error dpcipher raises, in one tree.
+
+    DpcipherError
+    ├── ParameterError (also ValueError)      a parameter is wrong; nothing was read, nothing was spent
+    │   ├── BudgetError                       epsilon, delta, rho, weights, sets
+    │   ├── WorkloadError                     which tables to measure
+    │   └── ConditionError                    what `given` asks for
+    ├── SchemaError (also ValueError)         the schema itself is wrong, or not signed off
+    ├── DataError (also ValueError)           private rows do not fit the schema: curator only, before any charge
+    ├── SizeError (also ValueError)           too many cells, judged on the schema alone
+    ├── TableFileError (also ValueError)      a user's table cannot be read or written
+    ├── ReleaseError (also ValueError)        noisy tables, or a release file, that cannot be used
+    ├── LedgerError
+    │   ├── LedgerExceeded                    the budget would be exceeded; nothing was spent
+    │   └── LedgerDamaged                     the ledger's chain is broken; refuse to go on
+    ├── SolveError                            the tables do not allow an answer; says what would help
+    ├── JointError (also ValueError)          a saved joint that cannot be used
+    ├── NotPrivate                            something stamped NOT PRIVATE was about to be released
+    └── MissingExtra (also ImportError)       an optional part is not installed; names the command
+
+A message says the name, the value, the rule and the fix. It never contains a private value or a private count: an error
+text is a release.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DpcipherError(Exception):
+    """The root of the tree."""
+
+
+class ParameterError(DpcipherError, ValueError):
+    """A parameter is wrong; nothing was read and nothing was spent."""
+
+
+class BudgetError(ParameterError):
+    """A privacy parameter is wrong."""
+
+
+class WorkloadError(ParameterError):
+    """The tables to measure are not well described."""
+
+
+class ConditionError(ParameterError):
+    """A condition on the rows to sample cannot be met."""
+
+
+class SchemaError(DpcipherError, ValueError):
+    """The schema is wrong, or has not been signed off."""
+
+
+class DataError(DpcipherError, ValueError):
+    """Private rows do not fit the schema. Curator only: raised before any charge, names the column and the rule alone."""
+
+
+class SizeError(DpcipherError, ValueError):
+    """Too many cells for the request, judged on the schema alone."""
+
+
+class TableFileError(DpcipherError, ValueError):
+    """A user's table cannot be read or written."""
+
+
+class ReleaseError(DpcipherError, ValueError):
+    """Noisy tables, or a release file, that cannot be used."""
+
+
+class LedgerError(DpcipherError):
+    """The ledger refuses."""
+
+
+class LedgerExceeded(LedgerError):
+    """The request would exceed the budget; nothing was spent."""
+
+
+class LedgerDamaged(LedgerError):
+    """The ledger's chain of records is broken."""
+
+
+class SolveError(DpcipherError):
+    """The tables do not allow an answer."""
+
+
+class JointError(DpcipherError, ValueError):
+    """A saved joint that cannot be used."""
+
+
+class NotPrivate(DpcipherError):
+    """Something stamped NOT PRIVATE was about to be released."""
+
+
+class MissingExtra(DpcipherError, ImportError):
+    """An optional part is not installed."""
+
+    def __init__(self, extra: str, needs: str) -> None:
+        super().__init__(f"{needs} is not installed; run: pip install 'dpcipher[{extra}]'")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt public name, or nothing.
+
+    >>> did_you_mean("sxe", ["age", "sex"])
+    "; did you mean 'sex'?"
+    """
+    close = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
