@@ -1,0 +1,138 @@
+"""The joint distribution of all columns: project it, sample from it, ask it for probabilities, save it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcipher.errors import ParameterError
+from dpcipher.joint import file
+from dpcipher.joint.chain import Chain
+from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.health import Health
+from dpcipher.schema.marginal import Marginal
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.write import mirror
+
+Axes = tuple[int, ...]
+CHUNK = 65_536
+
+
+class Core(Protocol):
+    """What an engine fits, over axis numbers and integer codes; it knows nothing of the schema."""
+
+    def sample(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, NDArray[np.bool_]] | None = None,
+        chunk: int = CHUNK,
+    ) -> Iterator[NDArray[np.int32]]:
+        """Chunks of coded rows."""
+        ...
+
+    def log_prob(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The log-probability of each coded row."""
+        ...
+
+    def project(self, axes: Axes) -> NDArray[np.float64]:
+        """The probabilities of the table over `axes`."""
+        ...
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays for the file."""
+        ...
+
+
+_CORES: Mapping[str, type[DenseTable] | type[Chain]] = {"dense": DenseTable, "chain": Chain}
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A distribution over all columns of a schema.
+
+    `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+    """
+
+    schema: Schema
+    core: DenseTable | Chain
+    n_rows: int
+    health: Health
+    kind: str = field(default="pandas", compare=False)
+
+    def project(self, attrs: Sequence[str]) -> Marginal:
+        """The probabilities of any table, labelled; `numpy.asarray` gives the plain array.
+
+        Names may also be columns inside a compound.
+        """
+        cover = self.schema.cover(tuple(attrs))
+        return cover.project(self.core.project(cover.axes))
+
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+    ) -> Any:
+        """Synthetic rows, as the kind of table that went in (a pandas data frame from a loaded release).
+
+        Rows are spread evenly over the distribution, so that their tables match it nearly to rounding; `independent=True` draws
+        independent rows instead. `given={"sex": "F"}` samples from the exact conditional distribution. `seed` repeats a draw:
+        sampling costs no privacy.
+        """
+        parts = list(self.batches(n_rows, seed=seed, given=given, independent=independent))
+        return mirror(self.kind, pa.concat_tables(parts))
+
+    def batches(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+    ) -> Iterator[pa.Table]:
+        """The same rows as `sample`, as Arrow tables of bounded size."""
+        count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
+        allowed = self.schema.allowed(given) if given else None
+        rng = np.random.default_rng(seed)
+        return self._decoded(count, rng, allowed, independent)
+
+    def _decoded(
+        self, n_rows: int, rng: np.random.Generator, allowed: dict[int, NDArray[np.bool_]] | None, independent: bool
+    ) -> Iterator[pa.Table]:
+        yield self.schema.decode(np.empty((0, len(self.schema.attrs)), dtype=np.int32), rng)
+        for codes in self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK):
+            yield self.schema.decode(codes, rng)
+
+    def log_prob(self, rows: Any) -> NDArray[np.float64]:
+        """The log-probability of each row's levels (a number counts as its bin)."""
+        table = rows if isinstance(rows, (pa.Table, pa.RecordBatch)) else pa.table(rows)
+        return self.core.log_prob(self.schema.encode(table))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the joint as a NumPy archive of plain arrays; nothing in it is executable."""
+        kind = next(name for name, core in _CORES.items() if isinstance(self.core, core))
+        return file.write(Path(path), kind, self.core.to_arrays(), self.schema, self.n_rows, self.health)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Joint":
+        """Read a saved joint, refusing a damaged one or one of a later version."""
+        kind, arrays, schema, n_rows, health = file.read(Path(path), tuple(_CORES))
+        return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health)
+
+
+def checked_n_rows(n_rows: int) -> int:
+    """A number of rows is a whole number above 0."""
+    whole = isinstance(n_rows, (int, np.integer)) and not isinstance(n_rows, bool)
+    if not whole or not 0 < n_rows < math.inf:
+        raise ParameterError(f"n_rows ({n_rows!r}) must be a whole number above 0; try n_rows=1000")
+    return int(n_rows)

@@ -1,0 +1,111 @@
+"""Counting: one kernel turns an Arrow record batch into partial counts of every table; whatever holds the rows feeds it.
+
+Partial counts are integers, so their sum is the same whatever the chunks, their order or the threads.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpcipher.errors import DataError
+from dpcipher.schema.schema import Schema
+
+Axes = tuple[int, ...]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Person:
+    """The column that says whose row it is, and how many rows of one person may count."""
+
+    column: str
+    max_rows: int
+
+
+@dataclass(frozen=True)
+class Tally:
+    """True counts of every table, and the number of rows behind them. Never leaves the private side."""
+
+    n_rows: int
+    tables: tuple[Counts, ...]
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(
+            self.n_rows + other.n_rows, tuple(a + b for a, b in zip(self.tables, other.tables, strict=True))
+        )
+
+
+def empty_tally(schema: Schema, tables: Sequence[Axes]) -> Tally:
+    """Zero rows."""
+    return Tally(0, tuple(np.zeros([schema.shape[a] for a in axes], dtype=np.int64) for axes in tables))
+
+
+def count_codes(codes: NDArray[np.int32], shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
+    """The kernel: coded rows to counts of every table."""
+    columns = [np.ascontiguousarray(codes[:, axis], dtype=np.int64) for axis in range(codes.shape[1])]
+    return Tally(len(codes), tuple(_count(columns, shape, axes) for axes in tables))
+
+
+def _count(columns: Sequence[NDArray[np.int64]], shape: tuple[int, ...], axes: Axes) -> Counts:
+    sizes = [shape[axis] for axis in axes]
+    index = columns[axes[0]]
+    for axis in axes[1:]:
+        index = index * shape[axis] + columns[axis]
+    return np.bincount(index, minlength=int(np.prod(sizes))).astype(np.int64).reshape(sizes)
+
+
+def count_batches(
+    batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], person: Person | None = None
+) -> Tally:
+    """Add up the kernel's counts over a stream of batches."""
+    if person is not None:
+        codes = limit_person(batches, schema, person)
+        return count_codes(codes, schema.shape, tables)
+    tally = empty_tally(schema, tables)
+    for batch in batches:
+        tally += count_codes(schema.encode(batch), schema.shape, tables)
+    return tally
+
+
+def limit_person(batches: Iterable[pa.RecordBatch], schema: Schema, person: Person) -> NDArray[np.int32]:
+    """Coded rows, at most `max_rows` of them for each person.
+
+    Which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the table, so one
+    person more or less changes the counts by that person's rows and no others.
+    """
+    owners, codes = [], []
+    for batch in batches:
+        owners.append(_owner_values(batch, person))
+        codes.append(schema.encode(batch))
+    if not codes:
+        return np.empty((0, len(schema.attrs)), dtype=np.int32)
+    rows = np.concatenate(codes)
+    owner = pa.concat_arrays([part.cast(pa.string()) for part in owners]).dictionary_encode().indices.to_numpy()
+    order = np.lexsort((_row_hash(rows), owner))
+    ranked = owner[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
+    rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+    return rows[order[rank < person.max_rows]]
+
+
+def _owner_values(batch: pa.RecordBatch, person: Person) -> pa.Array:
+    values = batch.column(person.column)
+    if values.null_count:
+        raise DataError(
+            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
+            "fill the column or drop those rows"
+        )
+    return pc.cast(values, pa.string())
+
+
+def _row_hash(rows: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
+    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in rows.T:
+        mixed ^= column.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) + (mixed << np.uint64(6)) + (mixed >> np.uint64(2))
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return mixed

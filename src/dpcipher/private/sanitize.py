@@ -1,0 +1,223 @@
+"""The door: counts go in, a release comes out. Nothing else leaves the private side.
+
+The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
+"""
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dpcipher.errors import BudgetError, ParameterError, did_you_mean
+from dpcipher.privacy.accounting import gaussian_scale, laplace_scale
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Charge, Ledger
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import NoiseSource, OpenDPNoise
+from dpcipher.privacy.unit import Unit
+from dpcipher.private.count import Person, Tally, count_batches
+from dpcipher.private.spark import count_spark, is_spark
+from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.statement import Statement, Status
+from dpcipher.schema.schema import Schema
+from dpcipher.schema.workload import Workload
+from dpcipher.tables.read import open_table
+from dpcipher.tables.write import check_writable
+
+Attrs = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A checked request: what to measure, under which promise. Everything in it is public."""
+
+    schema: Schema
+    workload: Workload
+    budget: Budget
+    unit: Unit
+    sets: int
+    weights: tuple[Fraction, ...]
+    n_rows_public: bool
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The noise of each table: its share of the budget, over `sets` independent sanitizations."""
+        return tuple(_mechanism(self.budget, share / self.sets, self.unit) for share in self.weights)
+
+
+def measure(
+    data: Any,
+    schema: Schema,
+    *,
+    workload: int | Sequence[Sequence[str]] = 2,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    unit: str,
+    max_rows: int = 1,
+    person: str | None = None,
+    mechanism: str | None = None,
+    sets: int = 1,
+    weights: Mapping[Attrs, float] | None = None,
+    n_rows_public: bool = False,
+    ledger: str | Path | Ledger | None = None,
+    name: str = "",
+    save: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Release:
+    """Measure noisy tables of private rows under differential privacy.
+
+    `unit` says what one person may change: "add-remove" rows or "replace" them, at most `max_rows` of them (your assertion, unless
+    `person` names the column that says whose row it is: then it is enforced). `epsilon` alone is pure; with `delta`, or as `rho`, the noise
+    is Gaussian. `workload` is an order (2 = all pairs) or a list of attrs. The budget is split equally over tables, or by `weights`, and over
+    `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn; a path that does not exist creates a ledger
+    whose limit is this release. With `save`, the release is written there before the ledger marks it as released.
+    """
+    say = progress or (lambda _: None)
+    order = make_order(
+        schema,
+        workload=workload,
+        budget=Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
+        unit=Unit.parse(unit, max_rows),
+        sets=sets,
+        weights=weights,
+        n_rows_public=n_rows_public,
+    )
+    schema.require_signed()
+    if save is not None:
+        check_writable(Path(save))
+    book = _open_ledger(ledger, order, name)
+    if book is not None:
+        book.check(order.budget, unit=order.unit)
+    say("counting")
+    tally = count(data, order, None if person is None else Person(person, order.unit.max_rows))
+    say("charging the ledger and drawing noise")
+    charge = None if book is None else book.charge(order.budget, unit=order.unit, what=_purpose(order))
+    release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
+    if save is not None:
+        say("writing the release")
+        release.save(save)
+    if book is not None and charge is not None:
+        book.mark_released(charge.id, release.checksum)
+    return release
+
+
+def make_order(
+    schema: Schema,
+    *,
+    workload: int | Sequence[Sequence[str]],
+    budget: Budget,
+    unit: Unit,
+    sets: int = 1,
+    weights: Mapping[Attrs, float] | None = None,
+    n_rows_public: bool = False,
+) -> Order:
+    """Check a request against the schema; nothing private is opened."""
+    if isinstance(sets, bool) or not isinstance(sets, int) or sets < 1:
+        raise ParameterError(f"sets ({sets!r}) must be a whole number above 0; try sets=1, or 5 for inference over sets")
+    parsed = Workload.parse(schema, workload)
+    return Order(schema, parsed, budget, unit, sets, _shares(parsed, weights), n_rows_public)
+
+
+def count(data: Any, order: Order, person: Person | None = None) -> Tally:
+    """True counts of every table of the order; a Spark frame is counted by Spark."""
+    tables = [order.schema.axes(attrs) for attrs in order.workload.tables]
+    if is_spark(data):
+        return count_spark(data, order.schema, tables, person)
+    source = open_table(data)
+    extra = () if person is None else (person.column,)
+    return count_batches(source.batches(order.schema, extra), order.schema, tables, person)
+
+
+def sanitize(
+    tally: Tally, order: Order, noise: NoiseSource, *, charge: Charge | None = None, kind: str = "pandas"
+) -> Release:
+    """Draw independent noise on every cell of every table of every set, and state what was done."""
+    mechanisms = order.mechanisms
+    tables = tuple(
+        NoisyTable(attrs, noise.add(counts, mechanism), mechanism, number)
+        for number in range(order.sets)
+        for attrs, counts, mechanism in zip(order.workload.tables, tally.tables, mechanisms, strict=True)
+    )
+    public = order.unit.n_rows_is_public or order.n_rows_public
+    statement = Statement(
+        status=_status(noise, charge),
+        n_rows=tally.n_rows if public else None,
+        unit={"relation": order.unit.relation, "max_rows": order.unit.max_rows},
+        budget=order.budget.to_dict(),
+        certificate=_certificate(order, mechanisms, noise),
+        ledger={} if charge is None else {"name": charge.ledger, "charge": charge.id, "head": charge.head},
+        software={"dpcipher": version("dpcipher"), "opendp": version("opendp")},
+        created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+    )
+    return Release(order.schema, tables, statement, kind=kind)
+
+
+def kind_of(data: Any) -> str:
+    """Which library the rows came from, so that synthetic rows can go back to it."""
+    return "spark" if is_spark(data) else open_table(data).kind
+
+
+def _status(noise: NoiseSource, charge: Charge | None) -> Status:
+    if not noise.is_private:
+        return "NOT PRIVATE"
+    return "unrecorded" if charge is None else "certified"
+
+
+def _mechanism(budget: Budget, share: Fraction, unit: Unit) -> Mechanism:
+    """The noise that a share of the budget pays for: Laplace by L1, Gaussian by L2 sensitivity of one table."""
+    if budget.kind == "pure":
+        return Mechanism("laplace", laplace_scale(budget.pure_epsilon * share, unit))
+    return Mechanism("gaussian", gaussian_scale(budget.total_rho * share, unit))
+
+
+def _shares(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple[Fraction, ...]:
+    """The share of each table: equal, or in proportion to the given weights."""
+    count = len(workload.tables)
+    if weights is None:
+        return (Fraction(1, count),) * count
+    given = {frozenset(attrs): value for attrs, value in weights.items()}
+    unknown = [attrs for attrs in weights if frozenset(attrs) not in {frozenset(t) for t in workload.tables}]
+    if unknown:
+        hint = did_you_mean(" × ".join(unknown[0]), [" × ".join(attrs) for attrs in workload.tables])
+        raise BudgetError(f"weights name {unknown[0]!r}, which is not a table of the workload{hint}")
+    absent = [attrs for attrs in workload.tables if frozenset(attrs) not in given]
+    if absent:
+        raise BudgetError(f"weights have no entry for {absent[0]!r}; give one per table, or none for equal shares")
+    return Budget.shares([given[frozenset(attrs)] for attrs in workload.tables])
+
+
+def _open_ledger(ledger: str | Path | Ledger | None, order: Order, name: str) -> Ledger | None:
+    """Open the ledger; a path that does not exist becomes one whose limit is this release."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    path = Path(ledger)
+    if path.exists():
+        return Ledger.open(path)
+    return Ledger.create(path, limit=order.budget, unit=order.unit, name=name)
+
+
+def _purpose(order: Order) -> dict[str, Any]:
+    """What the ledger records of the request: public parameters only."""
+    return {
+        "tables": len(order.workload.tables),
+        "sets": order.sets,
+        "mechanism": order.mechanisms[0].name,
+        "schema": order.schema.fingerprint(),
+    }
+
+
+def _certificate(order: Order, mechanisms: Sequence[Mechanism], noise: NoiseSource) -> dict[str, Any]:
+    """What the sampler's own privacy map says: of each distinct noise, and of all tables and sets together."""
+    losses = {mechanism: noise.certificate(mechanism, order.unit) for mechanism in set(mechanisms)}
+    total = sum(losses[mechanism] for mechanism in mechanisms) * order.sets
+    measure_of = "epsilon" if order.budget.kind == "pure" else "rho"
+    return {
+        "measure": measure_of,
+        "per_table": [losses[mechanism] for mechanism in mechanisms],
+        "total": total,
+        "by": "privacy map of opendp" if noise.is_private else "none: seeded noise",
+    }

@@ -1,0 +1,182 @@
+"""The release: noisy tables and how they were made. The one object that both sides share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.release import declared, file
+from dpcipher.release.interval import interval
+from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
+from dpcipher.release.statement import Statement
+from dpcipher.schema.marginal import Marginal
+from dpcipher.schema.schema import Schema
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """One measured table: counts with noise, the mechanism that drew it, and the set it belongs to."""
+
+    attrs: tuple[str, ...]
+    counts: NDArray[np.float64] | NDArray[np.int64]
+    mechanism: Mechanism
+    set: int = 0
+
+
+@dataclass(frozen=True)
+class Release:
+    """Noisy tables over a public schema, with the statement of how they were made.
+
+    `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. `kind` remembers, in memory only,
+    which library the rows came from, so that synthetic rows can go back to it.
+    """
+
+    schema: Schema
+    tables: tuple[NoisyTable, ...]
+    statement: Statement
+    kind: str = field(default="pandas", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.tables:
+            raise ReleaseError("tables (none) must hold at least one table; measure at least one")
+        for table in self.tables:
+            _check_table(self.schema, table)
+        _check_every_attribute(self.schema, self.tables)
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[tuple[str, ...], object],
+        schema: Schema,
+        *,
+        scale: float | Mapping[tuple[str, ...], float],
+        mechanism: str | Mapping[tuple[str, ...], str] = "laplace",
+        n_rows: int | None = None,
+        count: str = "count",
+    ) -> "Release":
+        """Somebody else's noisy tables: arrays, data frames, or CSV files with a `count` column.
+
+        `scale` is the b of discrete Laplace or the sigma of discrete Gaussian, one number or one per attrs; 0 means exact.
+        `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
+        nothing is certified.
+        """
+        read = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
+        statement = Statement(status="declared", n_rows=declared.checked_rows(n_rows))
+        return cls(schema, tuple(NoisyTable(*parts) for parts in read), statement)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Release":
+        """Read a release file, refusing a damaged one or one of a later version."""
+        schema, parts, statement = file.read(Path(path))
+        return cls(schema, tuple(NoisyTable(*part) for part in parts), statement)
+
+    def save(self, path: str | Path) -> Path:
+        """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
+        if not self.statement.may_be_released:
+            raise NotPrivate(
+                f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
+                "use dpcipher.measure, whose noise cannot be seeded"
+            )
+        return file.write(Path(path), self.schema, self._parts(), self.statement)
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over the content: schema, tables and statement."""
+        return file.checksum(self.schema, self._parts(), self.statement)
+
+    @property
+    def sets(self) -> int:
+        """How many independent sanitizations the release holds."""
+        return 1 + max(table.set for table in self.tables)
+
+    @property
+    def workload(self) -> tuple[tuple[str, ...], ...]:
+        """The attrs of the measured tables."""
+        return tuple(table.attrs for table in self.tables if table.set == 0)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to synthesize by default: the public number, else the reconciled noisy total."""
+        if self.statement.n_rows is not None:
+            return self.statement.n_rows
+        return max(0, round(self.reconciled.total))
+
+    @cached_property
+    def reconciled(self) -> Reconciled:
+        """The tables of all sets, made to agree by generalised least squares."""
+        return self.reconcile()
+
+    def reconcile(self, set: int | None = None) -> Reconciled:
+        """Make the tables agree: those of one set, or of all of them together."""
+        if set is not None and not 0 <= set < self.sets:
+            raise ReleaseError(f"set ({set}) must be one of the release's sets, 0 to {self.sets - 1}")
+        chosen = [table for table in self.tables if set in (None, table.set)]
+        measured = [
+            Noisy(self.schema.axes(t.attrs), np.asarray(t.counts, dtype=np.float64), t.mechanism.variance)
+            for t in chosen
+        ]
+        total = None if self.statement.n_rows is None else float(self.statement.n_rows)
+        return reconcile(self.schema.shape, measured, total=total, zeros=self.schema.zero_masks)
+
+    def project(self, attrs: Sequence[str]) -> Marginal:
+        """The reconciled counts of any attrs inside a measured table."""
+        names = self._inside(attrs)
+        return self._labelled(names, self.reconciled.table(self.schema.axes(names)))
+
+    def interval(
+        self, attrs: Sequence[str], level: float = 0.95
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds `(low, high)` of every count of a table, the privacy noise included.
+
+        Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level`. Only tables inside a
+        measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
+        """
+        axes = self.schema.axes(self._inside(attrs))
+        return interval(self.reconciled.table(axes), self.reconciled.variance(axes), level)
+
+    def _inside(self, attrs: Sequence[str]) -> tuple[str, ...]:
+        axes = self.schema.axes(tuple(attrs))
+        names = tuple(self.schema.attrs[axis] for axis in axes)
+        if not any(set(names) <= set(table.attrs) for table in self.tables):
+            raise WorkloadError(
+                f"attrs ({', '.join(names)}) must lie inside one measured table; no measured table holds them together, "
+                "so the release has no unbiased estimate of them. Measure a table that does, or use solve(release).project(...), "
+                "whose error includes the model's"
+            )
+        return names
+
+    def _labelled(self, names: tuple[str, ...], values: NDArray[np.float64]) -> Marginal:
+        return Marginal(names, tuple(self.schema.labels(name) for name in names), values)
+
+    def _parts(self) -> Iterator[file.Part]:
+        return ((t.attrs, t.counts, t.mechanism, t.set) for t in self.tables)
+
+
+def _check_table(schema: Schema, table: NoisyTable) -> None:
+    """Attrs known and in the schema's order, counts finite and of the declared shape."""
+    axes = schema.axes(table.attrs)
+    expected = tuple(schema.shape[axis] for axis in axes)
+    name = " × ".join(table.attrs)
+    if tuple(schema.attrs[axis] for axis in axes) != table.attrs:
+        raise ReleaseError(f"table ({name}) must name its attributes in the schema's order")
+    if table.counts.shape != expected:
+        raise ReleaseError(
+            f"table ({name}) of shape {table.counts.shape} must have shape {expected}, as the schema says"
+        )
+    if not np.isfinite(table.counts).all():
+        raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
+
+
+def _check_every_attribute(schema: Schema, tables: Sequence[NoisyTable]) -> None:
+    """Nothing can be said of an attribute that no table holds."""
+    missing = set(schema.attrs) - {attr for table in tables for attr in table.attrs}
+    if missing:
+        raise ReleaseError(
+            f"tables omit {', '.join(sorted(missing))}; every attribute of the schema must be in one. "
+            "Add a table, or take the column out of the schema"
+        )
