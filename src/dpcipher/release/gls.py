@@ -1,0 +1,253 @@
+"""Least squares over overlapping tables when some cells are known to be empty.
+
+Structural zeros break the orthogonality that `components` lives on, but not the shape of the problem: tables meet only in the
+margins they share. Let t be all shared margins (last levels left out, so that none is implied by another), and B the 0/1
+matrix that reads table q's part of t off its possible cells. Each table contributes s = By with covariance Σ = vBBᵀ, so
+
+    t̂ = (Σ_q Ω_q)⁻¹ Σ_q Ω_q s_q,   Ω = Σ⁻¹,      μ_q = y_q + vBᵀΩ(t̂_q − s_q),
+    Var(wᵀμ_q) = v|w|² − aᵀΩa + (Ωa)ᵀ Cov(t̂_q) (Ωa),   a = vBw,
+
+which is exactly generalised least squares. Exact tables and a public total fix entries of t; zeros can make rows of B dependent,
+and a null vector n of BBᵀ then fixes nᵀt = 0. Those equations Kt = k are met exactly: t is sought in t₀ + null(K).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpcipher.errors import ReleaseError, SizeError
+from dpcipher.release.components import Axes, Floats, Noisy, cells, freedom, shared_sets, subsets, sum_to
+
+MOST_SHARED = 5_000
+
+
+def zero_cells(
+    axes: Axes, shape: Sequence[int], zeros: Iterable[tuple[Axes, NDArray[np.bool_]]]
+) -> NDArray[np.bool_]:
+    """The cells of the table on `axes` that structural zeros leave no row in."""
+    empty = np.zeros([shape[axis] for axis in axes], dtype=bool)
+    for known, mask in zeros:
+        outside = tuple(i for i, axis in enumerate(known) if axis not in axes)
+        inside = [shape[axis] if axis in known else 1 for axis in axes]
+        empty |= mask.all(axis=outside).reshape(inside)
+    return empty
+
+
+@dataclass(frozen=True)
+class Block:
+    """One table as the shared margins see it: its entries of t, B over its possible cells, Ω and the null vectors of BBᵀ."""
+
+    index: NDArray[np.int64]
+    matrix: sparse.csr_matrix
+    precision: Floats
+    null: Floats
+    possible: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class WithZeros:
+    """A least-squares fit over tables with structural zeros."""
+
+    shape: tuple[int, ...]
+    tables: Mapping[Axes, Noisy]
+    blocks: Mapping[Axes, Block]
+    shared: Floats
+    covariance: Floats
+    constraints: int
+
+    @classmethod
+    def fit(
+        cls,
+        shape: tuple[int, ...],
+        tables: Mapping[Axes, Noisy],
+        total: float | None,
+        zeros: Iterable[tuple[Axes, NDArray[np.bool_]]],
+    ) -> "WithZeros":
+        """Estimate the shared margins t and their covariance."""
+        zeros = tuple(zeros)
+        where = _positions(shape, tables)
+        blocks = {
+            axes: _block(one, shape, where, zero_cells(axes, shape, zeros)) for axes, one in tables.items()
+        }
+        size = sum(freedom(sub, shape) for sub in where)
+        return cls(shape, tables, blocks, *_solve(tables, blocks, _known(tables, blocks, size, total)))
+
+    def table(self, cover: Axes, axes: Axes) -> Floats:
+        """The estimate of the margin of table `cover` on `axes`."""
+        one, block = self.tables[cover], self.blocks[cover]
+        full = np.zeros(one.counts.shape)
+        full[block.possible] = one.counts[block.possible]
+        gap = self.shared[block.index] - block.matrix @ full[block.possible]
+        full[block.possible] += one.variance * (block.matrix.T @ (block.precision @ gap))
+        return sum_to(full, cover, axes)
+
+    def variance(self, cover: Axes, axes: Axes) -> Floats:
+        """The variance of every cell of `table(cover, axes)`."""
+        levels = [self.shape[axis] for axis in axes]
+        numbers = np.arange(cells(axes, self.shape), dtype=np.int64)
+        label = np.broadcast_to(
+            _inflate(numbers.reshape(levels), axes, cover), self.tables[cover].counts.shape
+        )
+        label = label[self.blocks[cover].possible]
+        weights = sparse.csr_matrix(
+            (np.ones(len(label)), (label, np.arange(len(label)))), shape=(len(numbers), len(label))
+        )
+        return self._variances(cover, weights).reshape(levels)
+
+    def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
+        """The variance of `sum(weights * table)`."""
+        block, levels = self.blocks[cover], self.tables[cover].counts.shape
+        spread = np.broadcast_to(_inflate(weights, axes, cover), levels)[block.possible]
+        return float(self._variances(cover, sparse.csr_matrix(spread[None, :]))[0])
+
+    def _variances(self, cover: Axes, weights: sparse.csr_matrix) -> Floats:
+        """Var(wᵀμ) for every row w of `weights` (over the possible cells of `cover`)."""
+        one, block = self.tables[cover], self.blocks[cover]
+        seen = one.variance * np.asarray((weights @ block.matrix.T).todense())
+        lever = seen @ block.precision
+        known = self.covariance[np.ix_(block.index, block.index)]
+        own = one.variance * np.asarray(weights.multiply(weights).sum(axis=1)).ravel()
+        value = own - (lever * seen).sum(axis=1) + ((lever @ known) * lever).sum(axis=1)
+        return np.asarray(np.maximum(value, 0.0))
+
+    def misfit(self, one: Noisy) -> tuple[float, int]:
+        """χ² and degrees of freedom of one measured table against everything else (repeats of itself included)."""
+        block, merged = self.blocks[one.axes], self.tables[one.axes]
+        if one.variance == 0:
+            return 0.0, 0
+        unit = _gram(block.matrix)
+        gap = block.matrix @ one.counts[block.possible] - self.shared[block.index]
+        chi2, dof = _quadratic(gap, one.variance * unit - self.covariance[np.ix_(block.index, block.index)])
+        if one.variance > merged.variance * (1 + 1e-12):
+            rest = (one.counts - merged.counts)[block.possible]
+            inside, rank = _quadratic(block.matrix @ rest, unit)
+            chi2 += max(float(rest @ rest) - inside, 0.0) / (one.variance - merged.variance)
+            dof += len(rest) - rank
+        return chi2, dof
+
+    def parameters(self) -> int:
+        """How many free numbers the noisy tables estimate together."""
+        noisy = [block for axes, block in self.blocks.items() if self.tables[axes].variance > 0]
+        own = sum(block.matrix.shape[1] - (len(block.index) - len(block.null)) for block in noisy)
+        return int(own) + len(self.shared) - self.constraints
+
+
+def _inflate(values: NDArray[np.generic], axes: Axes, cover: Axes) -> NDArray[np.generic]:
+    """Give `values` on `axes` the dimensions of `cover`, ready to broadcast."""
+    return values.reshape([values.shape[axes.index(axis)] if axis in axes else 1 for axis in cover])
+
+
+def _positions(shape: tuple[int, ...], tables: Mapping[Axes, Noisy]) -> dict[Axes, int]:
+    """Where the entries of each shared set start in t; the empty set, the total, always has one."""
+    shared = sorted({(), *shared_sets(tables)}, key=lambda sub: (len(sub), sub))
+    sizes = [freedom(sub, shape) for sub in shared]
+    if sum(sizes) > MOST_SHARED:
+        raise SizeError(
+            f"tables with structural zeros share {sum(sizes)} margin cells, at most {MOST_SHARED} are possible; "
+            "measure tables of lower order, or with fewer levels"
+        )
+    return dict(zip(shared, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
+
+
+def _block(one: Noisy, shape: tuple[int, ...], where: Mapping[Axes, int], empty: NDArray[np.bool_]) -> Block:
+    mine = [sub for sub in subsets(one.axes) if sub in where]
+    index = np.concatenate([where[sub] + np.arange(freedom(sub, shape)) for sub in mine])
+    possible = ~empty
+    matrix = sparse.vstack([_reader(sub, one.axes, shape, possible) for sub in mine], format="csr")
+    values, vectors = np.linalg.eigh(_gram(matrix))
+    real = values > 1e-9 * values.max(initial=1.0)
+    if one.variance == 0:
+        _check_empty(one, empty)
+        return Block(index, matrix, np.zeros((len(index), len(index))), vectors[:, ~real].T, possible)
+    precision = (vectors[:, real] / values[real]) @ vectors[:, real].T / one.variance
+    return Block(index, matrix, precision, vectors[:, ~real].T, possible)
+
+
+def _gram(matrix: sparse.csr_matrix) -> Floats:
+    return np.asarray((matrix @ matrix.T).todense(), dtype=float)
+
+
+def _reader(sub: Axes, axes: Axes, shape: tuple[int, ...], possible: NDArray[np.bool_]) -> sparse.csr_matrix:
+    """The 0/1 rows that sum the possible cells of a table into its margin on `sub`, last levels left out."""
+    grid = np.indices(possible.shape)[:, possible]
+    code = np.zeros(grid.shape[1], dtype=np.int64)
+    keep = np.ones(grid.shape[1], dtype=bool)
+    for axis in sub:
+        level = grid[axes.index(axis)]
+        code = code * (shape[axis] - 1) + level
+        keep &= level < shape[axis] - 1
+    column = np.nonzero(keep)[0]
+    return sparse.csr_matrix(
+        (np.ones(len(column)), (code[keep], column)), shape=(freedom(sub, shape), grid.shape[1])
+    )
+
+
+def _check_empty(one: Noisy, empty: NDArray[np.bool_]) -> None:
+    if np.any(one.counts[empty] != 0):
+        raise ReleaseError(
+            f"the exact table on axes {one.axes} has rows where the schema's structural zeros allow none; correct one of them"
+        )
+
+
+def _known(
+    tables: Mapping[Axes, Noisy], blocks: Mapping[Axes, Block], size: int, total: float | None
+) -> tuple[Floats, Floats]:
+    """The equations Kt = k that hold exactly."""
+    rows, right = (
+        [np.eye(1, size)] if total is not None else [],
+        [np.array([total])] if total is not None else [],
+    )
+    for axes, block in blocks.items():
+        exact = tables[axes].variance == 0
+        local = np.eye(len(block.index)) if exact else block.null
+        rows.append(np.zeros((len(local), size)))
+        rows[-1][:, block.index] = local
+        right.append(local @ (block.matrix @ tables[axes].counts[block.possible]))
+        _check_known(axes, np.vstack(rows), np.concatenate(right), exact)
+    return np.vstack(rows), np.concatenate(right)
+
+
+def _check_known(axes: Axes, rows: Floats, right: Floats, exact: bool) -> None:
+    if not exact:
+        return
+    gap = rows @ np.linalg.lstsq(rows, right, rcond=None)[0] - right
+    if np.abs(gap).max(initial=0.0) > 1e-6 * (1 + np.abs(right).max(initial=0.0)):
+        raise ReleaseError(
+            f"the exact table on axes {axes} contradicts another exact table, the public total or the structural zeros; "
+            "correct one of them, or declare its noise with a scale above 0"
+        )
+
+
+def _solve(
+    tables: Mapping[Axes, Noisy], blocks: Mapping[Axes, Block], known: tuple[Floats, Floats]
+) -> tuple[Floats, Floats, int]:
+    """The estimate of t, its covariance, and how many of its directions are known."""
+    rows, right = known
+    size = rows.shape[1]
+    normal, pull = np.zeros((size, size)), np.zeros(size)
+    for axes, block in blocks.items():
+        normal[np.ix_(block.index, block.index)] += block.precision
+        pull[block.index] += block.precision @ (block.matrix @ tables[axes].counts[block.possible])
+    start = np.linalg.pinv(rows, rcond=1e-10) @ right if len(rows) else np.zeros(size)
+    free = _null_space(rows)
+    inverse = np.linalg.inv(free.T @ normal @ free)
+    t = start + free @ (inverse @ (free.T @ (pull - normal @ start)))
+    return t, np.asarray(free @ inverse @ free.T), size - free.shape[1]
+
+
+def _null_space(rows: Floats) -> Floats:
+    if not len(rows):
+        return np.eye(rows.shape[1])
+    _, values, vectors = np.linalg.svd(rows, full_matrices=True)
+    return np.asarray(vectors[int((values > 1e-10).sum()) :].T)
+
+
+def _quadratic(gap: Floats, covariance: Floats) -> tuple[float, int]:
+    """gapᵀ covariance⁺ gap, and the rank of the covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    real = values > 1e-8 * max(float(values.max(initial=0.0)), 1e-300)
+    seen = vectors[:, real].T @ gap
+    return float((seen**2 / values[real]).sum()), int(real.sum())

@@ -1,0 +1,62 @@
+"""Generalised least squares over the full joint table, by dense algebra: slow, obvious, and independent of the package."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def reader(shape: Sequence[int], axes: tuple[int, ...]) -> np.ndarray:
+    """The 0/1 matrix that sums a flat joint table into its margin on `axes`."""
+    grid = np.indices(shape).reshape(len(shape), -1)
+    levels = [shape[axis] for axis in axes]
+    code = (
+        np.ravel_multi_index([grid[axis] for axis in axes], levels) if axes else np.zeros(grid.shape[1], int)
+    )
+    matrix = np.zeros((int(np.prod(levels)), grid.shape[1]))
+    matrix[code, np.arange(grid.shape[1])] = 1
+    return matrix
+
+
+class BruteGLS:
+    """The least-squares joint table (of minimum norm) for `(axes, counts, variance)` observations, variance 0 = exact."""
+
+    def __init__(self, shape, observed, total=None, zeros=()):
+        self.shape, self.possible = shape, np.ones(shape, bool)
+        for axes, mask in zeros:
+            self.possible &= ~mask.reshape([shape[axis] if axis in axes else 1 for axis in range(len(shape))])
+        observed = [*observed, *([((), np.asarray(total), 0.0)] if total is not None else [])]
+        rows = np.vstack([self.reader(axes) for axes, _, _ in observed])
+        y = np.concatenate([np.ravel(counts) for _, counts, _ in observed])
+        v = np.concatenate([np.full(np.size(counts), variance) for _, counts, variance in observed])
+        seen = rows.any(axis=1)
+        self._fit(rows[seen], y[seen], v[seen])
+
+    def reader(self, axes):
+        """The margin matrix over possible cells."""
+        return reader(self.shape, axes)[:, self.possible.ravel()]
+
+    def _fit(self, rows, y, v):
+        exact, noisy = v == 0, v > 0
+        start, free = np.zeros(rows.shape[1]), np.eye(rows.shape[1])
+        if exact.any():
+            start = np.linalg.lstsq(rows[exact], y[exact], rcond=None)[0]
+            _, values, vectors = np.linalg.svd(rows[exact])
+            free = vectors[(values > 1e-9).sum() :].T
+        sd = np.sqrt(v[noisy])
+        design, target = rows[noisy] @ free / sd[:, None], (y[noisy] - rows[noisy] @ start) / sd
+        design[np.abs(design) < 1e-10] = (
+            0  # what exact tables fix leaves rounding, which a relative cutoff would keep
+        )
+        inverse = np.linalg.pinv(design, rcond=1e-10)
+        self.joint = start + free @ inverse @ target
+        self.covariance = free @ inverse @ inverse.T @ free.T
+        self.chi2 = float(((target - design @ inverse @ target) ** 2).sum())
+        self.dof = len(target) - np.linalg.matrix_rank(design)
+
+    def table(self, axes):
+        """The estimate of a margin, flat."""
+        return self.reader(axes) @ self.joint
+
+    def table_covariance(self, axes):
+        """The covariance of that estimate."""
+        return self.reader(axes) @ self.covariance @ self.reader(axes).T

@@ -1,0 +1,199 @@
+"""Reconciling overlapping noisy tables."""
+
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcipher.errors import ReleaseError, SizeError
+from dpcipher.release.reconcile import Misfit, Noisy, reconcile
+
+sys.path.insert(0, str(Path(__file__).parent))
+from brute_gls import BruteGLS, reader
+
+SHAPE = (2, 3, 4, 2)
+SOME_CELLS = (((1, 2), np.random.default_rng(5).random((3, 4)) < 0.25),)
+A_WHOLE_LEVEL = (((0, 1), np.array([[True] * 3, [False] * 3])),)
+WORKLOADS = {
+    "a cycle of pairs": [((0, 1), 1.0), ((1, 2), 4.0), ((0, 2), 2.0), ((3,), 1.0)],
+    "repeats and an exact table": [
+        ((0, 1), 1.0),
+        ((0, 1), 3.0),
+        ((0, 1, 2), 4.0),
+        ((2, 3), 0.0),
+        ((3,), 1.0),
+    ],
+    "the full table": [((0, 1, 2, 3), 3.0), ((0,), 1.0)],
+    "overlapping triples": [((0, 1, 2), 3.0), ((1, 2, 3), 1.0), ((0, 3), 5.0), ((1,), 0.0)],
+    "nothing shared but the total": [((0,), 1.0), ((1, 2), 2.0), ((3,), 0.5)],
+}
+
+
+def simulate(rng, workload, zeros=(), shape=SHAPE):
+    """A random joint table and its noisy margins."""
+    joint = rng.integers(0, 30, shape).astype(float)
+    for axes, mask in zeros:
+        joint *= ~mask.reshape([shape[axis] if axis in axes else 1 for axis in range(len(shape))])
+    measured = []
+    for axes, variance in workload:
+        levels = [shape[axis] for axis in axes]
+        counts = (reader(shape, axes) @ joint.ravel()).reshape(levels)
+        measured.append(Noisy(axes, counts + rng.normal(size=levels) * np.sqrt(variance), variance))
+    return joint, measured
+
+
+def brute(measured, total=None, zeros=(), shape=SHAPE):
+    """The independent answer."""
+    return BruteGLS(shape, [(one.axes, one.counts, one.variance) for one in measured], total, zeros)
+
+
+@pytest.mark.parametrize(
+    "zeros", [(), SOME_CELLS, A_WHOLE_LEVEL], ids=["complete", "some zeros", "an empty level"]
+)
+@pytest.mark.parametrize("public", [False, True], ids=["noisy total", "public total"])
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+def test_equals_brute_force(workload, public, zeros):
+    """Every table, every variance, a random linear query and the overall χ² equal dense least squares on the joint table."""
+    rng = np.random.default_rng(3)
+    joint, measured = simulate(rng, workload, zeros)
+    total = joint.sum() if public else None
+    result, reference = reconcile(SHAPE, measured, total=total, zeros=zeros), brute(measured, total, zeros)
+    for axes in result.closure():
+        covariance = reference.table_covariance(axes)
+        weights = rng.normal(size=result.table(axes).shape)
+        np.testing.assert_allclose(result.table(axes).ravel(), reference.table(axes), atol=1e-9)
+        np.testing.assert_allclose(result.variance(axes).ravel(), np.diag(covariance), atol=1e-9)
+        expected = weights.ravel() @ covariance @ weights.ravel()
+        assert result.linear_variance(axes, weights) == pytest.approx(expected, abs=1e-9)
+    assert result.total == pytest.approx(reference.table(())[0])
+    assert result.total_variance == pytest.approx(reference.table_covariance(())[0, 0], abs=1e-9)
+    assert result.disagreement.overall.chi2 == pytest.approx(reference.chi2, abs=1e-8)
+    assert result.disagreement.overall.dof == reference.dof
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_workload(data):
+    """Random workloads with random variances, exact tables included, equal brute force."""
+    everything = [axes for k in range(5) for axes in combinations(range(4), k)]
+    chosen = data.draw(st.lists(st.sampled_from(everything[1:]), min_size=1, max_size=6))
+    sizes = data.draw(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0, 20.0]), min_size=len(chosen), max_size=len(chosen))
+    )
+    zeros = data.draw(st.sampled_from([(), SOME_CELLS, A_WHOLE_LEVEL]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    _, measured = simulate(rng, list(zip(chosen, sizes, strict=True)), zeros)
+    result, reference = reconcile(SHAPE, measured, zeros=zeros), brute(measured, None, zeros)
+    for axes in result.closure():
+        np.testing.assert_allclose(result.table(axes).ravel(), reference.table(axes), atol=1e-7)
+        np.testing.assert_allclose(
+            result.variance(axes).ravel(), np.diag(reference.table_covariance(axes)), atol=1e-7
+        )
+
+
+@pytest.mark.parametrize("zeros", [(), SOME_CELLS], ids=["complete", "zeros"])
+def test_each_misfit_is_a_chi_square(zeros):
+    """Over repeated noise the χ² of every table has the mean and the spread of its degrees of freedom."""
+    rng = np.random.default_rng(8)
+    found = []
+    for _ in range(400):
+        _, measured = simulate(rng, WORKLOADS["repeats and an exact table"], zeros)
+        found.append(reconcile(SHAPE, measured, zeros=zeros).disagreement.tables)
+    assert [misfit.dof for misfit in found[0]][3] == 0
+    for position in (0, 1, 2, 4):
+        dof = found[0][position].dof
+        values = np.array([each[position].chi2 for each in found])
+        assert dof > 0
+        assert values.mean() == pytest.approx(dof, abs=4 * np.sqrt(2 * dof / 400))
+        assert values.var() == pytest.approx(2 * dof, rel=0.5)
+
+
+@pytest.mark.parametrize("zeros", [(), SOME_CELLS], ids=["complete", "zeros"])
+def test_a_planted_error_stands_out(zeros):
+    """A table whose counts are shifted is the one with the most sigmas."""
+    _, measured = simulate(np.random.default_rng(9), WORKLOADS["a cycle of pairs"], zeros)
+    shifted = Noisy((1, 2), measured[1].counts + 15.0 * np.arange(4), 4.0)
+    report = reconcile(SHAPE, [measured[0], shifted, *measured[2:]], zeros=zeros).disagreement
+    assert max(report.tables, key=lambda misfit: misfit.sigmas).axes == (1, 2)
+    assert report.overall.sigmas > 5
+
+
+def test_sigmas_are_normal_quantiles():
+    """The 95 % point of a χ² is 1.645 sigmas, whatever its degrees of freedom."""
+    assert Misfit((), 18.29, 10).sigmas == pytest.approx(1.645, abs=0.02)
+    assert Misfit((), 124.34, 100).sigmas == pytest.approx(1.645, abs=0.02)
+
+
+def test_sets():
+    """The closure holds every subset once; the maximal sets are those inside no other."""
+    measured = [
+        Noisy((0, 1), np.ones((2, 3)), 1.0),
+        Noisy((1,), np.ones(3), 1.0),
+        Noisy((3,), np.ones(2), 1.0),
+    ]
+    result = reconcile(SHAPE, measured)
+    assert result.closure() == [(0,), (1,), (3,), (0, 1)]
+    assert result.maximal() == [(0, 1), (3,)]
+    with pytest.raises(ReleaseError, match=r"covers axes \(0, 3\)"):
+        result.table((0, 3))
+
+
+@pytest.mark.parametrize("zeros", [(), SOME_CELLS], ids=["complete", "zeros"])
+def test_contradictory_exact_tables_are_named(zeros):
+    """Two exact tables that disagree are an error that names their axes; so is an exact table against a public total."""
+    joint, measured = simulate(np.random.default_rng(2), [((0, 1), 0.0), ((1, 2), 0.0), ((2, 3), 0.0)], zeros)
+    wrong = Noisy((1, 2), measured[1].counts + (measured[1].counts > 0), 0.0)
+    with pytest.raises(ReleaseError, match=r"\(1, 2\).*contradict"):
+        reconcile(SHAPE, [measured[0], wrong, measured[2]], zeros=zeros)
+    with pytest.raises(ReleaseError, match="contradict"):
+        reconcile(SHAPE, measured, total=joint.sum() + 1, zeros=zeros)
+    assert reconcile(SHAPE, measured, total=joint.sum(), zeros=zeros).total_variance == 0
+
+
+def test_exact_rows_in_a_structural_zero():
+    """An exact table with rows where none can be is an error."""
+    with pytest.raises(ReleaseError, match="structural zeros allow none"):
+        reconcile(SHAPE, [Noisy((0, 1), np.ones((2, 3)), 0.0)], zeros=A_WHOLE_LEVEL)
+
+
+def test_an_isolated_wide_table_is_left_alone():
+    """A table of 2^18 cells that shares only one margin costs one correction, not 2^18 components."""
+    rng = np.random.default_rng(0)
+    axes = tuple(range(18))
+    counts = rng.normal(size=(2,) * 18)
+    result = reconcile((2,) * 18, [Noisy(axes, counts, 1.0), Noisy((4,), np.array([5.0, 7.0]), 0.0)])
+    np.testing.assert_allclose(result.table((4,)), [5.0, 7.0])
+    own = np.moveaxis(counts, 4, 0)
+    expected = own - own.mean(axis=tuple(range(1, 18)), keepdims=True)
+    got = np.moveaxis(result.table(axes), 4, 0)
+    np.testing.assert_allclose(got - got.mean(axis=tuple(range(1, 18)), keepdims=True), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: Noisy((1, 0), np.ones((2, 2)), 1.0), "ascending"),
+        (lambda: Noisy((0,), np.ones((2, 2)), 1.0), "one dimension per axis"),
+        (lambda: Noisy((0,), np.array([1.0, np.nan]), 1.0), "finite counts"),
+        (lambda: Noisy((0,), np.ones(2), -1.0), "variance"),
+        (lambda: reconcile(SHAPE, []), "at least one table"),
+        (lambda: reconcile(SHAPE, [Noisy((0,), np.ones(5), 1.0)]), "levels of its axes"),
+        (lambda: reconcile(SHAPE, [Noisy((9,), np.ones(5), 1.0)]), "levels of its axes"),
+    ],
+)
+def test_every_check_fires(make, match):
+    """Tables that make no sense are refused."""
+    with pytest.raises(ReleaseError, match=match):
+        make()
+
+
+def test_too_much_shared_with_zeros_is_a_size_error():
+    """Structural zeros need a dense system over what is shared, and say when it is too large."""
+    shape = (80, 80, 2, 2)
+    measured = [Noisy((0, 1, k), np.zeros((80, 80, 2)), 1.0) for k in (2, 3)]
+    with pytest.raises(SizeError, match="lower order"):
+        reconcile(shape, measured, zeros=(((2, 3), np.eye(2, dtype=bool)), ((0,), np.arange(80) == 0)))
