@@ -1,0 +1,25 @@
+"""Who is protected, what may be spent, what noise that buys, who draws it, and the book that is kept."""
+
+from dpcipher.privacy.budget import Budget, positive_fraction
+from dpcipher.privacy.composition import Amount, compose
+from dpcipher.privacy.ledger import Charge, Entry, Ledger, Statement
+from dpcipher.privacy.mechanism import Mechanism, mechanism_for
+from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.unit import Unit
+
+__all__ = [
+    "Amount",
+    "Budget",
+    "Charge",
+    "Entry",
+    "Ledger",
+    "Mechanism",
+    "NoiseSource",
+    "OpenDPNoise",
+    "SeededNoise",
+    "Statement",
+    "Unit",
+    "compose",
+    "mechanism_for",
+    "positive_fraction",
+]

@@ -1,0 +1,193 @@
+"""How much privacy may be spent: exact numbers, checked at birth."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Literal, Self
+
+from dpcipher.errors import BudgetError
+from dpcipher.privacy.accounting import rho_for, zcdp_to_epsilon
+
+Kind = Literal["pure", "approx", "zcdp"]
+
+# Outside this range a privacy parameter is a slip of the pen, and the noise would be nothing or overflow.
+SMALLEST, LARGEST = Fraction(1, 10**20), Fraction(10**6)
+_EXAMPLES = {"epsilon": "1.0", "delta": "1e-6", "rho": "0.1"}
+
+
+def _exact(value: object) -> Fraction | None:
+    """The number as a fraction, or None if it is no finite number."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Integral | Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else None
+    if isinstance(value, Real):
+        number = float(value)
+        return Fraction(repr(number)) if math.isfinite(number) else None
+    return None
+
+
+def positive_fraction(name: str, value: object) -> Fraction:
+    """The exact value of a privacy parameter between 1e-20 and 1e6.
+
+    A float is taken at the shortest decimal that prints it, which is what its author wrote: 0.1 is 1/10, not the
+    binary number 3602879701896397/36028797018963968 nearest to it. Strings and booleans are refused, not converted.
+
+    >>> positive_fraction("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    number = _exact(value)
+    if number is None or not SMALLEST <= number <= LARGEST:
+        hint = f"; try {name}={_EXAMPLES.get(name, '1')}"
+        raise BudgetError(f"{name} ({value!r}) must be a finite number above 0, from 1e-20 to 1e6{hint}")
+    return number
+
+
+def show(value: Fraction) -> str:
+    """A fraction as people read it: six significant digits."""
+    return f"{float(value):.6g}"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A privacy guarantee, or what one costs: pure epsilon, (epsilon, delta), or rho of zero-concentrated DP."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        given = [(name, getattr(self, name)) for name in ("epsilon", "delta", "rho")]
+        for name, value in given:
+            if value is not None and not (isinstance(value, Fraction) and value > 0):
+                raise BudgetError(f"{name} ({value!r}) must be a Fraction above 0; Budget.parse makes one")
+        _check_combination(self.epsilon, self.delta, self.rho)
+
+    @classmethod
+    def parse(
+        cls, *, epsilon: object = None, delta: object = None, rho: object = None, mechanism: str | None = None
+    ) -> Self:
+        """A budget from what a caller wrote, refused unless `mechanism` ("laplace", "gaussian", None for any) can keep it.
+
+        >>> Budget.parse(epsilon=0.1, mechanism="laplace").epsilon
+        Fraction(1, 10)
+        """
+        if epsilon is None and rho is None:
+            raise BudgetError(_missing(mechanism))
+        budget = cls(
+            *(None if value is None else positive_fraction(name, value)
+              for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)))
+        )  # fmt: skip
+        budget._check_mechanism(mechanism)
+        return budget
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, str]) -> Self:
+        """The budget that `as_dict` wrote."""
+        return cls(**{name: Fraction(text) for name, text in values.items()})
+
+    def as_dict(self) -> dict[str, str]:
+        """Exact plain values, for a file.
+
+        >>> Budget(epsilon=Fraction(1, 10)).as_dict()
+        {'epsilon': '1/10'}
+        """
+        values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def kind(self) -> Kind:
+        """Which of the three guarantees this is."""
+        if self.rho is not None:
+            return "zcdp"
+        return "pure" if self.delta is None else "approx"
+
+    def composable(self) -> "Budget":
+        """The same guarantee in a form that adds up: (epsilon, delta) becomes the largest rho that implies it."""
+        if self.epsilon is not None and self.delta is not None:
+            return Budget(rho=rho_for(self.epsilon, self.delta))
+        return self
+
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """An epsilon such that this guarantee implies (epsilon, delta), rounded up."""
+        if self.rho is not None:
+            return zcdp_to_epsilon(self.rho, delta)
+        if self.delta is not None and self.delta > delta:
+            raise BudgetError(f"delta ({show(delta)}) must be at least the budget's own, {show(self.delta)}")
+        assert self.epsilon is not None  # no other combination passes __post_init__
+        return self.epsilon
+
+    def split(self, weights: Iterable[object]) -> tuple["Budget", ...]:
+        """Parts in proportion to `weights` that add up exactly to `composable()`: (epsilon, delta) is split as rho.
+
+        >>> [str(part.epsilon) for part in Budget(epsilon=Fraction(1)).split([1, 2])]
+        ['1/3', '2/3']
+        """
+        exact = [positive_fraction("weight", weight) for weight in weights]
+        if not exact:
+            raise BudgetError("weights ([]) must hold at least one number; try weights=[1]")
+        whole, total = self.composable(), sum(exact, Fraction(0))
+        return tuple(whole._times(weight / total) for weight in exact)
+
+    def _times(self, share: Fraction) -> "Budget":
+        """A share of a budget that adds up."""
+        if self.rho is not None:
+            return Budget(rho=self.rho * share)
+        assert self.epsilon is not None  # composable budgets are rho or pure epsilon
+        return Budget(epsilon=self.epsilon * share)
+
+    def describe(self) -> str:
+        """A phrase for people.
+
+        >>> Budget.parse(epsilon=1, delta=1e-6).describe()
+        'epsilon = 1, delta = 1e-06 (approximate differential privacy)'
+        """
+        names = {"pure": "pure", "approx": "approximate", "zcdp": "zero-concentrated"}
+        values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        numbers = ", ".join(f"{name} = {show(value)}" for name, value in values.items() if value is not None)
+        return f"{numbers} ({names[self.kind]} differential privacy)"
+
+    def _check_mechanism(self, mechanism: str | None) -> None:
+        """Refuse a guarantee that the noise cannot give, or that it would give away for nothing."""
+        if mechanism not in (None, "laplace", "gaussian"):
+            raise BudgetError(f"mechanism ({mechanism!r}) must be 'laplace' or 'gaussian'")
+        if mechanism == "laplace" and self.kind != "pure":
+            name, value = ("delta", self.delta) if self.rho is None else ("rho", self.rho)
+            raise BudgetError(
+                f"{name} ({_float(value)}) must not be given with mechanism='laplace', which spends epsilon alone; "
+                f"leave it out or try mechanism='gaussian'"
+            )
+        if mechanism == "gaussian" and self.kind == "pure":
+            raise BudgetError(
+                "delta (None) must be given with mechanism='gaussian' and epsilon; try delta=1e-6, or rho alone"
+            )
+
+
+def _float(value: Fraction | None) -> str:
+    return "None" if value is None else show(value)
+
+
+def _missing(mechanism: str | None) -> str:
+    """What to say when neither epsilon nor rho was given."""
+    if mechanism == "laplace":
+        return "epsilon (None) must be a finite number above 0; try epsilon=1.0"
+    return "epsilon (None) and rho (None): one of them must be given; try epsilon=1.0, or rho=0.1 for Gaussian noise"
+
+
+def _check_combination(epsilon: Fraction | None, delta: Fraction | None, rho: Fraction | None) -> None:
+    """Refuse what is none of the three guarantees."""
+    if epsilon is not None and rho is not None:
+        raise BudgetError(
+            f"epsilon ({show(epsilon)}) and rho ({show(rho)}) must not be given together; leave one out"
+        )
+    if epsilon is None and rho is None:
+        raise BudgetError(_missing(None))
+    if rho is not None and delta is not None:
+        raise BudgetError(f"delta ({show(delta)}) must not be given with rho, which needs none; leave it out")
+    if delta is not None and delta >= 1:
+        raise BudgetError(f"delta ({show(delta)}) must be below 1; try delta=1e-6")

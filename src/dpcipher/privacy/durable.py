@@ -1,0 +1,142 @@
+"""Files that are locked, appended to and synced, so that what was written stays written."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from dpcipher.errors import LedgerError
+
+OWNER_ONLY = 0o600
+
+
+def locks() -> ModuleType:
+    """The module with flock, which only POSIX systems have."""
+    try:
+        import fcntl
+    except ImportError:
+        raise LedgerError("a ledger needs the file locks of Linux or macOS; this system has none") from None
+    return fcntl
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, write: bool) -> Iterator[int]:
+    """The open file, locked against every other opening of it: alone for writing, shared for reading."""
+    fcntl = locks()
+    fd = _opened(path, write=write)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        _check_still_there(fd, path)
+        yield fd
+    finally:
+        # A child forked meanwhile shares this lock: closing our end alone would not free it.
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+
+
+def read_all(fd: int) -> bytes:
+    """Every byte of an open file."""
+    parts, offset = [], 0
+    while part := os.pread(fd, 1 << 20, offset):
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)
+
+
+def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
+    """Put data after the first `keep` bytes, and return only when it is on the disk."""
+    try:
+        if os.fstat(fd).st_size != keep:
+            os.ftruncate(fd, keep)
+        _write_all(fd, data, at=keep)
+    except OSError as error:
+        # Nothing was granted for these bytes; if they cannot be taken back either, they are a torn line.
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, keep)
+        raise _failure(path, "written", error) from error
+    try:
+        _sync(fd)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _failure(path, "synced; the charge counts as spent", error) from error
+
+
+def create(path: Path, data: bytes) -> None:
+    """A new file with this content, or no file: it appears under its name only when it is complete and on the disk."""
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
+        try:
+            os.fchmod(fd, OWNER_ONLY)  # whatever the umask
+            _write_all(fd, data, at=0)
+            _sync(fd)
+            os.link(temporary, path)  # unlike a rename, never replaces
+        finally:
+            os.close(fd)
+            os.unlink(temporary)
+        _sync_folder(path.parent)
+    except FileExistsError:
+        raise LedgerError(f"ledger ({path}) exists already; open it, or choose another path") from None
+    except OSError as error:
+        raise _failure(path, "created", error) from error
+
+
+def _opened(path: Path, *, write: bool) -> int:
+    """A descriptor of a regular file that allows what is asked."""
+    # Without O_NONBLOCK the opening of a named pipe would wait forever.
+    mode = (os.O_RDWR if write else os.O_RDONLY) | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        fd = os.open(path, mode)
+    except FileNotFoundError:
+        raise LedgerError(f"ledger ({path}) does not exist; create it with Ledger.create") from None
+    except OSError as error:
+        raise _failure(path, "opened for writing" if write else "read", error) from error
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise LedgerError(f"ledger ({path}) must be a regular file")
+    if write and not status.st_mode & stat.S_IWUSR:  # an administrator could write it all the same
+        os.close(fd)
+        raise LedgerError(f"ledger ({path}) is marked read-only; nothing can be charged to it")
+    return fd
+
+
+def _check_still_there(fd: int, path: Path) -> None:
+    """Refuse a file that was moved away or replaced while we waited for its lock."""
+    try:
+        same = os.path.samestat(os.fstat(fd), os.stat(path))
+    except OSError:
+        same = False
+    if not same:
+        raise LedgerError(f"ledger ({path}) was replaced while it was being opened; try again")
+
+
+def _write_all(fd: int, data: bytes, *, at: int) -> None:
+    """Write every byte, in as many calls as the system wants."""
+    os.lseek(fd, at, os.SEEK_SET)
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _sync(fd: int) -> None:
+    """Wait until the device has the bytes; macOS needs a stronger call than fsync for that."""
+    fcntl = locks()
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    os.fsync(fd)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a file's name as durable as its bytes."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _failure(path: Path, what: str, error: OSError) -> LedgerError:
+    return LedgerError(f"ledger ({path}) could not be {what}: {error.strerror}; no noise was drawn")
