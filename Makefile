@@ -1,0 +1,58 @@
+# Every target works on a fresh clone: it makes a virtual environment of the project's own and installs into it first.
+# The installation is repeated only when pyproject.toml or constraints.txt changes.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint types pytest slow bench docs clean
+
+help:
+	@echo "make demo    install, then run the whole story on generated data, into demo-out/"
+	@echo "make test    install, then ruff, mypy --strict and the tests"
+	@echo "make lint    ruff and mypy alone"
+	@echo "make slow    the statistical tests, which take minutes"
+	@echo "make bench   repeat the benchmarks and rewrite benchmarks/"
+	@echo "make docs    rewrite docs/cli.md from the commands' own help"
+	@echo "make clean   remove the environment, caches and demo-out/"
+
+demo: $(VENV)/.core
+	$(BIN)/dpcipher demo --output demo-out
+
+test: lint pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+pytest: $(VENV)/.dev
+	$(BIN)/pytest -m "not slow"
+
+slow: $(VENV)/.dev
+	$(BIN)/pytest -m slow
+
+bench: $(VENV)/.dev
+	for script in benchmarks/*.py; do echo "== $$script"; OMP_NUM_THREADS=1 $(BIN)/python "$$script" || exit 1; done
+
+docs: $(VENV)/.core
+	$(BIN)/python -m dpcipher.cli.reference > docs/cli.md
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo-out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "dpcipher needs Python 3.11 or later; try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.core
