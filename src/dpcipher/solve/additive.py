@@ -19,6 +19,7 @@ from itertools import combinations_with_replacement
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcipher.solve.blocks import collapse, expand
 from dpcipher.solve.targets import Axes, Floats
@@ -47,7 +48,10 @@ def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: 
     weights = [collapse(earlier, link.axes) for link in links]
     excess = [w[..., None] * (link.conditional - base) for link, w in zip(links, weights, strict=True)]
     scales = [np.sqrt(np.where(w > 0, w, 1.0)) for w in weights]
-    right = np.concatenate([(e / s[..., None]).reshape(-1, base.size) for e, s in zip(excess, scales, strict=True)] or [base[None] * 0])
+    right = np.concatenate(
+        [(e / s[..., None]).reshape(-1, base.size) for e, s in zip(excess, scales, strict=True)]
+        or [base[None] * 0]
+    )
     if dense is None:
         dense = len(right) <= _DENSE_UNKNOWNS
     axes = [link.axes for link in links]
@@ -60,7 +64,7 @@ def _solve_dense(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats]
     """Solve for the scaled unknowns with the system matrix in memory."""
     matrix = _system(earlier, axes, scales)
     matrix[np.diag_indices_from(matrix)] += RIDGE
-    return np.linalg.solve(matrix, right)
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
 
 
 def _system(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats]) -> Floats:
@@ -72,13 +76,15 @@ def _system(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats]) -> 
         union = tuple(sorted({*axes[i], *axes[j]}))
         row = starts[i] + _cells(earlier.shape, axes[i], union)
         column = starts[j] + _cells(earlier.shape, axes[j], union)
-        values = collapse(earlier, union).ravel() / (scales[i].ravel()[row - starts[i]] * scales[j].ravel()[column - starts[j]])
+        values = collapse(earlier, union).ravel() / (
+            scales[i].ravel()[row - starts[i]] * scales[j].ravel()[column - starts[j]]
+        )
         matrix[row, column] = values
         matrix[column, row] = values
     return matrix
 
 
-def _cells(shape: tuple[int, ...], axes: Axes, union: Axes) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def _cells(shape: tuple[int, ...], axes: Axes, union: Axes) -> NDArray[np.intp]:
     """For every cell of the table on `union`, the number of its cell in the table on `axes`."""
     numbers = np.arange(prod(shape[axis] for axis in axes)).reshape([shape[axis] for axis in axes])
     inside = tuple(union.index(axis) for axis in axes)
@@ -113,7 +119,9 @@ def _apply(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats], unkn
     return image
 
 
-def _assemble(base: Floats, axes: Sequence[Axes], scales: Sequence[Floats], unknowns: Floats, n_axes: int) -> Floats:
+def _assemble(
+    base: Floats, axes: Sequence[Axes], scales: Sequence[Floats], unknowns: Floats, n_axes: int
+) -> Floats:
     """Base + the sum of all g(t, x), grown one axis at a time so that small sums are made once."""
     starts = np.cumsum([0, *(scale.size for scale in scales)])
     parts = [

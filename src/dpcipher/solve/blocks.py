@@ -10,10 +10,14 @@ attributes instead of forty-five.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcipher.solve.targets import Axes, Floats, margin
+
+Cell = TypeVar("Cell", bound=np.generic)
 
 # A table with no more cells than this is raked goal by goal: blocks would save nothing.
 _DIRECT_CELLS = 1 << 15
@@ -52,11 +56,17 @@ def rake(table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float)
 
 def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
     """The table's margin minus each goal; summed down by blocks first, so that many goals cost few passes."""
-    blocks = _blocks(goals, table.shape) if table.size > _DIRECT_CELLS else [(tuple(range(table.ndim)), list(goals))]
+    blocks = (
+        _blocks(goals, table.shape)
+        if table.size > _DIRECT_CELLS
+        else [(tuple(range(table.ndim)), list(goals))]
+    )
     found: dict[Axes, Floats] = {}
     for axes, members in blocks:
         small = collapse(table, axes)
-        found |= {tuple(axes[i] for i in goal.axes): collapse(small, goal.axes) - goal.table for goal in members}
+        found |= {
+            tuple(axes[i] for i in goal.axes): collapse(small, goal.axes) - goal.table for goal in members
+        }
     return found
 
 
@@ -74,7 +84,9 @@ def _rake_directly(table: Floats, goals: Sequence[Goal], *, sweeps: int, toleran
         worst = max((_rake_goal(table, goal) for goal in goals), default=0.0)
         if worst <= tolerance:
             return Raked(used, worst)
-    return Raked(sweeps, max((_distance(collapse(table, goal.axes) - goal.table) for goal in goals), default=0.0))
+    return Raked(
+        sweeps, max((_distance(collapse(table, goal.axes) - goal.table) for goal in goals), default=0.0)
+    )
 
 
 def _rake_goal(table: Floats, goal: Goal) -> float:
@@ -115,7 +127,9 @@ def _blocks(goals: Sequence[Goal], shape: tuple[int, ...]) -> list[tuple[Axes, l
             unions.append(set(goal.axes))
             members.append([goal])
     blocks = [tuple(sorted(union)) for union in unions]
-    return [(axes, [_within(goal, axes) for goal in group]) for axes, group in zip(blocks, members, strict=True)]
+    return [
+        (axes, [_within(goal, axes) for goal in group]) for axes, group in zip(blocks, members, strict=True)
+    ]
 
 
 def _within(goal: Goal, axes: Axes) -> Goal:
@@ -137,7 +151,7 @@ def multiply(table: Floats, factor: Floats, axes: Axes) -> None:
     view *= factor.reshape([size if run in kept else 1 for run, size in enumerate(shape)])
 
 
-def expand(factor: Floats, axes: Axes, n_axes: int) -> Floats:
+def expand(factor: NDArray[Cell], axes: Axes, n_axes: int) -> NDArray[Cell]:
     """`factor` with a dimension of length one for every axis it does not have."""
     return np.expand_dims(factor, tuple(axis for axis in range(n_axes) if axis not in axes))
 

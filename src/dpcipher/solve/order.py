@@ -66,7 +66,9 @@ def _visit(weights: Floats, rank: list[int]) -> tuple[int, ...]:
     order, left = [rank[0]], rank[1:]
     nearest = weights[rank[0]].copy()
     while left:
-        best = max(left, key=lambda axis: nearest[axis])  # `left` keeps the rank, and max takes the first of equals
+        best = max(
+            left, key=lambda axis: nearest[axis]
+        )  # `left` keeps the rank, and max takes the first of equals
         left.remove(best)
         order.append(best)
         np.maximum(nearest, weights[best], out=nearest)

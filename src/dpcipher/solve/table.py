@@ -7,26 +7,27 @@ to first order, and the exponential is positive and log-linear. Then the table s
 does nothing where they are met already.
 
 Clipping at zero instead of the exponential was measured: from the noiseless pair tables of 2×2×3×3 tables (n = 500) it left a 3-way TVD
-of .0194 where the exponential leaves .0184, and of .0907 against .0868 on the 6×9×3×3×3 table of the paper's second experiment.
+of .0194 where the exponential leaves .0188, and of .0908 against .0867 on the 6×9×3×3×3 table of the paper's second experiment.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod, sqrt
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, SizeError, WorkloadError
 from dpcipher.solve.additive import Link, conditional
-from dpcipher.solve.blocks import Goal, gaps, maximal, rake
+from dpcipher.solve.blocks import Cell, Goal, gaps, maximal, rake
 from dpcipher.solve.order import order_attributes
 from dpcipher.solve.targets import Axes, Floats, Targets
 
-Cell = TypeVar("Cell", bound=np.generic)
-
 MAX_CELLS = 2**27
+# Sweeps of the steps before the last, which rakes to all goals anyway.
+_EARLY_SWEEPS = 20
+# Raking toward cells that must vanish gains only as 1 / sweeps; a table within this TVD of its goal counts as met.
+_ACCEPTED = 1e-3
 # An additive solution with less negative probability than this is non-negative up to rounding.
 _ROUNDING = 1e-9
 # The exponent's reach: a rare level can ask for a hundredfold rise, which raking should meet, not the starting point.
@@ -39,7 +40,7 @@ class TableFit:
 
     `residuals` maps each table to the root mean square misfit of its cells, in probability; `negative_mass` is the most probability
     that the additive solution of one step put below zero; `sweeps` counts the raking sweeps of the last step; `converged` says that
-    every table is met within the tolerance.
+    every table is met within a TVD of .001, or of the tolerance asked for.
     """
 
     order: tuple[int, ...]
@@ -64,10 +65,11 @@ def solve_table(
     for new in range(1, len(order)):
         table, below = _add(work, table, new)
         _clear(table, work)
-        used = rake(table, _goals(work, new + 1), sweeps=sweeps, tolerance=tolerance).sweeps
+        most = sweeps if new == len(order) - 1 else min(sweeps, _EARLY_SWEEPS)
+        used = rake(table, _goals(work, new + 1), sweeps=most, tolerance=tolerance).sweeps
         negative = max(negative, below)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in work.tables.items()])
-    fit = TableFit(order, _residuals(misses, order), negative, used, _met(misses, tolerance))
+    fit = TableFit(order, _residuals(misses, order), negative, used, _met(misses, max(tolerance, _ACCEPTED)))
     return np.ascontiguousarray(table.transpose(np.argsort(order))), fit
 
 
@@ -75,10 +77,14 @@ def check_targets(targets: Targets) -> None:
     """Refuse a table that would not fit, or an attribute that no table holds, before any work."""
     if prod(targets.shape) > MAX_CELLS:
         cells = f"{prod(targets.shape):,} cells"
-        raise SizeError(f"the full table ({cells}) must have at most {MAX_CELLS:,} for engine='table'; use engine='rows'")
+        raise SizeError(
+            f"the full table ({cells}) must have at most {MAX_CELLS:,} for engine='table'; use engine='rows'"
+        )
     missing = sorted(set(range(len(targets.shape))).difference(*targets.tables))
     if missing:
-        raise WorkloadError(f"tables ({len(targets.tables)}) must hold every attribute; none holds number {missing[0]}")
+        raise WorkloadError(
+            f"tables ({len(targets.tables)}) must hold every attribute; none holds number {missing[0]}"
+        )
 
 
 def _add(work: Targets, earlier: Floats, new: int) -> tuple[Floats, float]:
@@ -143,7 +149,10 @@ def _reorder(targets: Targets, order: tuple[int, ...]) -> Targets:
     if sorted(order) != list(range(len(targets.shape))):
         raise ParameterError(f"order ({order}) must name every attribute once; try order=None")
     place = {axis: number for number, axis in enumerate(order)}
-    turns = {axes: sorted(axes, key=lambda axis: place[axis]) for axes in [*targets.tables, *(axes for axes, _ in targets.zeros)]}
+    turns = {
+        axes: sorted(axes, key=lambda axis: place[axis])
+        for axes in [*targets.tables, *(axes for axes, _ in targets.zeros)]
+    }
     moved = {axes: tuple(place[axis] for axis in turn) for axes, turn in turns.items()}
     tables = {moved[axes]: _turn(table, axes, turns[axes]) for axes, table in targets.tables.items()}
     zeros = tuple((moved[axes], _turn(mask, axes, turns[axes])) for axes, mask in targets.zeros)
@@ -156,8 +165,10 @@ def _turn(table: NDArray[Cell], axes: Axes, turn: list[int]) -> NDArray[Cell]:
 
 
 def _residuals(misses: Mapping[Axes, Floats], order: tuple[int, ...]) -> dict[Axes, float]:
-    return {tuple(sorted(order[i] for i in axes)): sqrt(float(np.mean(miss**2))) for axes, miss in misses.items()}
+    return {
+        tuple(sorted(order[i] for i in axes)): sqrt(float(np.mean(miss**2))) for axes, miss in misses.items()
+    }
 
 
 def _met(misses: Mapping[Axes, Floats], tolerance: float) -> bool:
-    return all(0.5 * float(np.abs(miss).sum()) <= 2 * tolerance for miss in misses.values())
+    return all(0.5 * float(np.abs(miss).sum()) <= tolerance for miss in misses.values())
