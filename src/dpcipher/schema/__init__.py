@@ -1,0 +1,23 @@
+"""Public facts about a table: its columns and levels, and what may be asked of it."""
+
+from dpcipher.schema.column import MISSING_LABEL, Column
+from dpcipher.schema.cover import Cover
+from dpcipher.schema.marginal import Marginal
+from dpcipher.schema.provenance import Provenance, SignOff
+from dpcipher.schema.schema import Axes, Schema
+from dpcipher.schema.workload import Attrs, Workload
+from dpcipher.schema.zeros import Zero
+
+__all__ = [
+    "MISSING_LABEL",
+    "Attrs",
+    "Axes",
+    "Column",
+    "Cover",
+    "Marginal",
+    "Provenance",
+    "Schema",
+    "SignOff",
+    "Workload",
+    "Zero",
+]

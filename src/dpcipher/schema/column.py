@@ -1,0 +1,219 @@
+"""One column of a table: what it may hold, and how its cells become codes and codes become cells again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
+from dpcipher.schema.binned import Binned, from_edges, from_range
+from dpcipher.schema.cells import flat, is_missing
+from dpcipher.schema.listed import Codes, Level, Listed
+
+Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+MISSING_LABEL = "(missing)"
+_UNLISTED, _ABSENT = -1, -2
+_LIMIT = 2**31  # codes are 32-bit integers
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as its schema declares it; nothing here is read from data.
+
+    `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
+    date column; an integer or date column without bins has one level for each whole number or day. `missing` says whether a
+    missing cell is a level of its own. `other` says where a value goes that is not declared: nowhere (`refuse`), to a declared
+    level, to the missing level (`missing`) or, for cut columns, to the end bins (`nearest`).
+
+    >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
+    ('0..9', '10..19')
+    """
+
+    name: str
+    kind: Kind
+    levels: Sequence[Level] | None = None
+    edges: Sequence[float | str] | None = None
+    min: float | str | None = None
+    max: float | str | None = None
+    bins: int | None = None
+    missing: Literal["level", "refuse"] = "refuse"
+    other: Level = "refuse"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError(f"name ({self.name!r}) of a column must be a text that is not empty")
+        try:
+            self._check()
+        except (SchemaError, SizeError) as wrong:
+            raise type(wrong)(f"column {self.name!r}: {wrong}") from None
+
+    def _check(self) -> None:
+        if self.kind not in KINDS:
+            hint = did_you_mean(str(self.kind), KINDS)
+            raise SchemaError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}{hint}")
+        if self.missing not in ("level", "refuse"):
+            raise SchemaError(f"missing ({self.missing!r}) must be level or refuse")
+        if self.size >= _LIMIT:
+            raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
+        if (
+            self.missing == "level"
+            and isinstance(self.domain, Listed)
+            and MISSING_LABEL in self.domain.labels
+        ):
+            raise SchemaError(
+                f"levels must not hold {MISSING_LABEL!r} beside missing: level; rename that level"
+            )
+        if self.other != "refuse" and self.other != "nearest":
+            _ = self._other_code
+        if self.other == "nearest" and not isinstance(self.domain, Binned):
+            raise SchemaError(
+                "other (nearest) must be a level here; nearest is for integer, number and date columns"
+            )
+
+    @cached_property
+    def domain(self) -> Listed | Binned:
+        """The declared values, without the missing level."""
+        self._check_declaration()
+        if self.kind == "boolean":
+            return Listed((False, True))
+        if self.kind == "categorical" or self.kind == "ordinal":
+            return Listed(tuple(self.levels or ()))
+        if self.edges is not None:
+            return from_edges(self.kind, self.edges)
+        return from_range(self.kind, self.min, self.max, self.bins)
+
+    def _check_declaration(self) -> None:
+        """Each kind is declared in its own way, and in one way only."""
+        given = {
+            name for name in ("levels", "edges", "min", "max", "bins") if getattr(self, name) is not None
+        }
+        allowed: tuple[set[str], ...] = ({"edges"}, {"min", "max"}, {"min", "max", "bins"})
+        if self.kind == "boolean":
+            allowed = (set(),)
+        if self.kind in ("categorical", "ordinal"):
+            allowed = ({"levels"},)
+        if given not in allowed:
+            ways = " or ".join("/".join(sorted(way)) or "nothing more" for way in allowed)
+            raise SchemaError(
+                f"a column of kind {self.kind} must declare {ways}, not {'/'.join(sorted(given)) or 'nothing'}"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many levels there are, the missing level included."""
+        return self.domain.size + (self.missing == "level")
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The name of each level, the missing one last."""
+        return self.domain.labels + ((MISSING_LABEL,) if self.missing == "level" else ())
+
+    def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+        """The code of each cell; what the schema does not allow raises a DataError that names the rule alone."""
+        codes = self._marks(cells)
+        absent, unlisted = codes == _ABSENT, codes == _UNLISTED
+        if absent.any():
+            codes[absent] = self._missing_code
+        if unlisted.any():
+            codes[unlisted] = self._other_code
+        return codes
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """A value for each code: drawn uniformly inside a bin, null for the missing level."""
+        codes = np.asarray(codes)
+        if len(codes) and not 0 <= codes.min() <= codes.max() < self.size:
+            raise DataError(f"column {self.name!r}: codes must lie in 0..{self.size - 1}")
+        absent = codes == self.domain.size
+        values = self.domain.draw(np.where(absent, 0, codes).astype(np.int32), rng)
+        return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
+
+    def find(self, value: object) -> int | None:
+        """The code of a public value or label; None where there is no such level."""
+        if value is None or value == MISSING_LABEL:
+            return self.domain.size if self.missing == "level" else None
+        try:
+            code = int(self._marks(pa.array([_plain(value)]))[0])
+        except (pa.ArrowException, OverflowError):
+            return None
+        if code < 0 and isinstance(value, str) and value in self.labels:
+            return self.labels.index(value)
+        return code if code >= 0 else None
+
+    def to_spec(self) -> dict[str, object]:
+        """The declaration as plain values, what is default left out."""
+        spec = {field.name: getattr(self, field.name) for field in fields(self)}
+        kept = {name: value for name, value in spec.items() if value is not None and value != "refuse"}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+
+    @classmethod
+    def from_spec(cls, name: str, spec: object) -> "Column":
+        """The column that a schema file declares."""
+        if not isinstance(spec, Mapping):
+            raise SchemaError(f"column {name!r} must be a mapping; try {{kind: categorical, levels: [a, b]}}")
+        known = [field.name for field in fields(cls) if field.name != "name"]
+        for key in spec:
+            if key not in known:
+                raise SchemaError(f"column {name!r}: unknown key {key!r}{did_you_mean(str(key), known)}")
+        if "kind" not in spec:
+            raise SchemaError(f"column {name!r}: kind is missing; it must be one of {', '.join(KINDS)}")
+        return cls(name, **spec)
+
+    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+        """Codes before any rule is applied, with marks for absent and unlisted cells."""
+        if isinstance(cells, pa.ChunkedArray) and pa.types.is_dictionary(cells.type):
+            cells = cells.unify_dictionaries()
+        cells = flat(cells)
+        if isinstance(cells, pa.DictionaryArray):
+            of_entries = np.append(
+                self._marks(cells.dictionary), np.int32(_ABSENT)
+            )  # a null index points at the last
+            places = np.asarray(pc.fill_null(cells.indices.cast(pa.int64()), -1), dtype=np.int64)
+            return np.asarray(of_entries[places])
+        nearest = isinstance(self.domain, Binned) and self.other == "nearest"
+        codes = np.array(self.domain.nearest(cells) if nearest else self.domain.codes(cells))  # type: ignore[union-attr]
+        codes[is_missing(cells, blank=self.domain.blank_is_missing)] = _ABSENT
+        return codes
+
+    @property
+    def _missing_code(self) -> int:
+        if self.missing == "level":
+            return self.domain.size
+        raise DataError(
+            f"column {self.name!r}: missing values are refused (missing: refuse); "
+            "declare missing: level in the schema, or leave out such rows"
+        )
+
+    @property
+    def _other_code(self) -> int:
+        if self.other in ("refuse", "nearest"):
+            raise DataError(
+                f"column {self.name!r}: values that the schema does not declare are refused (other: {self.other}); "
+                "declare them, or say where they go with other"
+            )
+        code = self.find(self.other) if isinstance(self.domain, Listed) else None
+        if code is None and self.other == "missing" and self.missing == "level":
+            return self.domain.size
+        if code is None:
+            hint = did_you_mean(str(self.other), self.labels) if isinstance(self.domain, Listed) else ""
+            raise SchemaError(
+                f"other ({self.other!r}) must be refuse or a declared level{hint}; add it to levels"
+            )
+        return code
+
+
+def _plain(value: object) -> object:
+    """A declared value without numpy or date types, sequences as tuples."""
+    if isinstance(value, np.ndarray | list | tuple | range):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.isoformat() if isinstance(value, date) else value

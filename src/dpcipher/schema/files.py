@@ -1,0 +1,178 @@
+"""Schema files: YAML or JSON text to plain values and back, with the comments a person needs."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from dpcipher.errors import SchemaError
+
+MAX_BYTES = 2**26
+
+_DRAFT_HEAD = """\
+# DRAFT, DRAWN FROM PRIVATE DATA. NOT PRIVATE: keep this file as confidential as the table itself.
+#
+# The levels and ranges below were read off the rows. Before a release, a person must make sure that each of them is public
+# knowledge: replace ranges by what anyone could say without looking (age 0..120, not 17..93), remove levels that only a few
+# people could have, and say with `other` where values go that are not listed.
+# When everything below could be published, sign it:
+#
+#     dpcipher schema sign THIS-FILE --name "Your Name"
+#
+# which adds your name, the date and a hash of the schema. Any later edit voids the signature.
+"""
+_ADVICE = {
+    "categorical": "check: is every level public? drop rare ones and send them to `other`",
+    "ordinal": "check: is every level public, and in the right order?",
+    "integer": "check: set min and max to what is publicly possible",
+    "number": "check: set min, max and bins to what is publicly possible",
+    "date": "check: set min and max to what is publicly possible",
+    "boolean": "check: is this a yes/no column?",
+}
+
+
+def read(path: str | PathLike[str]) -> dict[str, object]:
+    """The plain values in a schema file."""
+    text = _read_text(Path(path))
+    try:
+        plain = _read_json(text) if Path(path).suffix == ".json" else yaml.load(text, Loader=_Loader)
+    except (ValueError, RecursionError, yaml.YAMLError) as wrong:
+        raise SchemaError(f"is not readable as {_format(path)} ({_where(wrong)}); correct the file") from None
+    if not isinstance(plain, dict):
+        raise SchemaError("a schema must be a mapping with the key columns")
+    return plain
+
+
+def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: bool) -> None:
+    """Write plain values as a schema file; `awaiting` adds what a person must check before signing."""
+    text = (
+        json.dumps(plain, indent=2) + "\n"
+        if Path(path).suffix == ".json"
+        else to_yaml(plain, awaiting=awaiting)
+    )
+    fresh = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as wrong:
+        fresh.unlink(missing_ok=True)
+        raise SchemaError(f"{path}: cannot be written ({wrong.strerror}); choose another place") from None
+
+
+def to_yaml(plain: Mapping[str, Any], *, awaiting: bool) -> str:
+    """A schema as YAML, one line for each column."""
+    lines = [_DRAFT_HEAD] if awaiting else []
+    lines += [f"# {note}\n" for note in plain.get("notes", ())] if awaiting else []
+    lines.append(f"version: {plain['version']}\n")
+    lines.append("columns:\n")
+    for column in plain["columns"]:
+        spec = {key: value for key, value in column.items() if key != "name"}
+        lines.append(f"  # {_ADVICE[spec['kind']]}\n" if awaiting else "")
+        lines.append(f"  {_flow(column['name'])}: {_flow(spec)}\n")
+    rest = {key: value for key, value in plain.items() if key not in ("version", "columns")}
+    lines.append(
+        yaml.dump(rest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120) if rest else ""
+    )
+    return "".join(lines)
+
+
+def _flow(value: object) -> str:
+    text = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=True
+    )
+    return str(text).removesuffix("...\n").strip()
+
+
+def _read_text(path: Path) -> str:
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        raise SchemaError("a schema file must end in .yaml, .yml or .json")
+    if not path.is_file():
+        raise SchemaError("there is no such file")
+    if path.stat().st_size > MAX_BYTES:
+        raise SchemaError(f"a schema file must be smaller than {MAX_BYTES} bytes")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError("a schema file must be UTF-8 text; save it as UTF-8") from None
+    except OSError as wrong:
+        raise SchemaError(f"cannot be read ({wrong.strerror})") from None
+
+
+def _format(path: str | PathLike[str]) -> str:
+    return "JSON" if Path(path).suffix == ".json" else "YAML"
+
+
+def _where(wrong: Exception) -> str:
+    mark = getattr(wrong, "problem_mark", None)
+    return f"line {mark.line + 1}: {getattr(wrong, 'problem', '')}" if mark else str(wrong)
+
+
+def _read_json(text: str) -> object:
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object whose keys appear once; plain JSON would keep the last and forget a column."""
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        raise ValueError("a key appears twice in one object")
+    return plain
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
+    """YAML as people mean it: `no`, `01` and `2024-01-31` are texts; keys appear once; no aliases to blow up."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not allowed", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for i, key in enumerate(keys):
+            if not isinstance(key, str) and not (isinstance(key, int) and not isinstance(key, bool)):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be a text", node.value[i][0].start_mark
+                )
+            if key in keys[:i]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key appears twice", node.value[i][0].start_mark
+                )
+        return {
+            str(key): self.construct_object(value, deep=True)
+            for key, (_, value) in zip(keys, node.value, strict=True)
+        }
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc,unused-ignore]
+    """Quotes every text that some YAML reader, of version 1.1 or ours, would take for something else."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {
+        key: list(rules) for key, rules in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_FLOAT = re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$")
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:null", re.compile(r"^(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
+)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))

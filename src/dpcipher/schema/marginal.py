@@ -1,0 +1,62 @@
+"""A labelled table over a few attributes: counts or probabilities."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpcipher.errors import ParameterError, WorkloadError, did_you_mean
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """Values over the levels of `attrs`, one dimension for each, in their order.
+
+    >>> table = Marginal(("sex",), (("F", "M"),), np.array([3.0, 4.0]))
+    >>> table.to_frame()["value"].tolist()
+    [3.0, 4.0]
+    """
+
+    attrs: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    values: NDArray[np.generic]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.asarray(self.values))
+        shape = tuple(len(labels) for labels in self.levels)
+        if len(self.attrs) != len(self.levels) or self.values.shape != shape:
+            raise ParameterError(
+                f"values of shape {self.values.shape} must have the shape {shape} of their levels"
+            )
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.generic]:
+        """The values, as numpy asks for them."""
+        return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each attribute has."""
+        return self.values.shape
+
+    def project(self, attrs: Sequence[str]) -> "Marginal":
+        """The table of some of the attributes, in the order asked for, summed over the others."""
+        for attr in attrs:
+            if attr not in self.attrs:
+                raise WorkloadError(
+                    f"column {attr!r} is not in this table{did_you_mean(str(attr), self.attrs)}"
+                )
+        if isinstance(attrs, str) or len(set(attrs)) < len(attrs):
+            raise WorkloadError(f"attrs ({attrs!r}) must be a sequence of names, each named once")
+        kept = [attr for attr in self.attrs if attr in attrs]
+        summed = self.values.sum(axis=tuple(i for i, attr in enumerate(self.attrs) if attr not in attrs))
+        levels = tuple(self.levels[self.attrs.index(attr)] for attr in attrs)
+        return Marginal(
+            tuple(attrs), levels, np.asarray(summed).transpose([kept.index(attr) for attr in attrs])
+        )
+
+    def to_frame(self, value: str = "value") -> pd.DataFrame:
+        """One row for each cell: its levels, and its value in the column `value`."""
+        index = pd.MultiIndex.from_product(self.levels, names=list(self.attrs))
+        return pd.DataFrame({value: self.values.ravel()}, index=index).reset_index()

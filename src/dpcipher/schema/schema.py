@@ -1,0 +1,244 @@
+"""The schema: public facts about a table, which everything else is measured against."""
+
+import datetime
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
+from dpcipher.schema import files, rows, spec
+from dpcipher.schema.column import Column
+from dpcipher.schema.condition import attr_masks
+from dpcipher.schema.cover import Cover, cover
+from dpcipher.schema.provenance import Provenance, SignOff
+from dpcipher.schema.zeros import Zero
+
+Axes = tuple[int, ...]
+
+_CODE_LIMIT = 2**31
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table in order, the compounds among them, and the combinations that cannot be.
+
+    What is measured are the `attrs`: the columns, with each compound standing where its first part stood.
+
+    >>> schema = Schema.from_domain({"age": 85, "sex": 2})
+    >>> schema.attrs, schema.shape
+    (('age', 'sex'), (85, 2))
+    """
+
+    columns: tuple[Column, ...]
+    compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    zeros: tuple[Zero, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
+
+    # Reading rows belongs to the private side, so `dpcipher.private.draft` puts the function here when it is imported.
+    draft: ClassVar[Callable[..., "Schema"]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
+        object.__setattr__(self, "zeros", tuple(self.zeros))
+        self._check_columns()
+        self._check_compounds()
+        for zero in self.zeros:
+            zero.check(self)
+
+    def _check_columns(self) -> None:
+        if not self.columns:
+            raise SchemaError("columns ([]) must hold at least one column")
+        seen: set[str] = set()
+        for column in self.columns:
+            if column.name in seen:
+                raise SchemaError(f"column {column.name!r} must be declared once; remove the repeat")
+            seen.add(column.name)
+
+    def _check_compounds(self) -> None:
+        taken: set[str] = set()
+        for name, parts in self.compounds.items():
+            if name in self.names or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
+                raise SchemaError(
+                    f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
+                )
+            size = math.prod(self.column(part).size for part in parts)
+            if size >= _CODE_LIMIT:
+                raise SizeError(
+                    f"compound {name!r} has {size} levels; at most {_CODE_LIMIT - 1}: cross fewer columns"
+                )
+            taken |= set(parts)
+
+    # What is measured
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the table, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def attrs(self) -> tuple[str, ...]:
+        """What is measured: the columns in order, a compound standing where its first part stood."""
+        home = {part: name for name, parts in self.compounds.items() for part in parts}
+        return tuple(dict.fromkeys(home.get(name, name) for name in self.names))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each attribute has."""
+        return tuple(math.prod(part.size for part in self.parts(attr)) for attr in self.attrs)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
+    @cached_property
+    def _axis(self) -> dict[str, int]:
+        return {attr: axis for axis, attr in enumerate(self.attrs)}
+
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        if name not in self._by_name:
+            raise SchemaError(f"column {name!r} is not in the schema{did_you_mean(str(name), self.names)}")
+        return self._by_name[name]
+
+    def parts(self, attr: str) -> tuple[Column, ...]:
+        """The columns an attribute is made of: one, or the parts of a compound."""
+        return tuple(self.column(name) for name in self.compounds.get(attr, (attr,)))
+
+    def labels(self, attr: str) -> tuple[str, ...]:
+        """The name of each level of an attribute, or of a column inside a compound."""
+        *first, last = (part.labels for part in self.parts(attr))
+        for labels in reversed(first):
+            last = tuple(f"{label}×{rest}" for label in labels for rest in last)
+        return last
+
+    def axes(self, attrs: Sequence[str]) -> Axes:
+        """The axis number of each attribute, ascending."""
+        if isinstance(attrs, str):
+            raise WorkloadError(f"attrs ({attrs!r}) must be a sequence of names; try ({attrs!r},)")
+        axes = sorted(self._axis_of(attr) for attr in attrs)
+        if len(set(axes)) < len(axes):
+            raise WorkloadError(f"attrs ({', '.join(attrs)}) must name each column once; remove the repeats")
+        return tuple(axes)
+
+    def _axis_of(self, attr: str) -> int:
+        if attr in self._axis:
+            return self._axis[attr]
+        whole = next((name for name, parts in self.compounds.items() if attr in parts), None)
+        hint = (
+            f"; it is part of the compound {whole!r}: use that"
+            if whole
+            else did_you_mean(str(attr), self.attrs)
+        )
+        raise WorkloadError(f"column {attr!r} is not among what is measured{hint}")
+
+    def n_cells(self, attrs: Sequence[str]) -> int:
+        """How many cells the table of these attributes has."""
+        return math.prod(self.shape[axis] for axis in self.axes(attrs))
+
+    def cover(self, names: Sequence[str]) -> Cover:
+        """The attributes that cover these columns, and the way to sum the rest out."""
+        return cover(self, names)
+
+    def allowed(self, given: Mapping[str, object]) -> dict[int, NDArray[np.bool_]]:
+        """The levels of each touched axis that `given` allows, such as {"sex": "F"} or {"age": {"min": 18}}."""
+        masks = attr_masks(self, given)
+        for axis, mask in masks.items():
+            if not mask.any():
+                raise ConditionError(
+                    f"given allows no level of {self.attrs[axis]!r}; its conditions contradict each other"
+                )
+        for axes, zero in self.zero_masks:
+            if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
+                raise ConditionError(
+                    f"given ({', '.join(given)}) asks for a structural zero of the schema; change it"
+                )
+        return masks
+
+    @cached_property
+    def zero_masks(self) -> tuple[tuple[Axes, NDArray[np.bool_]], ...]:
+        """The structural zeros: axes, and True where no row can be."""
+        return tuple(zero.mask(self) for zero in self.zeros)
+
+    # Rows
+
+    def encode(self, table: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
+        """Rows as codes, one column for each attribute."""
+        return rows.encode(self, table)
+
+    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> pa.Table:
+        """Codes as rows again, with the columns and types of the user's table."""
+        return rows.decode(self, codes, rng)
+
+    # Files
+
+    @classmethod
+    def from_domain(cls, sizes: Mapping[str, int]) -> "Schema":
+        """A schema for integer-coded data: column c holds 0..sizes[c]-1."""
+        return cls(tuple(spec.sized_column(name, size) for name, size in sizes.items()))
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, object]) -> "Schema":
+        """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
+        if spec.is_domain(plain):
+            return cls.from_domain(plain)  # type: ignore[arg-type]
+        return cls(*spec.read_parts(plain))
+
+    def to_dict(self) -> dict[str, object]:
+        """The schema as plain values, fit for JSON."""
+        return spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Schema":
+        """Read a schema file: YAML or JSON by its extension, or the domain JSON of private-pgm."""
+        try:
+            return cls.from_dict(files.read(path))
+        except (SchemaError, SizeError) as wrong:
+            raise type(wrong)(f"{path}: {wrong}") from None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schema as YAML or JSON, by the extension of the path."""
+        files.write(path, self.to_dict(), awaiting=self.drawn_from_data and not self.signed)
+
+    # Provenance
+
+    @property
+    def drawn_from_data(self) -> bool:
+        """Whether this is a draft that was read off private rows."""
+        return self.provenance.drawn_from_data
+
+    @property
+    def signed(self) -> bool:
+        """Whether a person has signed off exactly this schema."""
+        sign_off = self.provenance.sign_off
+        return sign_off is not None and sign_off.hash == self.fingerprint()
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the schema, without its sign-off and notes."""
+        plain = {key: value for key, value in self.to_dict().items() if key not in ("sign_off", "notes")}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def sign(self, name: str, date: str | datetime.date) -> "Schema":
+        """The schema with a person's word that it holds nothing private; any later edit voids it."""
+        return replace(
+            self, provenance=replace(self.provenance, sign_off=SignOff(name, str(date), self.fingerprint()))
+        )
+
+    def require_signed(self) -> None:
+        """Refuse a draft that nobody has signed off, or that was edited since."""
+        if not self.drawn_from_data or self.signed:
+            return
+        state = "was edited after its sign-off" if self.provenance.sign_off else "has not been signed off"
+        raise SchemaError(
+            f"the schema was drawn from data and {state}, so it may reveal private values; "
+            "check every level and range, then sign it: dpcipher schema sign FILE --name NAME"
+        )

@@ -1,0 +1,131 @@
+"""The parts of a schema as plain values: what files and releases hold."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from dpcipher.errors import SchemaError, did_you_mean
+from dpcipher.schema.column import Column
+from dpcipher.schema.provenance import Provenance, SignOff
+from dpcipher.schema.zeros import Zero
+
+VERSION = 1
+_KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes")
+
+Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
+
+
+def is_domain(plain: object) -> bool:
+    """Whether this is the {column: size} mapping of private-pgm rather than a schema."""
+    return isinstance(plain, Mapping) and bool(plain) and all(type(size) is int for size in plain.values())
+
+
+def sized_column(name: str, size: int) -> Column:
+    """A column of integer codes 0..size-1."""
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise SchemaError(f"size of column {name!r} ({size!r}) must be a whole number from 1 up")
+    return Column(name, "integer", min=0, max=int(size) - 1)
+
+
+def read_parts(plain: object) -> Parts:
+    """The parts of a schema, checked."""
+    if not isinstance(plain, Mapping) or "columns" not in plain:
+        raise SchemaError(
+            "a schema must be a mapping with the key columns; try columns: {age: {kind: integer, min: 0, max: 99}}"
+        )
+    for key in plain:
+        if key not in _KEYS:
+            raise SchemaError(f"unknown key {key!r}{did_you_mean(str(key), _KEYS)}")
+    if plain.get("version", VERSION) != VERSION:
+        raise SchemaError(f"version ({plain['version']!r}) must be {VERSION}; a newer dpcipher may be needed")
+    return (
+        _read_columns(plain["columns"]),
+        _read_compounds(plain.get("compounds") or {}),
+        tuple(_read_zero(zero) for zero in _listed(plain.get("zeros"), "zeros")),
+        _read_provenance(plain),
+    )
+
+
+def write_parts(
+    columns: Sequence[Column],
+    compounds: Mapping[str, Sequence[str]],
+    zeros: Sequence[Zero],
+    provenance: Provenance,
+) -> dict[str, object]:
+    """The parts of a schema as plain values; what is empty is left out."""
+    sign_off = provenance.sign_off
+    parts: dict[str, object] = {
+        "columns": [column.to_spec() for column in columns],
+        "compounds": {name: list(parts) for name, parts in compounds.items()},
+        "zeros": [_write_zero(zero) for zero in zeros],
+        "drawn_from_data": provenance.drawn_from_data,
+        "notes": list(provenance.notes),
+        "sign_off": {"name": sign_off.name, "date": sign_off.date, "hash": sign_off.hash}
+        if sign_off
+        else None,
+    }
+    return {"version": VERSION} | {key: value for key, value in parts.items() if value}
+
+
+def _read_columns(plain: object) -> tuple[Column, ...]:
+    """Columns as a mapping from names, or as a list of mappings with a name in each."""
+    if isinstance(plain, Mapping):
+        return tuple(Column.from_spec(name, spec) for name, spec in plain.items())
+    return tuple(_read_named(item) for item in _listed(plain, "columns"))
+
+
+def _read_named(plain: object) -> Column:
+    if not isinstance(plain, Mapping) or "name" not in plain:
+        raise SchemaError("each of a list of columns must be a mapping with a name")
+    return Column.from_spec(plain["name"], {key: value for key, value in plain.items() if key != "name"})
+
+
+def _read_compounds(plain: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(plain, Mapping) or any(not isinstance(parts, list | tuple) for parts in plain.values()):
+        raise SchemaError(
+            "compounds must be a mapping from a new name to the columns it crosses; try {AxB: [A, B]}"
+        )
+    return {name: tuple(parts) for name, parts in plain.items()}
+
+
+def _read_zero(plain: object) -> Zero:
+    if (
+        not isinstance(plain, Mapping)
+        or "impossible" not in plain
+        or not set(plain) <= {"impossible", "becomes"}
+    ):
+        raise SchemaError(
+            "a structural zero must be {impossible: {column: levels, …}, becomes: {column: level}}"
+        )
+    return Zero(plain["impossible"], plain.get("becomes") or {})
+
+
+def _write_zero(zero: Zero) -> dict[str, object]:
+    plain = {"impossible": _plain(zero.impossible)}
+    return plain | ({"becomes": _plain(zero.becomes)} if zero.becomes else {})
+
+
+def _read_provenance(plain: Mapping[str, object]) -> Provenance:
+    drawn, sign_off = plain.get("drawn_from_data", False), plain.get("sign_off")
+    if not isinstance(drawn, bool):
+        raise SchemaError(f"drawn_from_data ({drawn!r}) must be true or false")
+    notes = tuple(str(note) for note in _listed(plain.get("notes"), "notes"))
+    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes)
+
+
+def _listed(plain: object, key: str) -> Sequence[object]:
+    if plain is None:
+        return ()
+    if not isinstance(plain, list | tuple):
+        raise SchemaError(f"{key} must be a list")
+    return cast(Sequence[object], plain)
+
+
+def _plain(value: object) -> object:
+    """Values as JSON would give them back, so that a saved schema keeps its fingerprint."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

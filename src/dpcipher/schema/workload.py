@@ -1,0 +1,151 @@
+"""Which tables to measure."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dpcipher.errors import SizeError, WorkloadError
+from dpcipher.schema.schema import Schema
+
+Attrs = tuple[str, ...]
+
+MAX_TABLE_CELLS = 2**27
+MAX_CELLS = 2**28
+MAX_TABLES = 2**22
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The tables to measure, each a tuple of attributes in schema order; `cells` counts the cells of each.
+
+    >>> Workload.parse(Schema.from_domain({"a": 2, "b": 3, "c": 4}), 2).tables
+    (('a', 'b'), ('a', 'c'), ('b', 'c'))
+    """
+
+    tables: tuple[Attrs, ...]
+    cells: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.tables or len(self.tables) != len(self.cells):
+            raise WorkloadError("workload must hold at least one table, and the cells of each")
+
+    @classmethod
+    def parse(cls, schema: Schema, spec: "int | Sequence[Sequence[str]] | Workload") -> "Workload":
+        """All tables of an order, or the tables listed; sizes are judged on the schema before anything is built."""
+        if isinstance(spec, Workload):
+            return _of_tables(schema, spec.tables)
+        if isinstance(spec, int | np.integer) and not isinstance(spec, bool):
+            return _of_order(schema, int(spec))
+        return _of_tables(schema, _checked_list(spec))
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells all tables have together."""
+        return sum(self.cells)
+
+    def closure(self) -> tuple[Attrs, ...]:
+        """Every non-empty set of attributes that some table covers, small sets first."""
+        found = {
+            sub: None
+            for table in self.tables
+            for k in range(1, len(table) + 1)
+            for sub in combinations(table, k)
+        }
+        return tuple(sorted(found, key=len))
+
+    def maximal(self) -> tuple[Attrs, ...]:
+        """The tables that no other table covers."""
+        by_attr: dict[str, list[frozenset[str]]] = {}
+        for table in self.tables:
+            for attr in table:
+                by_attr.setdefault(attr, []).append(frozenset(table))
+        return tuple(t for t in self.tables if not any(set(t) < other for other in by_attr[t[0]]))
+
+
+def _of_order(schema: Schema, order: int) -> Workload:
+    if not 1 <= order <= len(schema.attrs):
+        raise WorkloadError(
+            f"workload ({order}) must be an order from 1 to {len(schema.attrs)}, the number of attributes; try workload=2"
+        )
+    largest = math.prod(sorted(schema.shape)[-order:])
+    _check_size(largest, f"its largest {order}-way table")
+    _check_count(math.comb(len(schema.attrs), order))
+    _check_total(_cells_of_order(schema.shape, order))
+    axes = list(combinations(range(len(schema.attrs)), order))
+    cells = tuple(math.prod(schema.shape[axis] for axis in table) for table in axes)
+    return Workload(tuple(tuple(schema.attrs[axis] for axis in table) for table in axes), cells)
+
+
+def _of_tables(schema: Schema, tables: Iterable[Sequence[str]]) -> Workload:
+    ordered = [tuple(schema.attrs[axis] for axis in schema.axes(table)) for table in tables]
+    if len(set(ordered)) < len(ordered):
+        raise WorkloadError(f"workload names the table {_first_repeat(ordered)} twice; remove one")
+    covered = {attr for table in ordered for attr in table}
+    omitted = [attr for attr in schema.attrs if attr not in covered]
+    if omitted:
+        raise WorkloadError(
+            f"workload omits the column {omitted[0]!r}; add a table with it, such as ({omitted[0]!r},)"
+        )
+    cells = tuple(schema.n_cells(table) for table in ordered)
+    _check_size(max(cells), f"its table {ordered[cells.index(max(cells))]}")
+    _check_count(len(ordered))
+    _check_total(sum(cells))
+    return Workload(tuple(ordered), cells)
+
+
+def _checked_list(spec: object) -> list[Sequence[str]]:
+    """A list of tables, each a non-empty sequence of names."""
+    if isinstance(spec, bool | str | float) or spec is None or not isinstance(spec, Iterable):
+        raise WorkloadError(
+            f"workload ({spec!r}) must be an order such as 2, or a list of tables such as [('age', 'sex')]"
+        )
+    tables = list(spec)
+    for table in tables:
+        if isinstance(table, str) or not isinstance(table, Iterable) or not tuple(table):
+            raise WorkloadError(
+                f"workload table ({table!r}) must be a tuple of column names; try [('age', 'sex')]"
+            )
+    if not tables:
+        raise WorkloadError("workload ([]) must hold at least one table; try workload=2")
+    return [tuple(table) for table in tables]
+
+
+def _cells_of_order(shape: Sequence[int], order: int) -> int:
+    """The cells of all tables of an order: the elementary symmetric polynomial of the sizes, not an enumeration."""
+    sums = [1] + [0] * order
+    for size in shape:
+        for k in range(order, 0, -1):
+            sums[k] += size * sums[k - 1]
+    return sums[order]
+
+
+def _check_size(cells: int, what: str) -> None:
+    if cells > MAX_TABLE_CELLS:
+        raise SizeError(
+            f"workload: {what} has {_show(cells)} cells; at most {MAX_TABLE_CELLS} fit: use wider bins or a lower order"
+        )
+
+
+def _check_count(tables: int) -> None:
+    if tables > MAX_TABLES:
+        raise SizeError(
+            f"workload: {_show(tables)} tables; at most {MAX_TABLES} fit: use a lower order, or list the tables"
+        )
+
+
+def _check_total(cells: int) -> None:
+    if cells > MAX_CELLS:
+        raise SizeError(
+            f"workload: its tables have {_show(cells)} cells together; at most {MAX_CELLS} fit: list the tables that matter"
+        )
+
+
+def _show(count: int) -> str:
+    return f"{count:,}" if count < 10**12 else f"about 10^{math.floor(count.bit_length() * math.log10(2))}"
+
+
+def _first_repeat(tables: Sequence[Attrs]) -> Attrs:
+    return next(table for i, table in enumerate(tables) if table in tables[:i])
