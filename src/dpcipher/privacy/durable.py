@@ -28,21 +28,25 @@ def locked(path: Path, *, write: bool) -> Iterator[int]:
     fcntl = locks()
     fd = _opened(path, write=write)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        _lock(fd, path, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
         _check_still_there(fd, path)
         yield fd
     finally:
         # A child forked meanwhile shares this lock: closing our end alone would not free it.
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 
 
-def read_all(fd: int) -> bytes:
+def read_all(fd: int, path: Path) -> bytes:
     """Every byte of an open file."""
     parts, offset = [], 0
-    while part := os.pread(fd, 1 << 20, offset):
-        parts.append(part)
-        offset += len(part)
+    try:
+        while part := os.pread(fd, 1 << 20, offset):
+            parts.append(part)
+            offset += len(part)
+    except OSError as error:
+        raise _failure(path, "read", error) from error
     return b"".join(parts)
 
 
@@ -102,6 +106,14 @@ def _opened(path: Path, *, write: bool) -> int:
         os.close(fd)
         raise LedgerError(f"ledger ({path}) is marked read-only; nothing can be charged to it")
     return fd
+
+
+def _lock(fd: int, path: Path, kind: int) -> None:
+    """Wait for the lock; a system that cannot give it is refused."""
+    try:
+        locks().flock(fd, kind)
+    except OSError as error:
+        raise _failure(path, "locked", error) from error
 
 
 def _check_still_there(fd: int, path: Path) -> None:

@@ -137,18 +137,18 @@ class Ledger:
     def statement(self) -> Statement:
         """What the ledger says now."""
         with durable.locked(self.path, write=False) as fd:
-            return _statement(read_chain(durable.read_all(fd)))
+            return _statement(read_chain(durable.read_all(fd, self.path)))
 
     def check(self, cost: Budget, *, unit: Unit) -> None:
         """Refuse now what `charge` would refuse, an unwritable file included, without spending."""
         with durable.locked(self.path, write=True) as fd:
-            _statement(read_chain(durable.read_all(fd))).check(cost, unit)
+            _statement(read_chain(durable.read_all(fd, self.path))).check(cost, unit)
 
     def charge(self, cost: Budget, *, unit: Unit, what: dict[str, Any]) -> Charge:
         """Spend `cost`, durably before this returns; `what` says publicly what for, in plain JSON values."""
         note = _note(what)
         with durable.locked(self.path, write=True) as fd:
-            chain = read_chain(durable.read_all(fd))
+            chain = read_chain(durable.read_all(fd, self.path))
             _statement(chain).check(cost, unit)
             record = {
                 "type": "charge",
@@ -164,7 +164,7 @@ class Ledger:
     def mark_released(self, id: str, checksum: str) -> None:
         """Record that the release of a charge is complete; once, so that nothing is drawn twice under one charge."""
         with durable.locked(self.path, write=True) as fd:
-            chain = read_chain(durable.read_all(fd))
+            chain = read_chain(durable.read_all(fd, self.path))
             entries = {entry.id: entry for entry in _statement(chain).entries}
             if id not in entries or entries[id].checksum is not None:
                 state = "is already released" if id in entries else "is not in the ledger"

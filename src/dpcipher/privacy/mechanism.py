@@ -14,7 +14,7 @@ MechanismName = Literal["laplace", "gaussian", "none"]
 
 # Below these the chance of any noise on a cell is under 1e-27, and "noisy" would be only a word; above the largest, sums of
 # noise and counts (at most 2**53) could leave int64.
-SMALLEST_SCALE = {"laplace": 1 / 64, "gaussian": 1 / 16}
+SMALLEST_SCALE: dict[MechanismName, float] = {"laplace": 1 / 64, "gaussian": 1 / 16}
 LARGEST_SCALE = 2.0**40
 # From here on the variance of the discrete Gaussian and sigma² agree to all digits (they differ by a factor e^(-2 pi² sigma²)).
 _SMOOTH_SIGMA = 2.0
@@ -34,10 +34,6 @@ class Mechanism:
         if self.name not in ("laplace", "gaussian", "none"):
             raise ParameterError(f"mechanism ({self.name!r}) must be 'laplace', 'gaussian' or 'none'")
         object.__setattr__(self, "scale", _checked_scale(self.name, self.scale))
-        if self.name != "none" and self.variance <= 0:
-            raise ParameterError(
-                f"scale ({self.scale!r}) is too small for any noise; try scale=0 with mechanism 'none'"
-            )
 
     @property
     def variance(self) -> float:
@@ -78,35 +74,29 @@ def mechanism_for(share: Budget, unit: Unit) -> Mechanism:
     """
     part = share.composable()
     if part.rho is not None:
-        mechanism = Mechanism("gaussian", gaussian_scale(part.rho, unit.l2_squared))
-    else:
-        assert part.epsilon is not None  # composable budgets are rho or pure epsilon
-        mechanism = Mechanism("laplace", laplace_scale(part.epsilon, unit.l1))
-    check_drawable(mechanism)
-    return mechanism
+        return Mechanism("gaussian", gaussian_scale(part.rho, unit.l2_squared))
+    assert part.epsilon is not None  # composable budgets are rho or pure epsilon
+    return Mechanism("laplace", laplace_scale(part.epsilon, unit.l1))
 
 
-def check_drawable(mechanism: Mechanism) -> None:
-    """Refuse noise that would be nothing, or too large for 64-bit counts."""
-    if mechanism.name == "none":
-        raise BudgetError("mechanism ('none') adds no noise and cannot make a release; try 'laplace'")
-    least = SMALLEST_SCALE[mechanism.name]
-    if not least <= mechanism.scale <= LARGEST_SCALE:
-        advice = "lower" if mechanism.scale < least else "raise"
-        raise BudgetError(
-            f"scale ({mechanism.scale:.6g}) of {mechanism.name} noise must be from {least:.6g} to {LARGEST_SCALE:.6g}; {advice} the budget"
-        )
-
-
-def _checked_scale(name: str, scale: object) -> float:
-    """A float scale that is finite and has the sign its mechanism wants."""
+def _checked_scale(name: MechanismName, scale: object) -> float:
+    """A scale that makes noise, and noise that fits; 0 for none."""
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not math.isfinite(scale):
         raise ParameterError(f"scale ({scale!r}) must be a finite number; try scale=1.0")
-    if name == "none" and scale != 0:
-        raise ParameterError(f"scale ({scale!r}) must be 0 with mechanism 'none'; try mechanism 'laplace'")
-    if name != "none" and scale <= 0:
-        raise ParameterError(
-            f"scale ({scale!r}) must be above 0; exact counts are mechanism 'none' with scale 0"
+    if name == "none":
+        if scale != 0:
+            raise ParameterError(
+                f"scale ({scale!r}) must be 0 with mechanism 'none'; try mechanism 'laplace'"
+            )
+        return 0.0
+    if scale < SMALLEST_SCALE[name]:
+        raise BudgetError(
+            f"scale ({scale:.6g}) of {name} noise must be at least {SMALLEST_SCALE[name]:.6g}; "
+            f"lower the budget, or, for exact counts, try mechanism 'none' with scale 0"
+        )
+    if scale > LARGEST_SCALE:
+        raise BudgetError(
+            f"scale ({scale:.6g}) of {name} noise must be at most {LARGEST_SCALE:.6g}; raise the budget"
         )
     return float(scale)
 

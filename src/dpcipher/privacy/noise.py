@@ -1,6 +1,7 @@
 """Who draws the noise: OpenDP for releases, a seeded stand-in for experiments only."""
 
 import importlib.metadata
+import math
 import re
 from abc import ABC, abstractmethod
 from fractions import Fraction
@@ -10,9 +11,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import DpcipherError, ParameterError
+from dpcipher.errors import DpcipherError, NotPrivate, ParameterError
 from dpcipher.privacy.accounting import float_up, sqrt_up
-from dpcipher.privacy.mechanism import Mechanism, check_drawable
+from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
 
 Counts = NDArray[np.int64]
@@ -31,12 +32,11 @@ class NoiseSource(ABC):
         """The counts with fresh noise on every cell, observed or not; the input is left as it was."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
             raise ParameterError(f"counts ({type(counts).__name__}) must be an int64 array")
-        self._check(mechanism)
+        if mechanism.name == "none" and self.is_private:
+            raise NotPrivate(
+                "mechanism ('none') adds no noise, so its table cannot be released; try 'laplace'"
+            )
         return self._noisy(np.ascontiguousarray(counts).reshape(-1), mechanism).reshape(counts.shape)
-
-    @abstractmethod
-    def _check(self, mechanism: Mechanism) -> None:
-        """Refuse a mechanism that this source must not draw."""
 
     @abstractmethod
     def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
@@ -44,7 +44,7 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
-        """What one table costs, rounded up: epsilon for laplace, rho for gaussian."""
+        """What one table costs, rounded up: epsilon for laplace, rho for gaussian, infinity for none."""
 
 
 @final
@@ -56,15 +56,13 @@ class OpenDPNoise(NoiseSource):
 
     is_private = True
 
-    def _check(self, mechanism: Mechanism) -> None:
-        check_drawable(mechanism)
-
     def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
         return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)
 
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
         """What OpenDP's privacy map says about one table."""
-        check_drawable(mechanism)
+        if mechanism.name == "none":
+            return math.inf
         distance = unit.l1 if mechanism.name == "laplace" else sqrt_up(Fraction(unit.l2_squared))
         return float(_measurement(mechanism).map(distance))
 
@@ -81,10 +79,6 @@ class SeededNoise(NoiseSource):
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def _check(self, mechanism: Mechanism) -> None:
-        if mechanism.name != "none":
-            check_drawable(mechanism)
-
     def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
         if mechanism.name == "none":
             return counts.copy()
@@ -92,9 +86,9 @@ class SeededNoise(NoiseSource):
         return counts + draw(self._rng, mechanism.scale, counts.size)
 
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
-        """What the law of the noise would cost if nobody could know the seed; nothing for "none"."""
+        """What the law of the noise would cost if nobody could know the seed."""
         if mechanism.name == "none":
-            return float("inf")
+            return math.inf
         cost = mechanism.cost(unit)
         return float_up(cost.rho if cost.rho is not None else cost.epsilon or Fraction(0))
 

@@ -1,0 +1,122 @@
+"""The exponential mechanism: choose one of several candidates, the better its score the likelier.
+
+A candidate with integer score s is chosen with probability proportional to exp(s / scale) (McSherry and Talwar 2007). If one
+person changes every score by at most `sensitivity`, that costs epsilon = 2·sensitivity/scale, or rho = epsilon²/8 of zCDP
+(Cesar and Rogers 2021, Lemma 3.4). Scores are integers, so that no rounding of floats can tell neighbours apart.
+"""
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.privacy.accounting import exponential_to_rho, float_up, sqrt_up
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.noise import _opendp
+
+Scores = NDArray[np.int64]
+
+# Sums and differences of scores stay within int64.
+LARGEST_SCORE = 2**61
+
+
+def choice_scale(share: Budget, sensitivity: int) -> float:
+    """The smallest scale of a choice that costs at most `share`, rounded up.
+
+    Pure: 2·sensitivity/epsilon. zCDP: from rho = epsilon²/8, sensitivity/sqrt(2 rho); the last factor keeps OpenDP's own
+    map, which rounds up too, within the share.
+
+    >>> choice_scale(Budget.parse(epsilon=0.5), 3)
+    12.0
+    """
+    if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
+        raise ParameterError(f"sensitivity ({sensitivity!r}) must be a whole number above 0; scores are integers")
+    part = share.composable()
+    if part.rho is not None:
+        return sqrt_up(sensitivity**2 / (2 * part.rho)) * (1 + 2**-48)
+    assert part.epsilon is not None  # composable budgets are rho or pure epsilon
+    return float_up(2 * sensitivity / part.epsilon)
+
+
+def choice_cost(scale: float, sensitivity: int) -> Budget:
+    """What a choice costs, exactly, as pure epsilon."""
+    return Budget(epsilon=2 * sensitivity / Fraction(scale))
+
+
+class Chooser(ABC):
+    """Something that runs the exponential mechanism."""
+
+    is_private: ClassVar[bool]
+
+    @final
+    def choose(self, scores: Scores, scale: float) -> int:
+        """The place of the chosen candidate."""
+        if scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
+            raise ParameterError("scores must be a one-dimensional int64 array with at least one candidate")
+        if int(np.abs(scores).max()) > LARGEST_SCORE:
+            raise ParameterError(f"scores must stay within ±{LARGEST_SCORE}; use a coarser grid")
+        if not 0 < scale < float("inf"):
+            raise BudgetError(f"scale ({scale!r}) of a choice must be finite and above 0; raise the budget")
+        return self._choose(scores, scale)
+
+    @abstractmethod
+    def _choose(self, scores: Scores, scale: float) -> int:
+        """The draw itself."""
+
+    @final
+    def certificate(self, scale: float, sensitivity: int, *, zcdp: bool) -> float:
+        """What a choice costs, rounded up: epsilon, or rho where the budget is one of zCDP."""
+        epsilon = choice_cost(scale, sensitivity).epsilon
+        assert epsilon is not None  # choice_cost is pure
+        return self._rho(scale, sensitivity, epsilon) if zcdp else float_up(epsilon)
+
+    @abstractmethod
+    def _rho(self, scale: float, sensitivity: int, epsilon: Fraction) -> float:
+        """The rho of a choice that costs `epsilon`."""
+
+
+@final
+class OpenDPChooser(Chooser):
+    """Exact choices by OpenDP, in rational arithmetic, with bits from the operating system; there is no seed.
+
+    OpenDP's measurement for zCDP is the exponential mechanism itself; the one for pure epsilon is permute-and-flip, another law
+    at the same cost, so that the published methods would not be themselves with it.
+    """
+
+    is_private = True
+
+    def _choose(self, scores: Scores, scale: float) -> int:
+        return int(_measurement(scale)(scores))
+
+    def _rho(self, scale: float, sensitivity: int, epsilon: Fraction) -> float:
+        return float(_measurement(scale).map(sensitivity))
+
+
+@final
+class SeededChooser(Chooser):
+    """Repeatable choices of the same law by Gumbel noise in floats, for experiments only. NOT PRIVATE."""
+
+    is_private = False
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def _choose(self, scores: Scores, scale: float) -> int:
+        return int(np.argmax((scores - scores.max()) / scale + self._rng.gumbel(size=scores.size)))
+
+    def _rho(self, scale: float, sensitivity: int, epsilon: Fraction) -> float:
+        return float_up(exponential_to_rho(epsilon))
+
+
+@lru_cache(maxsize=256)
+def _measurement(scale: float) -> Any:
+    """OpenDP's report-noisy-max with Gumbel noise on 64-bit scores, which is the exponential mechanism."""
+    dp = _opendp()
+    domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    return dp.m.make_noisy_max(
+        domain, dp.linf_distance(T=dp.i64), dp.zero_concentrated_divergence(), scale=scale
+    )
