@@ -1,0 +1,141 @@
+"""Rows back to the user: as the kind of table that went in, or as a file that is complete or absent."""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from dpcipher.errors import MissingExtra, TableFileError
+
+_ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+
+def mirror(kind: str, table: pa.Table) -> object:
+    """The table as the library it came from has it; pandas where there was none to mirror."""
+    if kind == "polars":
+        return _polars(table)
+    if kind == "duckdb":
+        return _duckdb(table)
+    return table if kind in ("pyarrow", "arrow") else to_pandas(table)
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """A frame whose integers and booleans stay such beside missing values, and whose dates are datetimes."""
+    frame = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        series = column.to_pandas(date_as_object=False)
+        if column.null_count and pa.types.is_integer(column.type):
+            series = pd.Series(pd.array(column.to_pylist(), dtype="Int64"))
+        if column.null_count and pa.types.is_boolean(column.type):
+            series = pd.Series(pd.array(column.to_pylist(), dtype="boolean"))
+        frame[name] = series
+    return pd.DataFrame(frame)
+
+
+def write_table(path: str | PathLike[str], batches: pa.Table | Iterable[pa.RecordBatch | pa.Table]) -> None:
+    """Write rows as CSV (also gzipped) or Parquet, by the ending of the path; at least one batch, which may be empty."""
+    target = _checked(path)
+    parts = iter([batches] if isinstance(batches, pa.Table) else batches)
+    first = next(parts, None)
+    if first is None:
+        raise TableFileError(f"{path}: there is nothing to write, not even column names")
+    with replacing(target) as fresh, _writer(target, fresh, first.schema) as writer:
+        for part in chain([first], parts):
+            writer.write(part)
+
+
+def check_writable(path: str | PathLike[str]) -> None:
+    """Refuse a path that could not be written, before anything is spent on what would go there."""
+    target = _checked(path)
+    with _as_table_error(target):
+        fresh = _beside(target)
+        fresh.touch(exist_ok=False)
+        fresh.unlink()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside `path` that takes its place, synced to disk, when the block ends well; else nothing remains."""
+    fresh = _beside(path)
+    try:
+        with _as_table_error(path):
+            yield fresh
+            _sync(fresh)
+            fresh.replace(path)
+            _sync(path.parent)
+    finally:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writer(target: Path, fresh: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
+    if target.name.endswith(".parquet"):
+        with pq.ParquetWriter(fresh, schema) as parquet:
+            yield parquet
+        return
+    compression = "gzip" if target.name.endswith(".gz") else None
+    with (
+        pa.output_stream(str(fresh), compression=compression) as sink,
+        pacsv.CSVWriter(sink, schema) as writer,
+    ):
+        yield writer
+
+
+def _checked(path: str | PathLike[str]) -> Path:
+    target = Path(path)
+    if not target.name.endswith(_ENDINGS):
+        raise TableFileError(f"{target}: must end in {', '.join(_ENDINGS)}; rename it")
+    if target.exists() and not target.is_file():
+        raise TableFileError(f"{target}: is there already and is no regular file; choose another name")
+    if not target.parent.is_dir():
+        raise TableFileError(f"{target}: the folder {target.parent} does not exist; make it first")
+    return target
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+
+
+@contextmanager
+def _as_table_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as wrong:
+        reason = (
+            os.strerror(wrong.errno) if isinstance(wrong, OSError) and wrong.errno else "the disk refused"
+        )
+        raise TableFileError(f"{path}: cannot be written ({reason}); choose another place") from None
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _polars(table: pa.Table) -> object:
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtra("polars", "polars") from None
+    return polars.from_arrow(table)
+
+
+def _duckdb(table: pa.Table) -> object:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra("duckdb", "duckdb") from None
+    return duckdb.from_arrow(table)
