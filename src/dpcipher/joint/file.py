@@ -20,9 +20,17 @@ HEADER = "dpcipher"
 Arrays = dict[str, NDArray[Any]]
 
 
-def write(path: Path, kind: str, arrays: Mapping[str, NDArray[Any]], schema: Schema, n_rows: int, health: Health) -> Path:
+def write(
+    path: Path, kind: str, arrays: Mapping[str, NDArray[Any]], schema: Schema, n_rows: int, health: Health
+) -> Path:
     """Write the archive so that it is either absent or complete."""
-    facts = {"version": VERSION, "kind": kind, "n_rows": n_rows, "schema": schema.to_dict(), "health": _plain(health)}
+    facts = {
+        "version": VERSION,
+        "kind": kind,
+        "n_rows": n_rows,
+        "schema": schema.to_dict(),
+        "health": _plain(health),
+    }
     header = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -33,7 +41,9 @@ def write(path: Path, kind: str, arrays: Mapping[str, NDArray[Any]], schema: Sch
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise JointError(f"joint file ({path}) cannot be written: {error.strerror}; choose a folder you may write to") from None
+        raise JointError(
+            f"joint file ({path}) cannot be written: {error.strerror}; choose a folder you may write to"
+        ) from None
     return path
 
 
@@ -46,15 +56,25 @@ def read(path: Path, kinds: tuple[str, ...]) -> tuple[str, Arrays, Schema, int, 
             arrays = {name: archive[name] for name in archive.files}
         facts = json.loads(arrays.pop(HEADER).tobytes())
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
-        raise JointError(f"joint file ({path}) is damaged or was not written by dpcipher; save the joint again") from None
+        raise JointError(
+            f"joint file ({path}) is damaged or was not written by dpcipher; save the joint again"
+        ) from None
     if facts.get("version") != VERSION or facts.get("kind") not in kinds:
         raise JointError(
             f"joint file ({path}) has format version {facts.get('version')!r}; this dpcipher reads version {VERSION}. Upgrade dpcipher"
         )
     try:
-        return facts["kind"], arrays, Schema.from_dict(facts["schema"]), int(facts["n_rows"]), _health(facts["health"])
+        return (
+            facts["kind"],
+            arrays,
+            Schema.from_dict(facts["schema"]),
+            int(facts["n_rows"]),
+            _health(facts["health"]),
+        )
     except (KeyError, TypeError, SchemaError):
-        raise JointError(f"joint file ({path}) is damaged: its facts do not fit together; save the joint again") from None
+        raise JointError(
+            f"joint file ({path}) is damaged: its facts do not fit together; save the joint again"
+        ) from None
 
 
 def _plain(health: Health) -> dict[str, Any]:

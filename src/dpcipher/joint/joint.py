@@ -73,7 +73,7 @@ class Joint:
         Names may also be columns inside a compound.
         """
         cover = self.schema.cover(tuple(attrs))
-        return cover.project(self.core.project(cover.axes))
+        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)))
 
     def sample(
         self,
@@ -107,7 +107,11 @@ class Joint:
         return self._decoded(count, rng, allowed, independent)
 
     def _decoded(
-        self, n_rows: int, rng: np.random.Generator, allowed: dict[int, NDArray[np.bool_]] | None, independent: bool
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        allowed: dict[int, NDArray[np.bool_]] | None,
+        independent: bool,
     ) -> Iterator[pa.Table]:
         yield self.schema.decode(np.empty((0, len(self.schema.attrs)), dtype=np.int32), rng)
         for codes in self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK):

@@ -84,10 +84,14 @@ def limit_person(batches: Iterable[pa.RecordBatch], schema: Schema, person: Pers
     if not codes:
         return np.empty((0, len(schema.attrs)), dtype=np.int32)
     rows = np.concatenate(codes)
-    owner = pa.concat_arrays([part.cast(pa.string()) for part in owners]).dictionary_encode().indices.to_numpy()
+    owner = (
+        pa.concat_arrays([part.cast(pa.string()) for part in owners]).dictionary_encode().indices.to_numpy()
+    )
     order = np.lexsort((_row_hash(rows), owner))
     ranked = owner[order]
-    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
+    starts = (
+        np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
+    )
     rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
     return rows[order[rank < person.max_rows]]
 
@@ -106,6 +110,11 @@ def _row_hash(rows: NDArray[np.int32]) -> NDArray[np.uint64]:
     """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in rows.T:
-        mixed ^= column.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) + (mixed << np.uint64(6)) + (mixed >> np.uint64(2))
+        mixed ^= (
+            column.astype(np.uint64)
+            + np.uint64(0x9E3779B97F4A7C15)
+            + (mixed << np.uint64(6))
+            + (mixed >> np.uint64(2))
+        )
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
     return mixed

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcipher.errors import BudgetError, ParameterError, did_you_mean
-from dpcipher.privacy.accounting import gaussian_scale, laplace_scale
-from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.ledger import Charge, Ledger
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.noise import NoiseSource, OpenDPNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Person, Tally, count_batches
@@ -32,20 +31,15 @@ Attrs = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Order:
-    """A checked request: what to measure, under which promise. Everything in it is public."""
+    """A checked request: what to measure, under which promise, with which noise. Everything in it is public."""
 
     schema: Schema
     workload: Workload
     budget: Budget
     unit: Unit
     sets: int
-    weights: tuple[Fraction, ...]
+    mechanisms: tuple[Mechanism, ...]
     n_rows_public: bool
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The noise of each table: its share of the budget, over `sets` independent sanitizations."""
-        return tuple(_mechanism(self.budget, share / self.sets, self.unit) for share in self.weights)
 
 
 def measure(
@@ -91,11 +85,15 @@ def measure(
         check_writable(Path(save))
     book = _open_ledger(ledger, order, name)
     if book is not None:
-        book.check(order.budget, unit=order.unit)
+        book.check(order.budget.composable(), unit=order.unit)
     say("counting")
     tally = count(data, order, None if person is None else Person(person, order.unit.max_rows))
     say("charging the ledger and drawing noise")
-    charge = None if book is None else book.charge(order.budget, unit=order.unit, what=_purpose(order))
+    charge = (
+        None
+        if book is None
+        else book.charge(order.budget.composable(), unit=order.unit, what=_purpose(order))
+    )
     release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
     if save is not None:
         say("writing the release")
@@ -117,9 +115,12 @@ def make_order(
 ) -> Order:
     """Check a request against the schema; nothing private is opened."""
     if isinstance(sets, bool) or not isinstance(sets, int) or sets < 1:
-        raise ParameterError(f"sets ({sets!r}) must be a whole number above 0; try sets=1, or 5 for inference over sets")
+        raise ParameterError(
+            f"sets ({sets!r}) must be a whole number above 0; try sets=1, or 5 for inference over sets"
+        )
     parsed = Workload.parse(schema, workload)
-    return Order(schema, parsed, budget, unit, sets, _shares(parsed, weights), n_rows_public)
+    mechanisms = _mechanisms(budget, _weights(parsed, weights), unit, sets)
+    return Order(schema, parsed, budget, unit, sets, mechanisms, n_rows_public)
 
 
 def count(data: Any, order: Order, person: Person | None = None) -> Tally:
@@ -127,9 +128,8 @@ def count(data: Any, order: Order, person: Person | None = None) -> Tally:
     tables = [order.schema.axes(attrs) for attrs in order.workload.tables]
     if is_spark(data):
         return count_spark(data, order.schema, tables, person)
-    source = open_table(data)
-    extra = () if person is None else (person.column,)
-    return count_batches(source.batches(order.schema, extra), order.schema, tables, person)
+    wanted = dict.fromkeys([*order.schema.names, *([] if person is None else [person.column])])
+    return count_batches(open_table(data).batches(list(wanted)), order.schema, tables, person)
 
 
 def sanitize(
@@ -146,10 +146,10 @@ def sanitize(
     statement = Statement(
         status=_status(noise, charge),
         n_rows=tally.n_rows if public else None,
-        unit={"relation": order.unit.relation, "max_rows": order.unit.max_rows},
-        budget=order.budget.to_dict(),
+        unit=order.unit.as_dict(),
+        budget=order.budget.as_dict(),
         certificate=_certificate(order, mechanisms, noise),
-        ledger={} if charge is None else {"name": charge.ledger, "charge": charge.id, "head": charge.head},
+        ledger={} if charge is None else {"charge": charge.id, "head": charge.head},
         software={"dpcipher": version("dpcipher"), "opendp": version("opendp")},
         created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
     )
@@ -167,27 +167,29 @@ def _status(noise: NoiseSource, charge: Charge | None) -> Status:
     return "unrecorded" if charge is None else "certified"
 
 
-def _mechanism(budget: Budget, share: Fraction, unit: Unit) -> Mechanism:
-    """The noise that a share of the budget pays for: Laplace by L1, Gaussian by L2 sensitivity of one table."""
-    if budget.kind == "pure":
-        return Mechanism("laplace", laplace_scale(budget.pure_epsilon * share, unit))
-    return Mechanism("gaussian", gaussian_scale(budget.total_rho * share, unit))
+def _mechanisms(budget: Budget, weights: Sequence[Fraction], unit: Unit, sets: int) -> tuple[Mechanism, ...]:
+    """The noise that each table's share of the budget pays for, over `sets` independent sanitizations."""
+    shares = budget.split([weight for _ in range(sets) for weight in weights])[: len(weights)]
+    affordable = {share: mechanism_for(share, unit) for share in set(shares)}
+    return tuple(affordable[share] for share in shares)
 
 
-def _shares(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple[Fraction, ...]:
-    """The share of each table: equal, or in proportion to the given weights."""
-    count = len(workload.tables)
+def _weights(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple[Fraction, ...]:
+    """The weight of each table: equal, or as given."""
     if weights is None:
-        return (Fraction(1, count),) * count
+        return (Fraction(1),) * len(workload.tables)
     given = {frozenset(attrs): value for attrs, value in weights.items()}
-    unknown = [attrs for attrs in weights if frozenset(attrs) not in {frozenset(t) for t in workload.tables}]
+    known = {frozenset(attrs) for attrs in workload.tables}
+    unknown = [attrs for attrs in weights if frozenset(attrs) not in known]
     if unknown:
         hint = did_you_mean(" × ".join(unknown[0]), [" × ".join(attrs) for attrs in workload.tables])
         raise BudgetError(f"weights name {unknown[0]!r}, which is not a table of the workload{hint}")
     absent = [attrs for attrs in workload.tables if frozenset(attrs) not in given]
     if absent:
-        raise BudgetError(f"weights have no entry for {absent[0]!r}; give one per table, or none for equal shares")
-    return Budget.shares([given[frozenset(attrs)] for attrs in workload.tables])
+        raise BudgetError(
+            f"weights have no entry for {absent[0]!r}; give one per table, or none for equal shares"
+        )
+    return tuple(positive_fraction("weight", given[frozenset(attrs)]) for attrs in workload.tables)
 
 
 def _open_ledger(ledger: str | Path | Ledger | None, order: Order, name: str) -> Ledger | None:
@@ -197,7 +199,10 @@ def _open_ledger(ledger: str | Path | Ledger | None, order: Order, name: str) ->
     path = Path(ledger)
     if path.exists():
         return Ledger.open(path)
-    return Ledger.create(path, limit=order.budget, unit=order.unit, name=name)
+    limit = order.budget
+    return Ledger.create(
+        path, epsilon=limit.epsilon, delta=limit.delta, rho=limit.rho, unit=order.unit, name=name
+    )
 
 
 def _purpose(order: Order) -> dict[str, Any]:

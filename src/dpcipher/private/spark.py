@@ -15,7 +15,10 @@ PARTIAL = "cell long, count long"
 
 def is_spark(data: object) -> bool:
     """Whether `data` is a Spark data frame, told without importing Spark."""
-    return any(base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in type(data).__mro__)
+    return any(
+        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame"
+        for base in type(data).__mro__
+    )
 
 
 def count_spark(frame: Any, schema: Schema, tables: Sequence[Axes], person: Person | None = None) -> Tally:

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.mechanism import Mechanism, MechanismName
 from dpcipher.schema.schema import Schema
 
 Attrs = tuple[str, ...]
@@ -70,7 +70,7 @@ def _mechanism(name: str, scale: float, attrs: Attrs) -> Mechanism:
     if name not in ("laplace", "gaussian", "none"):
         hint = did_you_mean(str(name), ("laplace", "gaussian"))
         raise ReleaseError(f"mechanism ({name!r}) must be 'laplace' or 'gaussian'{hint}")
-    return Mechanism("none", 0.0) if scale == 0 else Mechanism(name, float(scale))
+    return Mechanism("none", 0.0) if scale == 0 else Mechanism(cast(MechanismName, name), float(scale))
 
 
 def _counts(source: object, key: Attrs, attrs: Attrs, schema: Schema, count: str) -> Counts:
@@ -81,7 +81,7 @@ def _counts(source: object, key: Attrs, attrs: Attrs, schema: Schema, count: str
         return _from_frame(source, attrs, schema, count)
     try:
         values = np.asarray(source)
-        numbers = values.astype(np.int64) if values.dtype.kind in "iu" else values.astype(np.float64)
+        numbers: Counts = values.astype(np.int64) if values.dtype.kind in "iu" else values.astype(np.float64)
     except (TypeError, ValueError):
         raise ReleaseError(
             f"table ({name}) must hold numbers; give an array, a data frame or a CSV file"
@@ -93,7 +93,7 @@ def _counts(source: object, key: Attrs, attrs: Attrs, schema: Schema, count: str
         )
     if not np.isfinite(numbers).all():
         raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
-    return np.ascontiguousarray(numbers.transpose([key.index(attr) for attr in attrs]))
+    return cast(Counts, np.ascontiguousarray(numbers.transpose([key.index(attr) for attr in attrs])))
 
 
 def _read_csv(path: Path, name: str) -> pd.DataFrame:
@@ -142,4 +142,4 @@ def _level_codes(values: pd.Series, attr: str, schema: Schema) -> NDArray[np.int
             f"level ({unknown!r}) of {attr} must be one of the schema's{did_you_mean(unknown, known)}; "
             f"the schema has {', '.join(list(known)[:5])}{' …' if len(known) > 5 else ''}"
         )
-    return codes.to_numpy(dtype=np.int64)
+    return np.asarray(codes, dtype=np.int64)

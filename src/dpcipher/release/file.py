@@ -176,8 +176,8 @@ def _parts(schema: Schema, described: list[Mapping[str, Any]], cells: NDArray[An
         attrs = tuple(entry["attrs"])
         shape = tuple(schema.shape[axis] for axis in schema.axes(attrs))
         stop = start + int(np.prod(shape, dtype=np.int64))
-        dtype = np.int64 if entry["counts"] == "integer" else np.float64
-        counts = cells[start:stop].astype(dtype).reshape(shape)
+        flat = cells[start:stop].reshape(shape)
+        counts: Counts = flat.astype(np.int64) if entry["counts"] == "integer" else flat.astype(np.float64)
         parts.append((attrs, counts, Mechanism(entry["mechanism"], float(entry["scale"])), int(entry["set"])))
         start = stop
     if start != len(cells):

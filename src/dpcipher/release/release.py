@@ -1,5 +1,6 @@
 """The release: noisy tables and how they were made. The one object that both sides share."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from dpcipher.release import declared, file
 from dpcipher.release.interval import interval
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
+from dpcipher.schema.cover import Cover
 from dpcipher.schema.marginal import Marginal
 from dpcipher.schema.schema import Schema
 
@@ -124,9 +126,9 @@ class Release:
         return reconcile(self.schema.shape, measured, total=total, zeros=self.schema.zero_masks)
 
     def project(self, attrs: Sequence[str]) -> Marginal:
-        """The reconciled counts of any attrs inside a measured table."""
-        names = self._inside(attrs)
-        return self._labelled(names, self.reconciled.table(self.schema.axes(names)))
+        """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
+        cover = self._inside(attrs)
+        return Marginal(cover.names, cover.labels, cover.fold(self.reconciled.table(cover.axes)))
 
     def interval(
         self, attrs: Sequence[str], level: float = 0.95
@@ -136,22 +138,35 @@ class Release:
         Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level`. Only tables inside a
         measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
         """
-        axes = self.schema.axes(self._inside(attrs))
-        return interval(self.reconciled.table(axes), self.reconciled.variance(axes), level)
+        cover = self._inside(attrs)
+        return interval(cover.fold(self.reconciled.table(cover.axes)), self._variance(cover), level)
 
-    def _inside(self, attrs: Sequence[str]) -> tuple[str, ...]:
-        axes = self.schema.axes(tuple(attrs))
-        names = tuple(self.schema.attrs[axis] for axis in axes)
-        if not any(set(names) <= set(table.attrs) for table in self.tables):
+    def _variance(self, cover: Cover) -> NDArray[np.float64]:
+        """The noise variance of every cell of a table, sums over the rest of a compound included."""
+        if len(cover.opened) == len(cover.names):
+            return cover.fold(self.reconciled.variance(cover.axes))
+        shape = tuple(len(labels) for labels in cover.labels)
+        opened = [size for _, size in cover.opened]
+        names = [name for name, _ in cover.opened]
+        places = np.indices(opened)[[names.index(name) for name in cover.names]]
+        home = np.ravel_multi_index(tuple(places), shape).reshape(
+            [self.schema.shape[axis] for axis in cover.axes]
+        )
+        cells = (
+            self.reconciled.linear_variance(cover.axes, (home == cell).astype(float))
+            for cell in range(math.prod(shape))
+        )
+        return np.fromiter(cells, dtype=np.float64).reshape(shape)
+
+    def _inside(self, attrs: Sequence[str]) -> Cover:
+        cover = self.schema.cover(tuple(attrs))
+        if not any(set(cover.attrs) <= set(table.attrs) for table in self.tables):
             raise WorkloadError(
-                f"attrs ({', '.join(names)}) must lie inside one measured table; no measured table holds them together, "
+                f"attrs ({', '.join(cover.names)}) must lie inside one measured table; no measured table holds them together, "
                 "so the release has no unbiased estimate of them. Measure a table that does, or use solve(release).project(...), "
                 "whose error includes the model's"
             )
-        return names
-
-    def _labelled(self, names: tuple[str, ...], values: NDArray[np.float64]) -> Marginal:
-        return Marginal(names, tuple(self.schema.labels(name) for name in names), values)
+        return cover
 
     def _parts(self) -> Iterator[file.Part]:
         return ((t.attrs, t.counts, t.mechanism, t.set) for t in self.tables)

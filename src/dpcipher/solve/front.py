@@ -36,7 +36,9 @@ def solve(release: Release, *, engine: str = "auto", lam: float = 0.01, seed: in
     return [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in range(release.sets)]
 
 
-def solve_set(release: Release, number: int, *, engine: str = "auto", lam: float = 0.01, seed: int = 0) -> Joint:
+def solve_set(
+    release: Release, number: int, *, engine: str = "auto", lam: float = 0.01, seed: int = 0
+) -> Joint:
     """The joint distribution behind one set of a release."""
     name, why = pick(engine, release.schema.shape)
     started = time.perf_counter()
@@ -52,14 +54,18 @@ def solve_set(release: Release, number: int, *, engine: str = "auto", lam: float
 def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
     """Which engine runs, and why, judged on the schema alone."""
     if engine not in ENGINES:
-        raise ParameterError(f"engine ({engine!r}) must be one of {', '.join(ENGINES)}{did_you_mean(str(engine), ENGINES)}")
+        raise ParameterError(
+            f"engine ({engine!r}) must be one of {', '.join(ENGINES)}{did_you_mean(str(engine), ENGINES)}"
+        )
     cells = _cells(shape)
     if engine == "auto":
         small = cells <= TABLE_CELLS
         side = "at most" if small else "above"
         return ("table" if small else "rows"), f"the full table has {cells:,} cells, {side} {TABLE_CELLS:,}"
     if engine == "table" and cells > MAX_TABLE_CELLS:
-        raise SizeError(f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_TABLE_CELLS:,} fit. Use engine='rows'")
+        raise SizeError(
+            f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_TABLE_CELLS:,} fit. Use engine='rows'"
+        )
     return engine, "as asked"
 
 
@@ -90,7 +96,9 @@ def _ours(name: str, reconciled: Reconciled, seed: int) -> Fitted:
         health = Health("table", negative_mass=fit.negative_mass, sweeps=fit.sweeps, converged=fit.converged)
         return core, (health, _in_sigmas(fit.residuals, targets))
     chain, rows_fit = solve_rows(targets, seed=seed)
-    health = Health("rows", negative_mass=rows_fit.negative_mass, sweeps=rows_fit.sweeps, converged=rows_fit.converged)
+    health = Health(
+        "rows", negative_mass=rows_fit.negative_mass, sweeps=rows_fit.sweeps, converged=rows_fit.converged
+    )
     return chain, (health, _in_sigmas(rows_fit.residuals, targets))
 
 

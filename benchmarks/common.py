@@ -1,0 +1,150 @@
+"""What every benchmark shares: data, noise, distances, and a results page that says on what machine it was made."""
+
+import itertools
+import json
+import os
+import platform
+import resource
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import SeededNoise
+from dpcipher.release.reconcile import Noisy
+
+RESULTS = Path(__file__).parent / "results"
+Axes = tuple[int, ...]
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def data_folder() -> Path:
+    """The folder of real tables, named by the environment."""
+    folder = os.environ.get("DPCIPHER_DATA")
+    if not folder or not Path(folder).is_dir():
+        raise SystemExit(
+            "set DPCIPHER_DATA to the folder that holds adult/, nltcs/, … (see benchmarks/README.md)"
+        )
+    return Path(folder)
+
+
+def load_coded(rows: Path, domain: Path) -> tuple[Codes, tuple[int, ...]]:
+    """Integer-coded rows and the number of levels of each column."""
+    sizes = json.loads(domain.read_text())
+    head = rows.open().readline().strip().split(",")
+    codes = np.loadtxt(rows, delimiter=",", skiprows=1, dtype=np.int64)
+    return codes[:, [head.index(name) for name in sizes]], tuple(sizes.values())
+
+
+def real(name: str) -> tuple[Codes, tuple[int, ...]]:
+    """One of the real tables: adult, nltcs, mushroom or nist_ma2019."""
+    folder = data_folder() / name
+    domain = next(folder.glob("*-domain.json"))
+    stem = domain.name.removesuffix("-domain.json")
+    coded = folder / f"{stem}-coded.csv"
+    return load_coded(coded if coded.exists() else folder / f"{stem}.csv", domain)
+
+
+def table(codes: Codes, shape: Sequence[int], axes: Axes) -> Floats:
+    """Counts of one table."""
+    sizes = [shape[axis] for axis in axes]
+    index = np.ravel_multi_index([codes[:, axis] for axis in axes], sizes)
+    return np.bincount(index, minlength=int(np.prod(sizes))).reshape(sizes).astype(float)
+
+
+def noisy(
+    codes: Codes, shape: Sequence[int], tables: Iterable[Axes], mechanism: Mechanism, seed: int
+) -> list[Noisy]:
+    """Tables measured with seeded noise of the given law: for benchmarks, NOT PRIVATE."""
+    source = SeededNoise(seed)
+    return [
+        Noisy(
+            axes,
+            source.add(table(codes, shape, axes).astype(np.int64), mechanism).astype(float),
+            mechanism.variance,
+        )
+        for axes in tables
+    ]
+
+
+def laplace(n_tables: int, epsilon: float | None) -> Mechanism:
+    """Discrete Laplace noise for `n_tables` tables under add-remove at a total of `epsilon`; None is no noise."""
+    return Mechanism("none", 0.0) if epsilon is None else Mechanism("laplace", n_tables / epsilon)
+
+
+def subsets(n_axes: int, order: int, *, at_most: int | None = None) -> list[Axes]:
+    """All tables of an order, or a fixed random choice of them where there are too many."""
+    every = list(itertools.combinations(range(n_axes), order))
+    if at_most is None or len(every) <= at_most:
+        return every
+    return [every[i] for i in np.random.default_rng(0).choice(len(every), at_most, replace=False)]
+
+
+def tvd_rows(truth: Codes, rows: Codes, shape: Sequence[int]) -> list[float]:
+    """Mean TVD of 1/2/3-way tables (100 fixed triples where there are more) between two sets of rows."""
+    return [
+        float(
+            np.mean(
+                [
+                    0.5
+                    * np.abs(table(truth, shape, s) / len(truth) - table(rows, shape, s) / len(rows)).sum()
+                    for s in subsets(len(shape), order, at_most=100 if order > 2 else None)
+                ]
+            )
+        )
+        for order in (1, 2, 3)
+    ]
+
+
+def tvd_dense(truth: Floats, fitted: Floats) -> list[float]:
+    """Mean TVD of 1/2/3-way tables between two dense tables of probabilities."""
+    found = []
+    for order in (1, 2, 3):
+        distances = []
+        for keep in subsets(truth.ndim, order):
+            drop = tuple(axis for axis in range(truth.ndim) if axis not in keep)
+            distances.append(0.5 * np.abs(truth.sum(drop) - fitted.sum(drop)).sum())
+        found.append(float(np.mean(distances)))
+    return found
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def machine() -> str:
+    """The line under every results table."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("dpcipher", "numpy", "scipy"))
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {packages}"
+
+
+def write_page(name: str, title: str, command: str, sections: Sequence[str]) -> Path:
+    """Write results/NAME.md."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.md"
+    path.write_text(
+        "\n\n".join([f"# {title}", f"`{command}` on {machine()}.", *sections]) + "\n", encoding="utf-8"
+    )
+    print(path.read_text())
+    return path
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown."""
+    lines = [list(map(str, head)), ["---"] * len(head), *(list(map(str, row)) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def show(values: Iterable[float], digits: int = 4) -> str:
+    """Numbers side by side: .0061/.0105/.0910."""
+    return "/".join(f"{value:.{digits}f}".removeprefix("0") for value in values)
+
+
+def repeat(job: Callable[[int], list[float]], times: int) -> Floats:
+    """The rows that `job(seed)` gives for seeds 0, 1, …."""
+    return np.array([job(seed) for seed in range(times)])
