@@ -66,19 +66,18 @@ def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: b
 
 def to_yaml(plain: Mapping[str, Any], *, awaiting: bool) -> str:
     """A schema as YAML, one line for each column."""
-    lines = [_DRAFT_HEAD] if awaiting else []
-    lines += [f"# {note}\n" for note in plain.get("notes", ())] if awaiting else []
-    lines.append(f"version: {plain['version']}\n")
-    lines.append("columns:\n")
+    head = {key: plain[key] for key in ("version", "drawn_from_data", "notes") if key in plain}
+    rest = {key: value for key, value in plain.items() if key != "columns" and key not in head}
+    lines = [_DRAFT_HEAD if awaiting else "", _block(head), "columns:\n"]
     for column in plain["columns"]:
         spec = {key: value for key, value in column.items() if key != "name"}
         lines.append(f"  # {_ADVICE[spec['kind']]}\n" if awaiting else "")
         lines.append(f"  {_flow(column['name'])}: {_flow(spec)}\n")
-    rest = {key: value for key, value in plain.items() if key not in ("version", "columns")}
-    lines.append(
-        yaml.dump(rest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120) if rest else ""
-    )
-    return "".join(lines)
+    return "".join(lines) + (_block(rest) if rest else "")
+
+
+def _block(plain: Mapping[str, Any]) -> str:
+    return str(yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def _flow(value: object) -> str:
