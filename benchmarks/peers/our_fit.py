@@ -1,0 +1,36 @@
+"""Fit our table engine to noisy tables in a file: the counterpart of mbi_fit.py, timed the same way in a fresh process.
+
+usage: python our_fit.py IN.npz OUT.npz
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.solve.denoise import denoise
+from dpcipher.solve.table import solve_table
+
+
+def main() -> None:
+    given = np.load(sys.argv[1])
+    shape, tables = tuple(given["shape"].tolist()), [tuple(axes) for axes in json.loads(str(given["tables"]))]
+    sizes = [int(np.prod([shape[axis] for axis in axes])) for axes in tables]
+    joints, seconds = [], []
+    for flat in given["y"]:
+        started = time.perf_counter()
+        parts = np.split(flat, np.cumsum(sizes)[:-1])
+        measured = [
+            Noisy(axes, part.reshape([shape[axis] for axis in axes]), float(given["sigma"]) ** 2)
+            for part, axes in zip(parts, tables, strict=True)
+        ]
+        joint, _ = solve_table(denoise(reconcile(shape, measured)))
+        seconds.append(time.perf_counter() - started)
+        joints.append(joint)
+    np.savez(sys.argv[2], joints=np.array(joints), seconds=np.array(seconds))
+
+
+if __name__ == "__main__":
+    main()
