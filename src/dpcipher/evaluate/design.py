@@ -1,0 +1,90 @@
+"""Design matrices: the same parameters in every set, whichever levels a set happens to show."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
+
+Floats = NDArray[np.float64]
+
+
+def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataFrame]:
+    """Data frames whose categorical columns share their levels, so that every set has the same parameters."""
+    frames = [
+        one if isinstance(one, pd.DataFrame) else pd.DataFrame(one)
+        for one in ([sets] if isinstance(sets, pd.DataFrame) else sets)
+    ]
+    if not frames or any(list(one.columns) != list(frames[0].columns) for one in frames):
+        raise ParameterError(f"sets ({len(frames)}) must be one or more data sets with the same columns")
+    shared = {name: _levels(name, frames, levels) for name in frames[0].columns}
+    return [
+        one.assign(
+            **{
+                n: pd.Categorical(one[n], categories=found)
+                for n, found in shared.items()
+                if found is not None
+            }
+        )
+        for one in frames
+    ]
+
+
+def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence[Any]]) -> list[Any] | None:
+    """The levels of a column: as given, as declared by its type, or sorted; none for a number."""
+    if name in levels:
+        return list(levels[name])
+    first = frames[0][name]
+    if isinstance(first.dtype, pd.CategoricalDtype):
+        return list(first.cat.categories)
+    if pd.api.types.is_numeric_dtype(first.dtype) and not pd.api.types.is_bool_dtype(first.dtype):
+        return None
+    return sorted({value for one in frames for value in one[name].dropna().unique()})
+
+
+def split_formula(formula: str, frame: pd.DataFrame) -> tuple[str, str]:
+    """The outcome and the right-hand side of "outcome ~ terms"."""
+    left, tilde, right = formula.partition("~")
+    outcome = left.strip().strip("`")
+    if not tilde or not right.strip() or not outcome:
+        raise ParameterError(f"formula ({formula!r}) must be 'outcome ~ terms'; try 'income ~ age + sex'")
+    if outcome not in frame.columns:
+        hint = did_you_mean(outcome, [str(name) for name in frame.columns])
+        raise ParameterError(f"formula ({formula!r}): outcome {outcome!r} must be a column of the sets{hint}")
+    return outcome, right.strip()
+
+
+def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats], tuple[str, ...]]:
+    """The design matrix of every set, with the same columns."""
+    try:
+        from formulaic import Formula
+        from formulaic.errors import FormulaicError
+    except ImportError:
+        raise MissingExtra("experiments", "formulaic") from None
+    try:
+        matrices = [
+            Formula(right).get_model_matrix(frame, na_action="raise", drop_rows=[]) for frame in frames
+        ]
+    except (FormulaicError, ValueError) as error:
+        raise ParameterError(
+            f"formula ({right!r}) cannot be used with the columns of the sets: {error}"
+        ) from None
+    names = tuple(str(name) for name in matrices[0].columns)
+    return [np.asarray(matrix, dtype=float) for matrix in matrices], names
+
+
+def identified(x: Floats) -> NDArray[np.bool_]:
+    """The columns that earlier columns do not already determine (pivots of Gram-Schmidt, in order)."""
+    _, r = np.linalg.qr(x)
+    size = np.linalg.norm(x, axis=0)
+    keep = np.zeros(x.shape[1], dtype=bool)
+    diagonal = np.abs(np.diag(r))
+    if (diagonal > 1e-9 * np.maximum(size[: len(diagonal)], 1e-300)).all() and len(diagonal) == x.shape[1]:
+        return ~keep
+    for column in range(x.shape[1]):
+        chosen = x[:, [*np.flatnonzero(keep), column]]
+        keep[column] = np.linalg.matrix_rank(chosen) == chosen.shape[1]
+    return keep
