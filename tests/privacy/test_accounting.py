@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.privacy.accounting import (
@@ -47,6 +47,7 @@ def test_rho_is_safe_and_tight(epsilon: float, delta: float) -> None:
     assert log_delta(rho * 1.0001, epsilon) > math.log(delta)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 50), st.floats(1e-15, 0.1))
 def test_the_two_conversions_are_inverse(epsilon: float, delta: float) -> None:
     """Going to rho and back never gains privacy and loses almost none."""
@@ -77,6 +78,7 @@ def test_extreme_parameters_stay_finite_and_positive() -> None:
             assert zcdp_to_epsilon(rho, delta) <= epsilon * (1 + Fraction(1, 10**6)) + Fraction(1, 10**9)
 
 
+@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**9), 10**6), st.integers(1, 10**6))
 def test_laplace_scale_is_rounded_toward_privacy(epsilon: Fraction, l1: int) -> None:
     """The exact cost of the rounded scale is at most the budget, and one float less would cost more."""
@@ -85,6 +87,7 @@ def test_laplace_scale_is_rounded_toward_privacy(epsilon: Fraction, l1: int) -> 
     assert l1 / Fraction(math.nextafter(scale, 0)) > epsilon
 
 
+@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**9), 10**6), st.integers(1, 10**6))
 def test_gaussian_scale_is_rounded_toward_privacy(rho: Fraction, l2_squared: int) -> None:
     """The exact cost of the rounded sigma is at most the budget, and within 1e-13 of it."""
@@ -92,6 +95,7 @@ def test_gaussian_scale_is_rounded_toward_privacy(rho: Fraction, l2_squared: int
     assert rho * (1 - Fraction(1, 10**13)) <= cost <= rho
 
 
+@settings(deadline=None)
 @given(st.fractions(Fraction(1, 10**12), 10**12))
 def test_rounding_helpers_round_up(value: Fraction) -> None:
     """Neither helper is ever below the truth, nor two floats above it."""

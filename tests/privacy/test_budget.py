@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import BudgetError
@@ -101,6 +101,7 @@ def test_a_budget_is_checked_at_birth(bad: dict[str, object]) -> None:
         Budget(**bad)  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1e-9, 1e5), min_size=1, max_size=40), st.sampled_from(["pure", "zcdp", "approx"]))
 def test_split_loses_and_invents_nothing(weights: list[float], kind: str) -> None:
     """The parts add up to the whole exactly, in the order and proportion of the weights."""

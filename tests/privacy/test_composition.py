@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import BudgetError
@@ -63,6 +63,7 @@ def test_many_small_pure_charges_may_use_the_concentrated_rule() -> None:
     assert not many.fits(PURE)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), st.floats(1e-4, 0.5)), max_size=12),
     st.sampled_from([PURE, APPROX, ZCDP]),
