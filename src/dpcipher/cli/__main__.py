@@ -1,0 +1,6 @@
+"""`python -m dpcipher.cli` is the command line too."""
+
+from dpcipher.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""`dpcipher demo`: the whole story on invented people."""
+
+from pathlib import Path
+
+import click
+
+from dpcipher.cli import options, output
+from dpcipher.demo.story import tell
+
+
+@click.command("demo")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-out"),
+    show_default=True,
+    help="The folder to write into.",
+)
+@options.as_json
+def command(folder: Path, json_: bool) -> None:
+    """Run the whole story on invented people: schema, plan, ledger, release, synthetic rows, summary.
+
+    \b
+    Example:
+      dpcipher demo -o demo-out
+    """
+    with output.progress() as say:
+        told = tell(folder, say=say)
+    output.show(told.text, told.to_dict(), as_json=json_)

@@ -1,0 +1,86 @@
+"""The root of the command tree: finds commands, and turns what the library refuses into one message and exit code 1."""
+
+import os
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+from dpcipher.errors import DpcipherError
+
+
+class Flow(click.Group):
+    """A group whose commands are modules, imported only when they are called, and listed in the order of the flow."""
+
+    def __init__(self, *, modules: Mapping[str, str], **options: Any) -> None:
+        super().__init__(
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, **options
+        )
+        self.modules = modules
+        self.params.append(_version_option())
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of the flow."""
+        return list(self.modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, from the module of that name."""
+        if cmd_name not in self.modules:
+            return None
+        command = import_module(f"dpcipher.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # a slip of the developer, not of the user
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.modules.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; whatever fails becomes one message, never a traceback that could quote a private value."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except DpcipherError as error:
+            raise click.ClickException(str(error)) from None
+        except OSError as error:
+            raise click.ClickException(
+                f"{error.filename or 'file'}: {error.strerror or type(error).__name__}"
+            ) from None
+        except MemoryError:
+            raise click.ClickException(
+                "not enough memory; `dpcipher plan` says how much is needed, smaller tables need less"
+            ) from None
+        except Exception as error:
+            raise click.ClickException(_unexpected(error)) from None
+
+
+def _unexpected(error: Exception) -> str:
+    """Where a bug showed, without its message: that may quote private values."""
+    if os.environ.get("DPCIPHER_DEBUG"):
+        traceback.print_exception(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"unexpected {type(error).__name__} in {os.path.basename(place.filename)}, line {place.lineno}: this is a bug in dpcipher. "
+        "Please report it. DPCIPHER_DEBUG=1 shows the details, which may quote private values"
+    )
+
+
+def _version_option() -> click.Option:
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(f"dpcipher {version('dpcipher')}")
+            ctx.exit()
+
+    return click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show the version and exit.",
+    )

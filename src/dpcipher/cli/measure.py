@@ -1,0 +1,80 @@
+"""`dpcipher measure`: the only command that reads private rows in order to publish something about them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpcipher.cli import options, output
+from dpcipher.cli.words import release_facts, release_text
+from dpcipher.private.sanitize import measure
+from dpcipher.schema.schema import Schema
+
+
+@click.command("measure")
+@click.argument("data")
+@click.argument("schema", type=options.FILE)
+@click.option(
+    "-o", "--output", "target", type=options.FILE, required=True, help="The release file to write (.parquet)."
+)
+@click.option(
+    "--ledger",
+    type=options.FILE,
+    required=True,
+    help="The ledger to charge; a new one is limited to this release.",
+)
+@options.budget
+@options.workload
+@click.option(
+    "--weights",
+    type=options.FILE,
+    help="Split the budget by the weights in this file, written by `plan --json`.",
+)
+@click.option("--person", help="The column that says whose row it is; --max-rows is then enforced.")
+@click.option("--n-rows-public", is_flag=True, help="Declare that the number of rows is public knowledge.")
+@click.option("--name", default="", help="What you call the private table, in a new ledger.")
+@options.as_json
+def command(
+    data: str,
+    schema: Path,
+    target: Path,
+    tables: tuple[tuple[str, ...], ...],
+    workload: int,
+    weights: Path | None,
+    json_: bool,
+    **request: Any,
+) -> None:
+    """Measure noisy tables of the private rows in DATA, under SCHEMA.
+
+    DATA is a CSV or Parquet file, a folder of them, or a quoted glob. The budget is charged to the ledger, durably, before any noise is
+    drawn; there are no refunds. A refusal before that spends nothing.
+
+    \b
+    Example:
+      dpcipher measure people.csv people.yaml --epsilon 1 --unit add-remove --max-rows 1 \\
+        --ledger people.ledger -o people.release.parquet
+    """
+    with output.progress() as say:
+        release = measure(
+            data,
+            Schema.load(schema),
+            workload=list(tables) or workload,
+            weights=None if weights is None else _read_weights(weights),
+            save=target,
+            progress=say,
+            **request,
+        )
+    output.show(release_text(release, target), release_facts(release, target), as_json=json_)
+
+
+def _read_weights(path: Path) -> dict[tuple[str, ...], float]:
+    """The weights in a plan that was printed with --json."""
+    try:
+        tables = json.loads(path.read_text(encoding="utf-8"))["tables"]
+        return {tuple(table["attrs"]): float(table["weight"]) for table in tables}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise click.BadParameter(
+            f"({path}) must be a plan printed as JSON; try: dpcipher plan ... --json > plan.json",
+            param_hint="--weights",
+        ) from None

@@ -1,0 +1,34 @@
+"""`dpcipher plan`: what a release would cost and how good it would be."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpcipher.cli import options, output
+from dpcipher.plan.plan import plan
+from dpcipher.schema.schema import Schema
+
+
+@click.command("plan")
+@click.argument("schema", type=options.FILE)
+@options.budget
+@options.workload
+@click.option("--n-rows", type=int, help="Roughly how many rows there are, from public knowledge.")
+@options.as_json
+def command(
+    schema: Path, tables: tuple[tuple[str, ...], ...], workload: int, json_: bool, **request: Any
+) -> None:
+    """Foresee cells, noise, error, memory and time of a release of SCHEMA.
+
+    No data is read and nothing is spent. The same options given to `measure` make that release. With --json the result also holds the
+    budget weights that `measure --weights` takes.
+
+    \b
+    Example:
+      dpcipher plan people.yaml --epsilon 1 --unit add-remove --max-rows 1 --n-rows 5000
+    """
+    with output.progress() as say:
+        say("planning")
+        foreseen = plan(Schema.load(schema), workload=list(tables) or workload, **request)
+    output.show(str(foreseen), foreseen.to_dict(), as_json=json_)

@@ -1,0 +1,160 @@
+"""`dpcipher synth`: from a release, a saved joint or published tables to synthetic rows. Post-processing: it costs no privacy."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpcipher.cli import options, output
+from dpcipher.joint.joint import Joint
+from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
+from dpcipher.solve.front import solve
+from dpcipher.tables.write import check_writable, write_table
+
+
+@click.command("synth")
+@click.argument("release", type=options.FILE, required=False)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=options.FILE,
+    required=True,
+    help="Write rows here: .csv, .csv.gz or .parquet.",
+)
+@click.option("-n", "--n-rows", type=int, help="So many rows; by default the release's own total.")
+@click.option(
+    "--seed", type=int, help="Repeat the same draw. Sampling costs no privacy, so a seed is harmless."
+)
+@click.option(
+    "--given",
+    type=options.Pair(),
+    multiple=True,
+    help="Only rows with this value, e.g. --given region=coast; repeat for more.",
+)
+@click.option(
+    "--engine",
+    metavar="auto|table|rows|paper",
+    default="auto",
+    show_default=True,
+    help="How to solve for the joint distribution.",
+)
+@click.option("--independent", is_flag=True, help="Draw independent rows instead of evenly spread ones.")
+@click.option(
+    "--save-joint",
+    type=options.FILE,
+    help="Also save the joint distribution here (.npz), to draw from it again.",
+)
+@click.option(
+    "--table",
+    "tables",
+    type=options.Pair(),
+    multiple=True,
+    help="A published table, e.g. --table age,sex=table1.csv; repeat for more.",
+)
+@click.option("--schema", type=options.FILE, help="The schema of the published tables.")
+@click.option(
+    "--scale",
+    type=float,
+    help="The scale of their noise: b of discrete Laplace, sigma of discrete Gaussian, 0 = exact.",
+)
+@click.option(
+    "--mechanism",
+    metavar="laplace|gaussian",
+    default="laplace",
+    show_default=True,
+    help="The noise of the published tables.",
+)
+@options.as_json
+def command(
+    release: Path | None,
+    target: Path,
+    n_rows: int | None,
+    seed: int | None,
+    given: tuple[tuple[str, str], ...],
+    engine: str,
+    independent: bool,
+    save_joint: Path | None,
+    json_: bool,
+    **published: Any,
+) -> None:
+    """Make synthetic rows from RELEASE, or from tables that somebody published.
+
+    RELEASE is a release file, or a joint saved with --save-joint. Published tables are CSV files with one row per cell, the
+    columns' levels and a column `count`. A release of m sets gives m files: rows-1.csv, rows-2.csv, …
+
+    \b
+    Example:
+      dpcipher synth people.release.parquet -n 5000 -o synthetic.csv
+      dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
+    """
+    source = _source(release, **published)
+    check_writable(target)
+    with output.progress() as say:
+        say("solving")
+        joints = _joints(source, engine)
+        say("drawing rows")
+        files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
+        for joint, file in zip(joints, files, strict=True):
+            write_table(file, joint.batches(n_rows, seed=seed, given=dict(given), independent=independent))
+        if save_joint is not None:
+            _save(joints, save_joint)
+    _report(joints, files, n_rows, json_)
+
+
+def _source(
+    release: Path | None,
+    *,
+    tables: tuple[tuple[str, str], ...],
+    schema: Path | None,
+    scale: float | None,
+    mechanism: str,
+) -> Release | Joint:
+    """The release file or joint that was named, or a release made of published tables."""
+    if release is not None:
+        if tables or schema is not None or scale is not None:
+            raise click.UsageError("give either RELEASE or --table with --schema and --scale, not both")
+        return Joint.load(release) if release.suffix == ".npz" else Release.load(release)
+    if not tables or schema is None or scale is None:
+        raise click.UsageError("give RELEASE, or published tables with --table, --schema and --scale")
+    named = [(tuple(part.strip() for part in names.split(",")), path) for names, path in tables]
+    if len(dict(named)) < len(named):
+        raise click.UsageError("each --table must name other columns; one was given twice")
+    return Release.from_tables(dict(named), Schema.load(schema), scale=scale, mechanism=mechanism)
+
+
+def _joints(source: Release | Joint, engine: str) -> list[Joint]:
+    if isinstance(source, Joint):
+        return [source]
+    solved = solve(source, engine=engine)
+    return solved if isinstance(solved, list) else [solved]
+
+
+def _numbered(path: Path, number: int, of: int) -> Path:
+    """`rows.csv`, or `rows-1.csv`, `rows-2.csv` … when there are several sets."""
+    stem, dot, endings = path.name.partition(".")
+    return path if of == 1 else path.with_name(f"{stem}-{number + 1}{dot}{endings}")
+
+
+def _save(joints: list[Joint], path: Path) -> None:
+    for number, joint in enumerate(joints):
+        joint.save(_numbered(path, number, len(joints)))
+
+
+def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: bool) -> None:
+    lines, facts = [], []
+    for joint, file in zip(joints, files, strict=True):
+        rows = joint.n_rows if n_rows is None else n_rows
+        health = joint.health
+        lines.append(f"Wrote    {file}: {rows:,} rows, {len(joint.schema.columns)} columns\n{health}")
+        facts.append(
+            {
+                "rows": str(file),
+                "n_rows": rows,
+                "engine": health.engine,
+                "converged": health.converged,
+                "seconds": health.seconds,
+            }
+        )
+    output.show("\n".join(lines), {"files": facts}, as_json=json_)

@@ -1,0 +1,1 @@
+"""The demo: the whole story on people the project invents."""

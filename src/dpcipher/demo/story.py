@@ -1,0 +1,135 @@
+"""The whole story in one function: schema, plan, ledger, release, synthetic rows, summary."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpcipher.demo.people import SCHEMA, invent_people
+from dpcipher.demo.summary import render
+from dpcipher.errors import ParameterError
+from dpcipher.joint.joint import Joint
+from dpcipher.plan.plan import Plan, plan
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.private.sanitize import measure
+from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
+from dpcipher.solve.front import solve
+from dpcipher.tables.write import write_table
+
+EPSILON = 1.0
+LIMIT = 3.0
+UNIT = "add-remove"
+NAME = "people of the demo"
+FILES = (
+    ("people.csv", "the private table (invented here); stays with the curator"),
+    ("people.yaml", "the public schema"),
+    ("people.ledger", "what was spent; stays with the curator"),
+    ("people.release.parquet", "noisy tables and how they were made; can be published"),
+    ("synthetic.csv", "synthetic rows; can be published"),
+    ("summary.html", "this page; can be published"),
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the demo did: its files and what to say about them."""
+
+    folder: Path
+    n_rows: int
+    plan: Plan
+    joint: Joint
+    ledger: Ledger
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """The ending, for people."""
+        width = max(len(name) for name, _ in FILES)
+        return "\n".join(
+            [
+                str(self.plan),
+                "",
+                f"Ledger   spent {self.ledger.spent.describe()}, left {self.ledger.remaining.describe()}",
+                f"Rows     {self.n_rows:,} synthetic, {self.joint.health.engine} engine",
+                "",
+                f"{self.folder}/",
+                *(f"  {name:<{width}}  {what}" for name, what in FILES),
+                "",
+                f"Done in {self.seconds:.1f} s. Open {self.folder / 'summary.html'} in a browser.",
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {
+            "files": {name: str(self.folder / name) for name, _ in FILES},
+            "n_rows": self.n_rows,
+            "spent": self.ledger.spent.as_dict(),
+            "left": self.ledger.remaining.as_dict(),
+            "seconds": self.seconds,
+        }
+
+
+def tell(folder: Path, *, say: Callable[[str], None]) -> Told:
+    """Run the story into `folder`, which is new, empty, or an earlier demo's."""
+    started = time.perf_counter()
+    path = {name: folder / name for name, _ in FILES}
+    say("inventing people")
+    schema = _prepare(folder, path)
+    say("planning")
+    foreseen = plan(schema, workload=2, epsilon=EPSILON, unit=UNIT, n_rows=5000)
+    ledger = Ledger.create(path["people.ledger"], epsilon=LIMIT, unit=UNIT, name=NAME)
+    release = measure(
+        str(path["people.csv"]),
+        schema,
+        workload=2,
+        epsilon=EPSILON,
+        unit=UNIT,
+        ledger=ledger,
+        save=path["people.release.parquet"],
+        progress=say,
+    )
+    say("solving")
+    joint = _solved(release)
+    say("drawing synthetic rows")
+    rows = joint.sample(seed=1)
+    write_table(path["synthetic.csv"], pa.Table.from_pandas(rows, preserve_index=False))
+    say("drawing the summary")
+    path["summary.html"].write_text(render(release, rows, FILES), encoding="utf-8")
+    return Told(folder, len(rows), foreseen, joint, ledger, time.perf_counter() - started)
+
+
+def _prepare(folder: Path, path: dict[str, Path]) -> Schema:
+    """The curator's two files: her table and the public schema."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _make_room(folder, path["people.ledger"])
+        path["people.yaml"].write_text(SCHEMA, encoding="utf-8")
+        invent_people().to_csv(path["people.csv"], index=False)
+    except OSError as error:
+        raise ParameterError(
+            f"output ({folder}) must be a folder that can be written ({error.strerror}); choose another"
+        ) from None
+    return Schema.load(path["people.yaml"])
+
+
+def _make_room(folder: Path, ledger: Path) -> None:
+    """Start afresh in an earlier demo's folder; touch no other folder that holds anything, least of all a real ledger."""
+    if not any(folder.iterdir()):
+        return
+    if not ledger.exists() or Ledger.open(ledger).name != NAME:
+        raise ParameterError(
+            f"output ({folder}) must be new, empty, or an earlier demo's folder; choose another"
+        )
+    ledger.unlink()
+
+
+def _solved(release: Release) -> Joint:
+    """The demo measures one set, so there is one joint."""
+    joint = solve(release)
+    assert isinstance(joint, Joint)
+    return joint

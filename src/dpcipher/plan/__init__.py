@@ -1,0 +1,1 @@
+"""Planning: what a release would cost and how good it would be, with no data at all."""

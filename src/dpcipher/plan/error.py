@@ -1,0 +1,73 @@
+"""The error that noise alone will cause: known before any row is read, because the noise is public."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.schema.schema import Schema
+
+# E|X| of a normal X is this many standard deviations.
+NORMAL_ABSOLUTE = math.sqrt(2 / math.pi)
+# From here on the discrete Gaussian's E|X| is that of the continuous one to five digits.
+_SMOOTH_SIGMA = 8.0
+
+
+def expected_absolute(mechanism: Mechanism) -> float:
+    """E|noise| of one cell, in counts.
+
+    Discrete Laplace, P(k) proportional to q^|k| with q = e^(-1/scale): 2q/(1-q²). Discrete Gaussian: its series, or
+    sigma * sqrt(2/pi) where sigma is large.
+
+    >>> round(expected_absolute(Mechanism("laplace", 28.0)), 3), round(expected_absolute(Mechanism("gaussian", 28.0)), 3)
+    (27.994, 22.341)
+    """
+    if mechanism.name == "none":
+        return 0.0
+    if mechanism.name == "laplace":
+        return -2 * math.exp(-1 / mechanism.scale) / math.expm1(-2 / mechanism.scale)
+    if mechanism.scale >= _SMOOTH_SIGMA:
+        return mechanism.scale * NORMAL_ABSOLUTE
+    weights = [math.exp(-(k**2) / (2 * mechanism.scale**2)) for k in range(100)]
+    return 2 * sum(k * weight for k, weight in enumerate(weights)) / (2 * sum(weights) - 1)
+
+
+def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
+    """The total variation distance that the noise alone puts between a table and the truth, at most 1.
+
+    TVD is half the sum over cells of |noisy - true| / n_rows, so its expectation is E|noise| * n_cells / (2 n_rows).
+    """
+    return min(1.0, absolute * n_cells / (2 * n_rows))
+
+
+def reconciled_sds(
+    schema: Schema, tables: Sequence[tuple[str, ...]], mechanisms: Sequence[Mechanism], *, n_rows: int | None
+) -> list[float]:
+    """The standard deviation of a reconciled cell of each table (root mean square over its cells).
+
+    Least squares has variances that do not depend on the counts, so zeros serve. `n_rows` is passed where it is public.
+    """
+    axes = [schema.axes(attrs) for attrs in tables]
+    blank = [np.zeros([schema.shape[axis] for axis in table]) for table in axes]
+    if n_rows is not None:
+        blank = [counts + n_rows / counts.size for counts in blank]
+    measured = [Noisy(*one) for one in zip(axes, blank, (m.variance for m in mechanisms), strict=True)]
+    made = reconcile(schema.shape, measured, total=n_rows, zeros=schema.zero_masks)
+    return [math.sqrt(max(0.0, float(np.mean(made.variance(table))))) for table in axes]
+
+
+def best_weights(sizes: Sequence[int], mechanism: str) -> list[float]:
+    """The split of the budget over tables that minimises the total expected error, as shares that sum to one.
+
+    The total is the sum over tables of n_cells * E|noise|, which is 2 n_rows times the sum of their expected TVDs. A table with the
+    share w has Laplace noise proportional to 1/w: minimising sum c/w subject to sum w = 1 gives w proportional to c^(1/2). Gaussian
+    noise is proportional to w^(-1/2), which gives c^(2/3) (Lagrange: c w^(-3/2) is the same for all tables).
+
+    >>> best_weights([1, 4], "laplace"), [round(w, 3) for w in best_weights([1, 8], "gaussian")]
+    ([0.333333, 0.666667], [0.2, 0.8])
+    """
+    power = 1 / 2 if mechanism == "laplace" else 2 / 3
+    raw = [size**power for size in sizes]
+    return [float(f"{value / sum(raw):.6g}") for value in raw]
