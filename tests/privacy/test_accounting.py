@@ -23,7 +23,7 @@ MILLIONTH = Fraction(1, 10**6)
 
 
 def log_delta(rho: float, epsilon: float) -> float:
-    """log of the least delta of CKS20 Corollary 13, by trying two million orders."""
+    """log of the least delta of the CKS20 conversion, by trying two million orders."""
     u = np.exp(np.linspace(-12, 25, 2_000_001))
     alpha = 1 + u
     return float(np.min(u * (alpha * rho - epsilon) - np.log(u) - alpha * np.log1p(1 / u)))

@@ -24,8 +24,8 @@ def _log_inverse(delta: Fraction) -> float:
 def _order_terms(t: float, log_inverse_delta: float) -> tuple[float, float, float]:
     """The order alpha = 1 + e^t, the additive term of epsilon at that order, and the size of what was summed.
 
-    Canonne, Kamath, Steinke 2020 ("The discrete Gaussian for differential privacy", Proposition 7 and
-    Corollary 13): rho-zCDP gives (epsilon, delta) with, for any alpha > 1,
+    Canonne, Kamath, Steinke 2020 ("The discrete Gaussian for differential privacy", arXiv v4, Proposition 12
+    with divergence alpha rho): rho-zCDP gives (epsilon, delta) with, for any alpha > 1,
     epsilon = alpha rho + log(1/delta)/(alpha-1) - log(alpha)/(alpha-1) + log(1 - 1/alpha).
     Every order gives a true statement, so an imperfect search only costs accuracy, never privacy.
     """
@@ -89,7 +89,7 @@ def pure_to_rho(epsilon: Fraction) -> Fraction:
 
 
 def exponential_to_rho(epsilon: Fraction) -> Fraction:
-    """The exponential mechanism at epsilon is (epsilon²/8)-zCDP (Cesar and Rogers 2021, Lemma 3.4)."""
+    """The exponential mechanism at epsilon is (epsilon²/8)-zCDP (Cesar and Rogers 2021)."""
     return epsilon**2 / 8
 
 
@@ -119,7 +119,7 @@ def laplace_scale(epsilon: Fraction, l1: int) -> float:
 def gaussian_scale(rho: Fraction, l2_squared: int) -> float:
     """The sigma of discrete Gaussian noise that costs at most `rho`: sqrt(l2² / (2 rho)), rounded up.
 
-    Multivariate discrete Gaussian noise is l2²/(2 sigma²)-zCDP (CKS20, Theorem 14). The last factor keeps OpenDP's map
+    Multivariate discrete Gaussian noise is l2²/(2 sigma²)-zCDP (CKS20). The last factor keeps OpenDP's map
     within the budget too: it takes the L2 distance as a float, itself rounded up.
     """
     return sqrt_up(l2_squared / (2 * rho)) * (1 + 2**-48)

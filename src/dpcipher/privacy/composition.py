@@ -9,8 +9,8 @@ A charge is pure epsilon or rho of zCDP, and the limit decides how they add up:
 
 Either one is enough, also when each charge is chosen after seeing the results of the earlier ones. Take the hockey-stick
 divergence at epsilon, the mean of (1 - e^(epsilon - loss))+, whose bound is delta. Histories that end within the rho
-rule contribute at most delta in all, because stopping at a fixed sum of rho is a valid filter (Feldman and Zrnic 2021,
-Theorem 4.3, and the rho sum never falls). Histories that end outside it are all pure with a sum of at most epsilon, so
+rule contribute at most delta in all, because stopping at a fixed sum of rho is a valid filter (Feldman and Zrnic
+2021, and the rho sum never falls). Histories that end outside it are all pure with a sum of at most epsilon, so
 that their loss never exceeds epsilon and they contribute nothing.
 
 (epsilon, delta) charges themselves are refused: sums of deltas next to sums of rho would break that argument, and every
