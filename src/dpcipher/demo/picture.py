@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 WIDTH = 360
-_LABELS = 118
 _ROW = 22
+_LETTER = 7.2  # the width of a letter, on the safe side
 _INK, _SOFT, _BAR, _MARK = "#1b1f24", "#68707a", "#9cc3e6", "#b3261e"
 
 
@@ -23,18 +23,19 @@ def bars(
 ) -> str:
     """Synthetic rows as bars; released counts as points, with the interval that their noise leaves."""
     most = max(float(high.max(initial=0)), float(rows.max(initial=0)), 1.0)
-    room = WIDTH - _LABELS - 52
+    left = _margin(labels)
+    room = WIDTH - left - 52
 
     def x(value: float) -> float:
-        return round(_LABELS + room * value / most, 1)
+        return round(left + room * value / most, 1)
 
     parts = []
     for place, label in enumerate(labels):
         y = place * _ROW + 4
         middle = y + 7
         parts += [
-            _text(_LABELS - 6, middle + 4, _short(label), anchor="end"),
-            f'<rect x="{_LABELS}" y="{y}" width="{x(rows[place]) - _LABELS:.1f}" height="14" rx="2" fill="{_BAR}"/>',
+            _text(left - 6, middle + 4, _short(label), anchor="end"),
+            f'<rect x="{left}" y="{y}" width="{x(rows[place]) - left:.1f}" height="14" rx="2" fill="{_BAR}"/>',
             f'<path d="M{x(low[place])} {middle}H{x(high[place])}" stroke="{_MARK}" stroke-width="2"/>',
             f'<circle cx="{x(max(0.0, estimate[place]))}" cy="{middle}" r="3" fill="{_MARK}"/>',
             _text(x(max(rows[place], high[place])) + 6, middle + 4, f"{rows[place]:,.0f}", fill=_SOFT),
@@ -47,14 +48,14 @@ def heat(
 ) -> str:
     """Tables of shares side by side, on one scale of colour: white is none, dark is the largest cell of all."""
     most = max(float(table.max()) for _, table in panels) or 1.0
-    gap, top = 14, 20
-    panel = (WIDTH - _LABELS - gap * (len(panels) - 1)) / len(panels)
+    gap, top, margin = 14, 20, _margin(rows)
+    panel = (WIDTH - margin - gap * (len(panels) - 1)) / len(panels)
     width, height = panel / len(columns), _ROW * len(rows)
     parts = [
-        _text(_LABELS - 6, top + _ROW * i + 15, _short(label), anchor="end") for i, label in enumerate(rows)
+        _text(margin - 6, top + _ROW * i + 15, _short(label), anchor="end") for i, label in enumerate(rows)
     ]
     for number, (name, table) in enumerate(panels):
-        left = _LABELS + number * (panel + gap)
+        left = margin + number * (panel + gap)
         parts.append(_text(left + panel / 2, 13, name, anchor="middle", weight="600"))
         parts += [
             _cell(left + j * width, top + i * _ROW, width, float(table[i, j]), most, f"{row}, {column}")
@@ -66,7 +67,7 @@ def heat(
             for j, column in enumerate(columns)
         ]
     longest = max(len(_short(column)) for column in columns)
-    return _svg(round(top + height + 12 + 6.2 * longest), about, parts)
+    return _svg(round(top + height + 12 + _LETTER * longest), about, parts)
 
 
 def _cell(x: float, y: float, width: float, value: float, most: float, name: str) -> str:
@@ -100,6 +101,11 @@ def _short(label: str, most: int = 18) -> str:
         return f"{ends[0][:4]}–{ends[1][:4]}"
     text = label.replace("..", "–")
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _margin(labels: Sequence[str]) -> int:
+    """Room for the longest label on the left."""
+    return round(10 + _LETTER * max(len(_short(label)) for label in labels))
 
 
 def _svg(height: int, about: str, parts: Sequence[str]) -> str:

@@ -96,11 +96,11 @@ def tell(folder: Path, *, say: Callable[[str], None]) -> Told:
     say("solving")
     joint = _solved(release)
     say("drawing synthetic rows")
-    rows = joint.sample(seed=1)
-    write_table(path["synthetic.csv"], pa.Table.from_pandas(rows, preserve_index=False))
+    rows = pa.concat_tables(joint.batches(seed=1))
+    write_table(path["synthetic.csv"], rows)
     say("drawing the summary")
     path["summary.html"].write_text(render(release, rows, FILES), encoding="utf-8")
-    return Told(folder, len(rows), foreseen, joint, ledger, time.perf_counter() - started)
+    return Told(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 
 def _prepare(folder: Path, path: dict[str, Path]) -> Schema:

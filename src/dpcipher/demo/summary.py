@@ -8,7 +8,6 @@ from html import escape
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from dpcipher.demo.picture import Floats, bars, heat
@@ -16,7 +15,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 
-PAIRS = 4
+PAIRS = 6
 LEVEL = 0.95
 
 STYLE = """
@@ -27,7 +26,7 @@ h1 { font-size: 1.6rem; line-height: 1.2; margin: .5rem 0; }
 h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 0 0 .5rem; }
 p { max-width: 46rem; margin: .5rem 0; }
-.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1rem; }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1rem; align-items: start; }
 figure { margin: 0; padding: .8rem; border: 1px solid #dfe3e8; border-radius: .5rem; max-width: 30rem; }
 svg { width: 100%; height: auto; display: block; }
 .promise { border-left: .3rem solid #2f6f4f; background: #f1f8f4; padding: .6rem 1rem; border-radius: .25rem; max-width: 48rem; }
@@ -39,13 +38,13 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid #dfe3e8; text-align: le
 """
 
 
-def render(release: Release, rows: pd.DataFrame, files: Sequence[tuple[str, str]]) -> str:
+def render(release: Release, rows: pa.Table, files: Sequence[tuple[str, str]]) -> str:
     """The page as one HTML text that needs nothing from elsewhere."""
     tables = _Tables(release, rows)
     body = [
         "<h1>Synthetic people: a release and what it says</h1>",
         _promise(release),
-        f"<p>{len(rows):,} synthetic rows were drawn from {len(release.workload)} noisy tables. This page compares the two. It was made "
+        f"<p>{rows.num_rows:,} synthetic rows were drawn from {len(release.workload)} noisy tables. This page compares the two. It was made "
         "from the release and the synthetic rows alone, so it can be published with them.</p>",
         "<h2>Each column</h2>",
         '<p class="key"><span class="bar">■</span> synthetic rows &nbsp; <span class="mark">●</span> released count, with the '
@@ -69,9 +68,9 @@ def render(release: Release, rows: pd.DataFrame, files: Sequence[tuple[str, str]
 class _Tables:
     """The tables of the release and those of the synthetic rows, ready to draw."""
 
-    def __init__(self, release: Release, rows: pd.DataFrame) -> None:
+    def __init__(self, release: Release, rows: pa.Table) -> None:
         self.release, self.schema = release, release.schema
-        self.codes = self.schema.encode(pa.Table.from_pandas(rows, preserve_index=False))
+        self.codes = self.schema.encode(rows)
 
     def synthetic(self, attrs: tuple[str, ...]) -> Floats:
         """Counts of the synthetic rows."""
@@ -144,20 +143,18 @@ def _grid(figures: object) -> str:
     return f'<div class="grid">{"".join(figures)}</div>'  # type: ignore[arg-type]
 
 
-def _sample(rows: pd.DataFrame, most: int = 8) -> str:
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in rows.columns)
+def _sample(rows: pa.Table, most: int = 8) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in rows.column_names)
     lines = [
-        "".join(f"<td>{escape(_value(value))}</td>" for value in row)
-        for row in rows.head(most).itertuples(index=False)
+        "".join(f"<td>{escape(_value(v))}</td>" for v in row.values())
+        for row in rows.slice(0, most).to_pylist()
     ]
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def _value(value: object) -> str:
-    if pd.isna(value):
+    if value is None:
         return "–"
-    if isinstance(value, pd.Timestamp):
-        return str(value.date())
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 

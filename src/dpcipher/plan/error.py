@@ -22,7 +22,7 @@ def expected_absolute(mechanism: Mechanism) -> float:
     sqrt(2/pi) * (sigma - 1/(12 sigma)) where sigma is large.
 
     >>> round(expected_absolute(Mechanism("laplace", 28.0)), 3), round(expected_absolute(Mechanism("gaussian", 28.0)), 3)
-    (27.994, 22.339)
+    (27.994, 22.338)
     """
     if mechanism.name == "none":
         return 0.0
