@@ -99,9 +99,7 @@ class _Look:
             if kind in self.ranges:
                 return _column(self.name, kind, self.ranges[kind], missing), ""
         if len(self.texts) <= MAX_LEVELS:
-            return Column(
-                self.name, "categorical", levels=sorted(self.texts, key=_numbers_first), missing=missing
-            ), ""
+            return Column(self.name, "categorical", levels=_in_order(self.texts), missing=missing), ""
         if len(self.codes) <= MAX_CODES and self.mixed[0] <= self.mixed[1]:
             column = _column(self.name, "number", self.mixed, "level", other="missing")
             return (
@@ -157,8 +155,13 @@ def _few(texts: pa.Array, limit: int) -> set[str]:
     return set(pc.unique(texts).drop_null().slice(0, limit + 1).to_pylist())
 
 
-def _numbers_first(text: str) -> tuple[bool, int, str]:
-    return (not text.isdecimal(), int(text) if text.isdecimal() else 0, text)
+def _in_order(texts: set[str]) -> list[str]:
+    """Whole numbers by size, then the other texts.
+
+    >>> _in_order({"N", "10", "9"})
+    ['9', '10', 'N']
+    """
+    return sorted(texts, key=lambda text: (not text.isdecimal(), int(text) if text.isdecimal() else 0, text))
 
 
 def _has_leading_zero(cells: pa.Array) -> bool:

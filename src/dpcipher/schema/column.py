@@ -20,6 +20,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 MISSING_LABEL = "(missing)"
 _UNLISTED, _ABSENT = -1, -2
+_LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
 
 
@@ -49,8 +50,10 @@ class Column:
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
-        if not isinstance(self.name, str) or not self.name:
-            raise SchemaError(f"name ({self.name!r}) of a column must be a text that is not empty")
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= _LONGEST_NAME:
+            raise SchemaError(
+                f"name ({self.name!r:.50}) of a column must be a text of 1 to {_LONGEST_NAME} characters"
+            )
         try:
             self._check()
         except (SchemaError, SizeError) as wrong:

@@ -161,7 +161,12 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc,unused-ignore]
     def ignore_aliases(self, data: object) -> bool:
         return True
 
+    def represent_text(self, data: str) -> Any:
+        """Plain where that is safe, in double quotes, which can hold anything on one line, where it is not."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if _PLAIN.match(data) else '"')
 
+
+_PLAIN = re.compile(r"^\w[\w .>×-]*\Z(?<! )")
 _FLOAT = re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$")
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
@@ -173,5 +178,6 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.012345
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:null", re.compile(r"^(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
 )
+_Dumper.add_representer(str, _Dumper.represent_text)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))

@@ -139,12 +139,9 @@ def _open_stream(data: object) -> Source:
     if kind == "polars" and type(data).__name__ == "LazyFrame":
         data = _collected(data)
     if not isinstance(data, ArrowStream):
-        raise TableFileError(
-            f"data (of type {type(data).__name__}) must be a path or glob of CSV or Parquet files, a pandas or polars "
-            "DataFrame, a pyarrow table, a DuckDB relation or an Arrow stream"
-        )
+        raise _no_table(data)
     stream: ArrowStream = data
-    if kind != "arrow":
+    if kind == "duckdb":  # looking at its stream would run the query
         names = tuple(stream.columns)  # type: ignore[attr-defined]
         return Source(kind, names, lambda columns: _of_stream(_reader(stream), columns))
     # A stream of unknown make may be good for one reading: the reader that shows its names is kept for the rows.
@@ -170,17 +167,20 @@ def _library(data: object) -> TableKind:
 def _reader(stream: ArrowStream) -> pa.RecordBatchReader:
     try:
         return pa.RecordBatchReader.from_stream(stream)
-    except Exception:  # whatever the other library raises may quote cells
-        raise TableFileError(
-            f"data (of type {type(stream).__name__}) does not give a readable Arrow stream"
-        ) from None
+    except Exception:  # whatever another library raises may quote cells
+        raise _no_table(stream) from None
+
+
+def _no_table(data: object) -> TableFileError:
+    return TableFileError(
+        f"data (of type {type(data).__name__}) must be a path or glob of CSV or Parquet files, a pandas or polars "
+        "DataFrame, a pyarrow table, a DuckDB relation or a stream of Arrow batches; check that it can be read"
+    )
 
 
 def _of_stream(reader: pa.RecordBatchReader, columns: tuple[str, ...]) -> Batches:
     try:
         for batch in reader:
             yield batch.select(list(columns))
-    except (pa.ArrowException, OSError):
-        raise TableFileError(
-            "data stopped before its end: the Arrow stream broke off; check where it comes from"
-        ) from None
+    except Exception:  # as above
+        raise TableFileError("data broke off before its end; check where the stream comes from") from None

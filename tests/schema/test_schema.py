@@ -1,0 +1,244 @@
+"""The schema as a whole: what is measured, conditions, structural zeros, rows and sign-off."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError, WorkloadError
+from dpcipher.schema import Column, Provenance, Schema, Zero
+
+COLUMNS = (
+    Column("a", "categorical", levels=["x", "y"]),
+    Column("b", "integer", min=0, max=29, bins=3),
+    Column("c", "boolean", missing="level"),
+    Column("d", "ordinal", levels=["lo", "hi"]),
+)
+SCHEMA = Schema(COLUMNS, compounds={"c×a": ("c", "a")})
+RNG = np.random.default_rng
+
+
+def test_a_compound_stands_where_its_first_part_stood():
+    """Attributes, sizes and labels follow."""
+    assert SCHEMA.attrs == ("c×a", "b", "d")
+    assert SCHEMA.shape == (6, 3, 2)
+    assert SCHEMA.labels("c×a") == ("False×x", "False×y", "True×x", "True×y", "(missing)×x", "(missing)×y")
+    assert SCHEMA.labels("a") == ("x", "y")
+    assert SCHEMA.n_cells(("d", "c×a", "b")) == 36
+    assert SCHEMA.axes(("d", "c×a")) == (0, 2)
+
+
+@given(st.lists(st.tuples(*(st.integers(0, size - 1) for size in SCHEMA.shape)), max_size=40))
+def test_codes_survive_decoding_and_encoding(rows):
+    """Rows drawn from codes have those codes, compounds and missing values included."""
+    codes = np.array(rows, dtype=np.int32).reshape(-1, 3)
+    table = SCHEMA.decode(codes, RNG(0))
+    assert table.column_names == ["a", "b", "c", "d"]
+    assert codes.tolist() == SCHEMA.encode(table).tolist()
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "c"), ("d", "a", "c"), ("c×a",), ("b", "c×a"), ("a",)])
+def test_cover_sums_out_what_was_not_asked_for(names):
+    """Counting the rows by the named columns gives what folding the covering table gives."""
+    rng = RNG(1)
+    codes = np.stack([rng.integers(0, size, 300) for size in SCHEMA.shape], axis=1).astype(np.int32)
+    cover = SCHEMA.cover(names)
+    covering = np.zeros([SCHEMA.shape[axis] for axis in cover.axes])
+    np.add.at(covering, tuple(codes[:, axis] for axis in cover.axes), 1)
+    c, a = np.unravel_index(codes[:, 0], (3, 2))
+    by_name = {"a": a, "c": c, "b": codes[:, 1], "d": codes[:, 2], "c×a": codes[:, 0]}
+    expected = np.zeros([len(labels) for labels in cover.labels])
+    np.add.at(expected, tuple(by_name[name] for name in names), 1)
+    assert expected.tolist() == cover.fold(covering).tolist()
+
+
+@pytest.mark.parametrize("names", [("z",), ("a", "a"), ("a", "c×a"), "a"])
+def test_a_wrong_cover_is_refused(names):
+    """Unknown names, and a column asked for twice."""
+    with pytest.raises(WorkloadError):
+        SCHEMA.cover(names)
+
+
+@pytest.mark.parametrize("attrs", [("a",), ("z",), ("b", "b"), "b"])
+def test_wrong_attrs_have_no_axes(attrs):
+    """Parts of compounds, unknown names, repeats and bare strings."""
+    with pytest.raises(WorkloadError):
+        SCHEMA.axes(attrs)
+
+
+CONDITIONS = [
+    ({"a": "x"}, lambda row: row["a"] == "x"),
+    ({"a": ["x", "y"], "d": "hi"}, lambda row: row["d"] == "hi"),
+    ({"c": None}, lambda row: row["c"] is None),
+    ({"c": True, "a": "y"}, lambda row: row["c"] is True and row["a"] == "y"),
+    ({"b": 14}, lambda row: 10 <= row["b"] <= 19),
+    ({"b": "10..19"}, lambda row: 10 <= row["b"] <= 19),
+    ({"b": {"min": 10}}, lambda row: row["b"] >= 10),
+    ({"c×a": "True×y"}, lambda row: row["c"] is True and row["a"] == "y"),
+]
+
+
+@pytest.mark.parametrize(("condition", "holds"), CONDITIONS)
+def test_conditions_allow_the_rows_that_meet_them(condition, holds):
+    """A row's codes are allowed exactly when the row meets the condition."""
+    codes = np.stack(np.unravel_index(np.arange(36), SCHEMA.shape), axis=1).astype(np.int32)
+    rows = SCHEMA.decode(codes, RNG(0)).to_pylist()
+    masks = SCHEMA.allowed(condition)
+    allowed = np.all([mask[codes[:, axis]] for axis, mask in masks.items()], axis=0)
+    assert [holds(row) for row in rows] == allowed.tolist()
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ({"aa": "x"}, "is not in the schema"),
+        ({"a": "z"}, "no level 'z'"),
+        ({"d": "low"}, "did you mean 'lo'"),
+        ({"a": None}, "no level None"),
+        ({"b": 31}, "no level 31"),
+        ({"b": 10**30}, "no level"),
+        ({"b": {"min": 12, "max": 15}}, "whole bins"),
+        ({"b": {"low": 1}}, "min, max"),
+        ({"a": {"min": 1}}, "min, max"),
+        ({"b": {"min": "x"}}, "numbers"),
+        ({"a": []}, "allows no level"),
+        ({"c": True, "c×a": "False×x"}, "contradict"),
+    ],
+)
+def test_a_condition_that_cannot_be_met_is_refused(condition, hint):
+    """Unknown columns, unknown levels and contradictions."""
+    with pytest.raises(ConditionError, match=hint):
+        SCHEMA.allowed(condition)
+
+
+ZEROS = (Zero({"a": "x", "b": {"max": 9}}), Zero({"d": "hi", "b": 25}, {"d": "lo"}))
+WITH_ZEROS = Schema(COLUMNS, compounds={"c×a": ("c", "a")}, zeros=ZEROS)
+
+
+def test_zero_masks_mark_what_cannot_be():
+    """Each mask is True exactly at the cells whose rows are impossible."""
+    codes = np.stack(np.unravel_index(np.arange(36), SCHEMA.shape), axis=1).astype(np.int32)
+    rows = SCHEMA.decode(codes, RNG(0)).to_pylist()
+    (first_axes, first), (second_axes, second) = WITH_ZEROS.zero_masks
+    assert (first_axes, second_axes) == ((0, 1), (1, 2))
+    assert [row["a"] == "x" and row["b"] <= 9 for row in rows] == first[codes[:, 0], codes[:, 1]].tolist()
+    assert [row["d"] == "hi" and row["b"] >= 20 for row in rows] == second[codes[:, 1], codes[:, 2]].tolist()
+
+
+def test_rows_in_a_structural_zero_are_moved_or_refused():
+    """A declared way out is taken; without one the rows are refused by rule, not by value."""
+    moved = WITH_ZEROS.encode(pa.table({"a": ["y"], "b": [25], "c": [True], "d": ["hi"]}))
+    assert WITH_ZEROS.decode(moved, RNG(0)).to_pylist()[0]["d"] == "lo"
+    with pytest.raises(DataError, match="'a', 'b': rows in a structural zero are refused"):
+        WITH_ZEROS.encode(pa.table({"a": ["x"], "b": [5], "c": [True], "d": ["lo"]}))
+
+
+def test_a_condition_on_a_structural_zero_is_refused():
+    """No row can be sampled there."""
+    with pytest.raises(ConditionError, match="structural zero"):
+        WITH_ZEROS.allowed({"a": "x", "b": 3})
+
+
+@pytest.mark.parametrize(
+    ("zero", "hint"),
+    [
+        (Zero({}), "impossible"),
+        (Zero({"zz": "x"}), "not in the schema"),
+        (Zero({"a": "zz"}), "no level"),
+        (Zero({"a": "x"}, {"a": "x"}), "must leave it"),
+        (Zero({"a": "x"}, {"d": "lo"}), "must leave it"),
+    ],
+)
+def test_a_wrong_structural_zero_is_refused(zero, hint):
+    """Zeros are checked at birth."""
+    with pytest.raises(SchemaError, match=hint):
+        Schema(COLUMNS, zeros=(zero,))
+
+
+@pytest.mark.parametrize(
+    ("compounds", "hint"),
+    [
+        ({"a": ("a", "b")}, "new name"),
+        ({"q": ("a",)}, "two or more"),
+        ({"q": ("a", "a")}, "two or more"),
+        ({"q": ("a", "b"), "r": ("b", "c")}, "no other compound"),
+        ({"q": ("a", "zz")}, "not in the schema"),
+    ],
+)
+def test_a_wrong_compound_is_refused(compounds, hint):
+    """Compounds are checked at birth."""
+    with pytest.raises(SchemaError, match=hint):
+        Schema(COLUMNS, compounds=compounds)
+
+
+def test_columns_are_needed_and_distinct():
+    """No column, or one declared twice."""
+    with pytest.raises(SchemaError, match="at least one"):
+        Schema(())
+    with pytest.raises(SchemaError, match="declared once"):
+        Schema((COLUMNS[0], COLUMNS[0]))
+    wide = tuple(Column(name, "integer", min=0, max=99_999) for name in "pq")
+    with pytest.raises(SizeError, match="cross fewer"):
+        Schema(wide, compounds={"pq": ("p", "q")})
+
+
+def test_a_table_without_a_column_is_refused_without_quoting_its_names():
+    """A headerless file has cells where names should be."""
+    with pytest.raises(DataError, match="'b' is not in the table") as caught:
+        SCHEMA.encode(pa.table({"a": ["x"], "bb-secret": [1]}))
+    assert "secret" not in str(caught.value)
+    twice = pa.table([pa.array(["x"]), pa.array(["x"])], names=["a", "a"])
+    with pytest.raises(DataError, match="'a' appears more than once"):
+        SCHEMA.encode(twice)
+
+
+def test_codes_of_a_wrong_width_are_refused():
+    """decode wants one column for each attribute."""
+    with pytest.raises(ParameterError, match="one column for each"):
+        SCHEMA.decode(np.zeros((2, 5), dtype=np.int32), RNG(0))
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=4), st.integers(1, 50), min_size=1, max_size=5))
+def test_a_domain_keeps_integer_codes(sizes):
+    """Integer-coded data comes back integer-coded, columns in the same order."""
+    schema = Schema.from_domain(sizes)
+    assert tuple(sizes.values()) == schema.shape
+    table = pa.table({name: [0, size - 1] for name, size in sizes.items()})
+    codes = schema.encode(table)
+    assert [[0] * len(sizes), [size - 1 for size in sizes.values()]] == codes.tolist()
+    assert table.equals(schema.decode(codes, RNG(0)))
+
+
+@pytest.mark.parametrize("size", [0, -1, True, 2.0, "2", None])
+def test_a_domain_size_starts_at_one(size):
+    """Sizes are whole numbers from 1 up."""
+    with pytest.raises(SchemaError, match="from 1 up"):
+        Schema.from_domain({"age": size})
+
+
+def test_a_draft_needs_a_signature_that_fits():
+    """Unsigned drafts are refused, signed ones pass, and any edit voids the signature."""
+    SCHEMA.require_signed()
+    drawn = replace(SCHEMA, provenance=Provenance(drawn_from_data=True))
+    with pytest.raises(SchemaError, match="has not been signed"):
+        drawn.require_signed()
+    signed = drawn.sign("Ada Lovelace", "2024-05-01")
+    assert signed.signed
+    signed.require_signed()
+    edited = replace(signed, columns=(*COLUMNS[:3], Column("d", "ordinal", levels=["hi", "lo"])))
+    with pytest.raises(SchemaError, match="edited after"):
+        edited.require_signed()
+    swapped = replace(signed, columns=COLUMNS[::-1])
+    assert not swapped.signed
+
+
+@pytest.mark.parametrize(
+    ("name", "date"), [("", "2024-05-01"), ("  ", "2024-05-01"), ("Ada", "soon"), ("Ada", "2024-13-01")]
+)
+def test_a_signature_needs_a_name_and_a_date(name, date):
+    """An empty name or a wrong date is no signature."""
+    with pytest.raises(SchemaError, match="sign_off"):
+        SCHEMA.sign(name, date)

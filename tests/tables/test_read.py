@@ -1,0 +1,354 @@
+"""Reading: every library and file gives the same codes, and no error quotes a cell."""
+
+import datetime as dt
+import gzip
+import os
+import traceback
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpcipher.errors import DataError, DpcipherError, TableFileError
+from dpcipher.schema import Column, Schema
+from dpcipher.tables.read import open_table
+from dpcipher.tables.write import mirror, write_table
+
+CANARY = "Zebra4711"
+
+SCHEMA = Schema(
+    (
+        Column("c", "categorical", levels=["01", "N", "NA", "é, ü"], missing="level"),
+        Column("o", "ordinal", levels=[3, 1, 2], missing="level"),
+        Column("i", "integer", min=-5, max=94, bins=7, missing="level", other="nearest"),
+        Column("x", "number", edges=[-1.5, 0, 2.25], missing="level", other="missing"),
+        Column("b", "boolean", missing="level"),
+        Column("d", "date", min="1960-01-01", max="2030-12-31", bins=9, missing="level"),
+    )
+)
+DAY = dt.date(2024, 2, 29)
+CASES = {
+    "plain": {
+        "c": ["01", "N", "é, ü"],
+        "o": [1, 2, 3],
+        "i": [-5, 94, 0],
+        "x": [-1.5, 0.0, 2.25],
+        "b": [True, False, True],
+        "d": [DAY] * 3,
+    },
+    "missing": {
+        "c": [None, "NA"],
+        "o": [None, 2],
+        "i": [7, None],
+        "x": [None, 1e-9],
+        "b": [None, True],
+        "d": [DAY, None],
+    },
+    "outside": {"c": ["N"], "o": [1], "i": [4000], "x": [99.0], "b": [False], "d": [dt.date(1960, 1, 1)]},
+    "all missing": {name: [None, None] for name in SCHEMA.names},
+    "no rows": {name: [] for name in SCHEMA.names},
+}
+TYPES = pa.schema(
+    {"c": pa.string(), "o": pa.int64(), "i": pa.int64(), "x": pa.float64(), "b": pa.bool_(), "d": pa.date32()}
+)
+EXPECTED = {
+    "plain": [[0, 1, 0, 0, 1, 8], [1, 2, 6, 1, 0, 8], [3, 0, 0, 1, 1, 8]],
+    "missing": [[4, 3, 0, 2, 2, 8], [2, 2, 7, 1, 1, 9]],
+    "outside": [[1, 1, 6, 2, 0, 0]],
+    "all missing": [[4, 3, 7, 2, 2, 9]] * 2,
+    "no rows": [],
+}
+
+
+class OnlyArrow:
+    """An object that offers the stream protocol and nothing else."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def as_file(table, folder, ending):
+    """The table written to a file by somebody else's writer."""
+    path = folder / f"t{ending}"
+    if ending == ".parquet":
+        pq.write_table(table, path, row_group_size=2)
+    else:
+        table.to_pandas(date_as_object=True).to_csv(path, index=False)
+    return path
+
+
+def as_polars(table, folder):
+    """A polars frame."""
+    return pytest.importorskip("polars").from_arrow(table)
+
+
+def as_duckdb(table, folder):
+    """A DuckDB relation."""
+    return pytest.importorskip("duckdb").from_arrow(table)
+
+
+FORMS = {
+    "pyarrow": lambda table, folder: table,
+    "reader": lambda table, folder: table.to_reader(max_chunksize=1),
+    "batch": lambda table, folder: pa.RecordBatch.from_pydict(table.to_pydict(), schema=TYPES),
+    "dictionary": lambda table, folder: table.set_column(0, "c", table.column("c").dictionary_encode()),
+    "stream": lambda table, folder: OnlyArrow(table),
+    "pandas": lambda table, folder: table.to_pandas(),
+    "pandas dates": lambda table, folder: table.to_pandas(date_as_object=False),
+    "pandas nullable": lambda table, folder: table.to_pandas().convert_dtypes(),
+    "pandas categorical": lambda table, folder: table.to_pandas().astype({"c": "category", "o": "category"}),
+    "pandas object": lambda table, folder: table.to_pandas().astype(object),
+    "pandas arrow": lambda table, folder: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": as_polars,
+    "polars lazy": lambda table, folder: as_polars(table, folder).lazy(),
+    "polars categorical": lambda table, folder: as_polars(table, folder).cast(
+        {"c": pytest.importorskip("polars").Categorical}
+    ),
+    "duckdb": as_duckdb,
+    "csv": lambda table, folder: as_file(table, folder, ".csv"),
+    "csv text path": lambda table, folder: str(as_file(table, folder, ".csv")),
+    "csv.gz": lambda table, folder: as_file(table, folder, ".csv.gz"),
+    "parquet": lambda table, folder: as_file(table, folder, ".parquet"),
+    "folder": lambda table, folder: as_file(table, folder, ".parquet").parent,
+    "glob": lambda table, folder: str(as_file(table, folder, ".csv").parent / "*.csv"),
+}
+
+
+def codes_of(data, schema=SCHEMA):
+    """All codes of a table, batch after batch."""
+    parts = [schema.encode(batch) for batch in open_table(data).batches(schema.names)]
+    return [row for part in parts for row in part.tolist()]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_codes(form, case, tmp_path):
+    """The equivalence matrix: each library and file format, on each case."""
+    table = pa.Table.from_pydict(CASES[case], schema=TYPES)
+    assert codes_of(FORMS[form](table, tmp_path)) == EXPECTED[case]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb", "pyarrow"])
+def test_rows_come_back_as_they_went_in(kind):
+    """Decoded rows, as the library's own table, have the codes they were decoded from."""
+    if kind in ("polars", "duckdb"):
+        pytest.importorskip(kind)
+    rng = np.random.default_rng(5)
+    codes = np.stack([rng.integers(0, size, 200) for size in SCHEMA.shape], axis=1).astype(np.int32)
+    mirrored = mirror(kind, SCHEMA.decode(codes, rng))
+    source = open_table(mirrored)
+    assert source.kind == kind
+    assert source.names == SCHEMA.names
+    assert codes_of(mirrored) == codes.tolist()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_written_rows_are_read_again(ending, tmp_path):
+    """A file of decoded rows has the codes they were decoded from."""
+    rng = np.random.default_rng(6)
+    codes = np.stack([rng.integers(0, size, 200) for size in SCHEMA.shape], axis=1).astype(np.int32)
+    table = SCHEMA.decode(codes, rng)
+    write_table(tmp_path / f"t{ending}", iter(table.to_batches(max_chunksize=33)))
+    assert codes_of(tmp_path / f"t{ending}") == codes.tolist()
+
+
+def test_several_files_are_one_table(tmp_path):
+    """A glob reads its files in the order of their names, whatever the order of their columns."""
+    (tmp_path / "2.csv").write_text("b,a\n1,0\n")
+    (tmp_path / "1.csv").write_text("a,extra,b\n1,zzz,0\n0,zzz,0\n")
+    schema = Schema.from_domain({"a": 2, "b": 2})
+    assert codes_of(str(tmp_path / "*.csv"), schema) == [[1, 0], [0, 0], [0, 1]]
+    (tmp_path / "3.csv").write_text("a\n1\n")
+    with pytest.raises(TableFileError, match=r"3\.csv has no column 'b'"):
+        codes_of(tmp_path, schema)
+
+
+def test_integer_column_names_are_text(tmp_path):
+    """A frame whose columns are numbered is read by the text of the numbers."""
+    schema = Schema.from_domain({"0": 2, "1": 3})
+    assert codes_of(pd.DataFrame(np.array([[1, 2], [0, 0]])), schema) == [[1, 2], [0, 0]]
+
+
+ONE = Schema(
+    (
+        Column("a", "categorical", levels=["x", "é", 'q"', "l\nm"], missing="level"),
+        Column("b", "integer", min=0, max=9),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '\ufeffa,b\nx,1\n"é",2\n',
+        "a,b\r\nx,1\r\né,2\r\n",
+        "a,b\nx,1\né,2",
+        '"a","b"\n"x","1"\n"é"," 2"\n\n',
+        'b,a,unused\n1,x,"1,2"\n2,é,\n',
+    ],
+)
+def test_csv_dialects(raw, tmp_path):
+    """A byte-order mark, line ends, quotes and column order change nothing."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(raw.encode())
+    assert codes_of(path, ONE) == [[0, 1], [1, 2]]
+
+
+def test_csv_cells_of_all_sorts(tmp_path):
+    """Quotes and line ends inside cells, and a cell of a million characters that nobody asked for."""
+    path = tmp_path / "t.csv"
+    path.write_text('a,b,long\n"q""",1,' + "z" * 10**6 + '\n"l\nm",2,\n,3,=cmd()\n')
+    assert codes_of(path, ONE) == [[2, 1], [3, 2], [4, 3]]
+
+
+def test_headers_alone_are_a_table_without_rows(tmp_path):
+    """With or without a line end after them."""
+    path = tmp_path / "t.csv"
+    for raw in ("a,b\n", "a,b"):
+        path.write_text(raw)
+        assert codes_of(path, ONE) == []
+
+
+BAD_CSV = {
+    "ragged": (f"a,b\nx,1\n{CANARY}\n".encode(), "row 3 has more or fewer cells"),
+    "too long": (f"a,b\nx,1,{CANARY}\n".encode(), "row 2 has more or fewer cells"),
+    "latin-1": (f"a,b\n{CANARY}é,1\n".encode("latin-1"), "UTF-8"),
+    "latin-1 header": ("a,b,é\nx,1,1\n".encode("latin-1"), "UTF-8"),
+    "utf-16": (f"a,b\n{CANARY},1\n".encode("utf-16"), "UTF-8"),
+    "empty": (b"", "is empty"),
+    "no header": (f"{CANARY},1\n{CANARY},2\n".encode(), "no column 'a'"),
+    "twice": (f"a,a,b\n{CANARY},x,1\n".encode(), "more than one column 'a'"),
+    "unlisted": (f"a,b\n{CANARY},1\n".encode(), "does not declare"),
+    "no integer": (f"a,b\nx,{CANARY}\n".encode(), "does not declare"),
+    "nul": (f"a,b\n{CANARY}\0,1\n".encode(), "does not declare"),
+    "huge integer": (b"a,b\nx,471147114711471147114711\n", "does not declare"),
+    "unclosed quote": (f'a,b\n"{CANARY},1\n'.encode(), "more or fewer cells|cannot be read"),
+}
+
+
+def quiet(caught):
+    """Whether neither the message nor the traceback holds the canary."""
+    told = "".join(traceback.format_exception(caught.value, limit=0)) + str(caught.value)
+    return not any(secret in told for secret in (CANARY, "4711"))
+
+
+@pytest.mark.parametrize("name", BAD_CSV)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_bad_csv_is_refused_without_quoting_it(name, zipped, tmp_path):
+    """Each way a file can be wrong has its own sentence, and none holds a cell."""
+    raw, hint = BAD_CSV[name]
+    path = tmp_path / ("t.csv.gz" if zipped else "t.csv")
+    path.write_bytes(gzip.compress(raw) if zipped else raw)
+    with pytest.raises((TableFileError, DataError), match=hint) as caught:
+        codes_of(path, ONE)
+    assert quiet(caught)
+
+
+FRAMES = {
+    "mixed": pd.DataFrame({"a": pd.Series(["x", 4711, CANARY], dtype=object), "b": [1, 2, 3]}),
+    "huge": pd.DataFrame({"a": ["x"], "b": pd.Series([4711 * 10**30], dtype=object)}),
+    "nested": pd.DataFrame({"a": pd.Series([{"k": CANARY}], dtype=object), "b": [1]}),
+    "bytes": pd.DataFrame({"a": pd.Series([CANARY.encode() + b"\xff"], dtype=object), "b": [1]}),
+    "infinite": pd.DataFrame({"a": ["x"], "b": [np.inf]}),
+    "fraction": pd.DataFrame({"a": ["x"], "b": [0.4711]}),
+    "missing": pd.DataFrame({"a": ["x"], "b": [None]}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_bad_frames_are_refused_without_quoting_them(name):
+    """What Arrow cannot convert, or the schema does not allow, is refused by rule."""
+    with pytest.raises(DataError, match="refuse") as caught:
+        codes_of(FRAMES[name], ONE)
+    assert quiet(caught)
+
+
+def test_mixed_cells_that_are_declared_are_fine():
+    """A column of numbers and texts is read as text, cell by cell."""
+    frame = pd.DataFrame({"a": pd.Series([1, "N", None], dtype=object)})
+    schema = Schema((Column("a", "categorical", levels=["1", "N"], missing="level"),))
+    assert codes_of(frame, schema) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("data", [[1, 2], None, {"a": [1]}, 3, np.zeros((2, 2)), pd.Series([1])])
+def test_what_is_no_table_is_refused(data):
+    """The error lists what a table may be."""
+    with pytest.raises(TableFileError, match="pandas or polars"):
+        open_table(data)
+
+
+def test_paths_that_are_no_files(tmp_path):
+    """Absent files, pipes, devices, empty folders and globs, and unknown endings."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "notes.txt").write_text(CANARY)
+    (tmp_path / "mix").mkdir()
+    (tmp_path / "mix" / "a.csv").write_text("a\n")
+    (tmp_path / "mix" / "b.parquet").write_text("a\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "absent")
+    for path, hint in [
+        (tmp_path / "absent.csv", "no such file"),
+        (tmp_path / "pipe.csv", "regular file"),
+        ("/dev/null", "regular file"),
+        (tmp_path / "*.zip", "no CSV or Parquet file"),
+        (tmp_path / "notes.txt", "must all end in"),
+        (tmp_path / "mix", "must all end in"),
+        (tmp_path / "mix" / "b.parquet", "cannot be read as Parquet"),
+        (tmp_path / "link.csv", "no such file"),
+    ]:
+        with pytest.raises(TableFileError, match=hint):
+            open_table(path)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    """A truncated gzip or Parquet file is an error, not a shorter table."""
+    table = pa.table({"a": ["x"] * 5000, "b": np.arange(5000) % 10})
+    for ending in (".parquet", ".csv.gz"):
+        path = tmp_path / f"t{ending}"
+        write_table(path, table)
+        path.write_bytes(path.read_bytes()[:-40])
+        with pytest.raises(TableFileError, match="cannot be read"):
+            codes_of(path, ONE)
+
+
+def test_a_stream_is_read_once():
+    """A second reading of a used reader is an error, not an empty table."""
+    source = open_table(pa.table({"a": [1]}).to_reader())
+    assert sum(batch.num_rows for batch in source.batches(("a",))) == 1
+    with pytest.raises(TableFileError, match="read once"):
+        source.batches(("a",))
+
+
+def test_a_stream_that_breaks_is_an_error():
+    """Half a stream is not a table, and what broke it is not quoted."""
+
+    def broken():
+        yield pa.record_batch({"a": ["x"]})
+        raise ValueError(CANARY)
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.string()}), broken())
+    with pytest.raises(DpcipherError) as caught:
+        list(open_table(reader).batches(("a",)))
+    assert quiet(caught)
+
+
+def test_duckdb_errors_are_not_passed_on():
+    """A relation that fails while it runs tells DuckDB's user about the cell; it must not tell ours."""
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql(f"select cast(a as integer) as a from (values ('1'), ('{CANARY}')) t(a)")
+    with pytest.raises(TableFileError) as caught:
+        list(open_table(relation).batches(("a",)))
+    assert quiet(caught)
+
+
+def test_a_second_header_in_a_glob_is_not_quoted(tmp_path):
+    """Only names of the schema appear in errors: a file without a header has cells in its first line."""
+    (tmp_path / "1.csv").write_text("a,b\nx,1\n")
+    (tmp_path / "2.csv").write_text(f"{CANARY},1\n")
+    with pytest.raises(TableFileError, match="no column 'a'") as caught:
+        codes_of(str(tmp_path / "*.csv"), ONE)
+    assert quiet(caught)
