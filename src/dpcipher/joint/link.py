@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpcipher.joint.sequence import Codes, Floats, Ladder, spread
-from dpcipher.joint.settle import settle
+from dpcipher.joint.settle import PASSES, settle
 
 Axes = tuple[int, ...]
 KEYS = 3  # attributes that rows are sorted by before a spread draw
@@ -57,9 +57,7 @@ class Link:
         """The probability of every level for every coded row; all zero for a row that no level may follow."""
         values = raw_probabilities(self, incidence(self.places(codes, shape), len(self.weights), dtype))
         self.bar(values, codes, shape)
-        total = values.sum(axis=1, keepdims=True)
-        np.divide(values, total, out=values, where=total > 0)
-        return values
+        return scaled(values)
 
     def bar(self, values: NDArray[np.floating], codes: Codes, shape: tuple[int, ...]) -> None:
         """Set to zero, in place, the levels that structural zeros forbid."""
@@ -77,6 +75,18 @@ def raw_probabilities(link: Link, rows: Any) -> NDArray[np.floating]:
     exponent -= exponent.max(axis=1, keepdims=True)
     values *= np.exp(exponent, out=exponent)
     return values
+
+
+def scaled(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Divide each row by its sum, in place; a row of zeros stays."""
+    total = row_sums(values)
+    values *= np.divide(1, total, out=np.zeros_like(total), where=total > 0)[:, None]
+    return values
+
+
+def row_sums(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The sum of each row, as a product: many times faster than a reduction over a short axis."""
+    return np.asarray(values @ np.ones(values.shape[1], values.dtype))
 
 
 def incidence(places: NDArray[np.int64], width: int, dtype: Any = np.float32) -> Any:
@@ -108,17 +118,18 @@ def draw_column(
     independent: bool,
     to_goals: bool,
     first: Axes,
+    passes: int = PASSES,
 ) -> Codes:
     """One level per row, drawn from `chances`: plainly, or evenly spread and settled.
 
     Settling goes to the link's goals, or (`to_goals=False`, when a condition has changed what to expect) to what the chances
     themselves add up to. `first` are the attributes to spread over when the link has no group of its own.
     """
-    ladder = Ladder(chances)
+    ladder, every = Ladder(chances), np.arange(len(codes))
     if independent:
-        return ladder.draw(rng.random(len(codes)))
+        return ladder.draw(every, rng.random(len(codes)))
     leading = (tuple(axis for group in link.groups for axis in group) or first)[:KEYS]
-    drawn = ladder.draw(spread([codes[:, axis] for axis in leading], len(codes), rng))
+    drawn = ladder.draw(every, spread([codes[:, axis] for axis in leading], len(codes), rng))
     if not link.groups:
         return drawn
     places = link.places(codes, shape)
@@ -126,4 +137,4 @@ def draw_column(
         wanted = link.goals * np.bincount(places.ravel(), minlength=len(link.goals))[:, None]
     else:
         wanted = np.asarray(incidence(places, len(link.goals)).T @ chances, dtype=np.float64)
-    return settle(drawn, places * len(link.base), wanted.ravel(), ladder, rng)
+    return settle(drawn, places * len(link.base), wanted.ravel(), ladder, rng, passes=passes)

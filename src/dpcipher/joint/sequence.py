@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 GOLDEN = (5**0.5 - 1) / 2
-_BELOW_ONE = 1.0 - 2.0**-32
+_BELOW_ONE = 1.0 - 2.0**-20  # still below one after rounding to single precision
 
 
 def spread(keys: Sequence[Codes], n_rows: int, rng: np.random.Generator) -> Floats:
@@ -33,21 +33,20 @@ def systematic(weights: Floats, n_rows: int, rng: np.random.Generator) -> NDArra
 
 
 class Ladder:
-    """The cumulative probabilities of all rows on one line: row i owns the stretch from i to i + 1.
+    """The cumulative probabilities of every row, from which any number of levels can be drawn.
 
-    One binary search on that line draws a level for any choice of rows. A level of probability zero owns no stretch, and is
-    never drawn.
+    A level of probability zero has no height, and is never drawn.
     """
 
     def __init__(self, probabilities: NDArray[np.floating]) -> None:
-        rungs = np.cumsum(probabilities, axis=1, dtype=np.float64)
-        rungs /= rungs[:, -1:].copy()
-        rungs += np.arange(len(rungs))[:, None]
-        self._levels = rungs.shape[1]
-        self._rungs = rungs.ravel()
+        self._rungs = probabilities.copy()
+        for level in range(
+            1, probabilities.shape[1]
+        ):  # column by column: a cumulative sum over a short axis is slow
+            self._rungs[:, level] += self._rungs[:, level - 1]
 
-    def draw(self, uniforms: Floats) -> Codes:
-        """One level for every row."""
-        rows = np.arange(len(uniforms))
-        found = np.searchsorted(self._rungs, rows + np.minimum(uniforms, _BELOW_ONE), side="right")
-        return np.asarray(found - rows * self._levels, dtype=np.int32)
+    def draw(self, rows: NDArray[np.intp], uniforms: Floats) -> Codes:
+        """One level for each of the chosen rows."""
+        rungs = self._rungs[rows]
+        height = rungs[:, -1] * np.minimum(uniforms, _BELOW_ONE).astype(rungs.dtype)
+        return np.asarray((rungs <= height[:, None]).sum(axis=1), dtype=np.int32)

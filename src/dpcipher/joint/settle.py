@@ -8,50 +8,66 @@ from dpcipher.joint.sequence import Codes, Floats, Ladder
 PASSES = 8
 BATCHES = 32
 
+Places = NDArray[np.int64]
+
 
 def settle(
-    drawn: Codes, cells: NDArray[np.int64], goals: Floats, ladder: Ladder, rng: np.random.Generator
+    drawn: Codes,
+    cells: Places,
+    goals: Floats,
+    ladder: Ladder,
+    rng: np.random.Generator,
+    *,
+    passes: int = PASSES,
 ) -> Codes:
     """Redraw levels from the rows' own probabilities wherever that brings the column's tables nearer to `goals`.
 
     `cells[i, k] + level` is where row i falls in its k-th table, all tables laid out in one flat array; `goals` is that array
-    filled with the counts wanted. Every pass proposes a new level to each row, drawn from the row's own probabilities, and keeps
-    those that lower the squared distance: a Metropolis walk at temperature zero, so that a row never takes a level it could not
-    have had. The moves of a batch interfere; each is kept with the probability that minimises the distance along their sum.
+    filled with the counts wanted. Every pass proposes a new level, drawn from the row's own probabilities, to each row in cells
+    that are too full, and keeps those that lower the squared distance: a Metropolis walk at temperature zero, so that a row never
+    takes a level it could not have had.
     """
     levels = drawn.copy()
     excess = np.bincount((cells + levels[:, None]).ravel(), minlength=len(goals)) - goals
-    for _ in range(PASSES):
-        proposed = ladder.draw(rng.random(len(levels)))
-        rows = rng.permutation(np.flatnonzero(proposed != levels))
-        for batch in np.array_split(rows, BATCHES):
-            _move(levels, proposed, batch, cells, excess, rng)
+    change = np.zeros_like(excess)
+    for _ in range(passes):
+        full = np.flatnonzero(excess[cells + levels[:, None]].sum(axis=1) > 0)
+        proposed = ladder.draw(full, rng.random(len(full)))
+        moving = rng.permutation(np.flatnonzero(proposed != levels[full]))
+        for batch, level in zip(*_batches(full[moving], proposed[moving]), strict=True):
+            kept = _move(
+                cells[batch] + levels[batch, None], cells[batch] + level[:, None], excess, change, rng
+            )
+            levels[batch[kept]] = level[kept]
     return levels
 
 
+def _batches(rows: NDArray[np.intp], proposed: Codes) -> tuple[list[NDArray[np.intp]], list[Codes]]:
+    return np.array_split(rows, BATCHES), np.array_split(proposed, BATCHES)
+
+
 def _move(
-    levels: Codes,
-    proposed: Codes,
-    rows: NDArray[np.intp],
-    cells: NDArray[np.int64],
-    excess: Floats,
-    rng: np.random.Generator,
-) -> None:
-    """Carry out the moves of one batch that pay, in place."""
-    origin, aim = cells[rows] + levels[rows, None], cells[rows] + proposed[rows, None]
+    origin: Places, aim: Places, excess: Floats, change: Floats, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Carry out, in `excess`, the moves of a batch that pay; which ones.
+
+    The moves of a batch interfere: each is kept with the probability t that minimises |excess + t·(sum of the moves)|².
+    `change` is scratch, zero on entry and on return.
+    """
     # Moving one row changes half the squared distance by the sum over its tables of (excess at aim + 1/2) - (excess at origin - 1/2).
-    pays = (excess[aim] - excess[origin]).sum(axis=1) + cells.shape[1] < 0
-    rows, origin, aim = rows[pays], origin[pays], aim[pays]
-    keep = rng.random(len(rows)) < _step(origin, aim, excess)
-    np.add.at(excess, aim[keep].ravel(), 1.0)
-    np.add.at(excess, origin[keep].ravel(), -1.0)
-    levels[rows[keep]] = proposed[rows[keep]]
+    pays = np.flatnonzero((excess[aim] - excess[origin]).sum(axis=1) + origin.shape[1] < 0)
+    share = _share(aim[pays].ravel(), origin[pays].ravel(), excess, change)
+    kept = pays[rng.random(len(pays)) < share]
+    np.add.at(excess, aim[kept].ravel(), 1.0)
+    np.subtract.at(excess, origin[kept].ravel(), 1.0)
+    return kept
 
 
-def _step(origin: NDArray[np.int64], aim: NDArray[np.int64], excess: Floats) -> float:
-    """The share of the moves to keep: the minimum of |excess + t·change|² over t, where change is the sum of all moves."""
-    touched = np.concatenate([aim.ravel(), origin.ravel()])
-    where, back = np.unique(touched, return_inverse=True)
-    change = np.bincount(back, weights=np.repeat([1.0, -1.0], aim.size), minlength=len(where))
-    length = float(change @ change)
-    return min(1.0, -float(excess[where] @ change) / length) if length else 0.0
+def _share(aim: Places, origin: Places, excess: Floats, change: Floats) -> float:
+    """The minimum over t of |excess + t·change|², where change is one up at each aim and one down at each origin."""
+    np.add.at(change, aim, 1.0)
+    np.subtract.at(change, origin, 1.0)
+    length = float(change[aim].sum() - change[origin].sum())
+    slope = float(excess[aim].sum() - excess[origin].sum())
+    change[aim] = change[origin] = 0.0
+    return -slope / length if length > 0 else 0.0

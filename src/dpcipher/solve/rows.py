@@ -19,6 +19,8 @@ from dpcipher.solve.order import mutual_information, order_attributes
 from dpcipher.solve.rows_step import SWEEPS, Crossings, Equation, fit_link
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 
+PASSES = 4  # of settling the population: fewer than for rows that are handed out
+MISFIT = 0.03  # total variation distance of a table, beyond rounding, up to which a fit counts as converged
 POPULATION = (16_384, 65_536)  # a default population is as large as the data, within these bounds
 
 
@@ -54,7 +56,15 @@ def solve_rows(
             attribute, base, equations[attribute], barred, crossings, sweeps=sweeps
         )
         codes[:, attribute] = draw_column(
-            link, chances, codes, targets.shape, rng, independent=False, to_goals=True, first=order[:position]
+            link,
+            chances,
+            codes,
+            targets.shape,
+            rng,
+            independent=False,
+            to_goals=True,
+            first=order[:position],
+            passes=PASSES,
         )
         links.append(link)
         steps.append(step)
@@ -135,12 +145,12 @@ def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArr
 
 
 def _misfit(targets: Targets, codes: NDArray[np.int32]) -> tuple[dict[Axes, float], bool]:
-    """Root mean square misfit of each table of the population, and whether all are within rounding and one percent."""
+    """Root mean square misfit of each table of the population, and whether all are within `MISFIT` and rounding."""
     residuals, converged = {}, True
     for axes, table in targets.tables.items():
         counts = np.bincount(group_codes(codes, axes, targets.shape), minlength=table.size)
         difference = counts / len(codes) - table.ravel()
         residuals[axes] = float(np.sqrt(np.mean(difference**2)))
-        rounding = min(table.size, len(codes)) / (4 * len(codes))
-        converged &= bool(np.abs(difference).sum() / 2 <= 0.01 + rounding)
+        rounding = min(table.size, len(codes)) / (2 * len(codes))
+        converged &= bool(np.abs(difference).sum() / 2 <= MISFIT + rounding)
     return residuals, converged

@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.joint.link import Link, group_codes, incidence, raw_probabilities
+from dpcipher.joint.link import Link, group_codes, incidence, raw_probabilities, row_sums, scaled
 from dpcipher.joint.sequence import Codes
 from dpcipher.solve.targets import Axes, Floats
 
@@ -19,6 +19,7 @@ RIDGE = 0.01  # of the mean weight of an unknown: rows / unknowns
 NEGATIVE = 1e-3  # negative mass up to which an additive solution is kept as it is
 UNKNOWNS = 2_048  # in the linear system; weaker groups beyond are left to the raking
 FACTOR = 10.0  # the most that one raking step changes a cell by
+_DRIFT = 1e-12  # rows are scaled back to sum to one before single precision can overflow
 TOLERANCE = 1e-5  # total variation distance at which raking stops
 
 Barred = tuple[tuple[Axes, NDArray[np.bool_]], ...]
@@ -97,7 +98,7 @@ def fit_link(
     link, negative = _linear(link, rows, crossings)
     chances = raw_probabilities(link, rows)
     link.bar(chances, codes, shape)
-    _normalise(chances)
+    scaled(chances)
     link, used = _rake(link, places, chances, sweeps)
     return link, chances, Step(negative, used)
 
@@ -149,8 +150,8 @@ def _rake(link: Link, places: NDArray[np.int64], chances: Chances, sweeps: int) 
             factor, misfit = _factor(_grouped(own, size, chances), wanted)
             factors[part] += np.log(factor)
             chances *= factor.astype(chances.dtype)[own]
-            _normalise(chances)
             worst = max(worst, misfit / len(places))
+        scaled(chances)
         if worst <= TOLERANCE:
             return replace(link, factors=factors), sweep
     return replace(link, factors=factors), sweeps if link.groups else 0
@@ -163,12 +164,10 @@ def _factor(current: Floats, wanted: Floats) -> tuple[Floats, float]:
 
 
 def _grouped(own: NDArray[np.int64], size: int, chances: Chances) -> Floats:
-    """The sums of the chances over the rows of each level of a group."""
-    n_rows = len(own)
-    matrix = sp.csc_matrix((np.ones(n_rows, chances.dtype), own, np.arange(n_rows + 1)), shape=(size, n_rows))
+    """The sums over the rows of each level of a group, of chances that need not sum to one yet."""
+    total = row_sums(chances)
+    if total.min() < _DRIFT or total.max() > 1 / _DRIFT:
+        total = row_sums(scaled(chances))
+    scale = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+    matrix = sp.csc_matrix((scale, own, np.arange(len(own) + 1)), shape=(size, len(own)))
     return np.asarray(matrix @ chances, dtype=np.float64)
-
-
-def _normalise(chances: Chances) -> None:
-    total = chances.sum(axis=1, keepdims=True)
-    np.divide(chances, total, out=chances, where=total > 0)
