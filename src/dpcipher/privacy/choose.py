@@ -34,7 +34,9 @@ def choice_scale(share: Budget, sensitivity: int) -> float:
     12.0
     """
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
-        raise ParameterError(f"sensitivity ({sensitivity!r}) must be a whole number above 0; scores are integers")
+        raise ParameterError(
+            f"sensitivity ({sensitivity!r}) must be a whole number above 0; scores are integers"
+        )
     part = share.composable()
     if part.rho is not None:
         return sqrt_up(sensitivity**2 / (2 * part.rho)) * (1 + 2**-48)

@@ -33,7 +33,9 @@ class Draws:
         one, two, three = np.random.SeedSequence(seed).spawn(3)
         rng = np.random.default_rng(two)
         source = noise or SeededNoise(int(one.generate_state(1, np.uint64)[0]))
-        return cls(source, SeededChooser(rng), lambda bound: int(rng.integers(bound)), np.random.default_rng(three))
+        return cls(
+            source, SeededChooser(rng), lambda bound: int(rng.integers(bound)), np.random.default_rng(three)
+        )
 
     @property
     def is_private(self) -> bool:
@@ -51,6 +53,10 @@ def polya_urn(weights: Counts, step: int, n_rows: int, below: Callable[[int], in
     drawn: list[int] = []
     for _ in range(n_rows):
         place = below(start + step * len(drawn))
-        cell = int(np.searchsorted(ends, place, side="right")) if place < start else drawn[(place - start) // step]
+        cell = (
+            int(np.searchsorted(ends, place, side="right"))
+            if place < start
+            else drawn[(place - start) // step]
+        )
         drawn.append(cell)
     return np.bincount(np.asarray(drawn, dtype=np.int64), minlength=len(weights)).astype(np.int64)

@@ -1,0 +1,86 @@
+"""CIPHER: measure low-order tables, solve for the joint (Eugenio and Liu, arXiv 1812.05671)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from dpcipher.errors import ParameterError, SolveError
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole, tables_of
+from dpcipher.methods.network import Network, Node, network_joint
+from dpcipher.privacy.budget import Budget
+from dpcipher.private.door import Door
+from dpcipher.private.sanitize import _weights as table_weights
+from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
+from dpcipher.solve.front import ENGINES, pick, solve_set
+
+
+@dataclass(frozen=True)
+class Cipher(Synthesizer):
+    """Noisy tables of a workload, then the joint behind them.
+
+    `workload` is an order (2 = all pairs) or a list of attrs; `weights` split the budget unequally; `sets` are independent sanitizations, each with an equal
+    share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
+    """
+
+    title: ClassVar[str] = "CIPHER"
+
+    workload: int | Sequence[Sequence[str]] = 2
+    engine: str = "auto"
+    lam: float = 0.01
+    sets: int = 1
+    mechanism: str | None = None
+    weights: Mapping[Attrs, float] | None = None
+
+    def _check(self) -> None:
+        Budget.parse(epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism)
+        check_whole("sets", self.sets, 1, 5)
+        check_between("lam", self.lam, 0, float("inf"), 0.01)
+        if self.engine not in ENGINES:
+            raise ParameterError(f"engine ({self.engine!r}) must be one of {', '.join(ENGINES)}")
+
+    def check_schema(self, schema: Schema) -> None:
+        """The workload and its weights must fit the schema, and the schema the engine."""
+        pick(self.engine, schema.shape)
+        self._shares(schema)
+
+    @property
+    def release(self) -> Release:
+        """The release behind the joint."""
+        self._fitted  # noqa: B018 - says so when nothing was learned yet
+        release = self.__dict__["_release"]
+        assert isinstance(release, Release)  # _learn put it there
+        return release
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        shares = self._shares(door.schema)
+        tables = tuple(
+            door.measure(attrs, share, set=number) for number in range(self.sets) for attrs, share in shares
+        )
+        release = Release(door.schema, tables, door.statement(), kind=door.kind)
+        object.__setattr__(self, "_release", release)
+        return [self._solved(door, release, number) for number in range(self.sets)]
+
+    def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
+        """Each table with its share of the budget in one set."""
+        workload = tables_of(schema, self.workload)
+        weights = table_weights(workload, self.weights)
+        whole = sum(weights, Fraction(0)) * self.sets
+        return [(attrs, weight / whole) for attrs, weight in zip(workload.tables, weights, strict=True)]
+
+    def _solved(self, door: Door, release: Release, number: int) -> Joint:
+        try:
+            return solve_set(release, number, engine=self.engine, lam=self.lam)
+        except (
+            SolveError
+        ):  # the noise drowned the data; the budget is spent, so the answer is that nothing is known
+            nodes = tuple(
+                Node((axis,), (), np.full(size, 1.0 / size)) for axis, size in enumerate(door.schema.shape)
+            )
+            return network_joint(
+                door, Network(door.schema.shape, nodes), n_rows=release.n_rows, engine=self.engine
+            )

@@ -1,0 +1,31 @@
+"""FDH: noise on every cell of the full table (the paper's "full-dimensional histogram")."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Synthesizer
+from dpcipher.methods.outcome import dense_joint, require_table
+from dpcipher.private.door import Door
+from dpcipher.schema.schema import Schema
+
+
+@dataclass(frozen=True)
+class FullHistogram(Synthesizer):
+    """Noisy counts of the full table, negative ones set to zero, normalised."""
+
+    title: ClassVar[str] = "FDH"
+
+    def check_schema(self, schema: Schema) -> None:
+        """The full table must fit in memory."""
+        require_table(schema, "FullHistogram")
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        table = door.measure(door.schema.attrs, Fraction(1))
+        counts = table.counts.astype(np.float64)
+        # The sum of the noisy cells is unbiased before clipping, and biased upward after it.
+        return [dense_joint(door, counts, n_rows=float(counts.sum()), engine="full histogram")]

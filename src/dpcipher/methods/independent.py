@@ -1,0 +1,33 @@
+"""Independence: the product of noisy one-way tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Synthesizer
+from dpcipher.methods.network import Network, Node, network_joint
+from dpcipher.methods.outcome import normalised
+from dpcipher.private.door import Door
+from dpcipher.release.release import Release
+
+
+@dataclass(frozen=True)
+class Independent(Synthesizer):
+    """One-way tables, an equal share each, as if the columns knew nothing of one another."""
+
+    title: ClassVar[str] = "independent"
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        share = Fraction(1, len(door.schema.attrs))
+        tables = tuple(door.measure((attr,), share) for attr in door.schema.attrs)
+        release = Release(door.schema, tables, door.statement(), kind=door.kind)
+        nodes = tuple(
+            Node((axis,), (), normalised(np.maximum(table.counts.astype(float), 0.0)))
+            for axis, table in enumerate(tables)
+        )
+        network = Network(door.schema.shape, nodes)
+        return [network_joint(door, network, n_rows=release.n_rows, engine="independent")]

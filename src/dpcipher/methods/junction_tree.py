@@ -1,0 +1,138 @@
+"""The junction tree of Chen, Xiao, Zhang and Xu (2015), with a selection step that is private.
+
+Pairs of columns that depend on each other become the edges of a graph; its triangulated cliques, merged where that lowers the noise, are measured,
+made consistent and multiplied along a junction tree. The source finds the edges with a variant of the sparse vector technique that Lyu, Su and Li (2017)
+show not to be private; here the dependence of every pair is measured with noise, which costs what it says, and everything after is post-processing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Synthesizer, check_between
+from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
+from dpcipher.methods.network import Network, Node, conditional, network_joint
+from dpcipher.methods.scores import GRID, dependence
+from dpcipher.methods.total import Total, first_total, no_total
+from dpcipher.private.door import Door, Stretch
+from dpcipher.private.truth import Truth
+from dpcipher.release.release import Release
+
+# No cluster above this, whatever the noise allows.
+MAX_CLUSTER_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class JunctionTree(Synthesizer):
+    """Cliques of a private dependency graph.
+
+    `beta` is the share that finds the graph. A pair becomes an edge if its noisy dependence exceeds what Cramér's V of `strength` allows, and
+    two standard deviations of the noise. Clusters stay θ-useful: a mean count of `theta` noise scales a cell.
+    """
+
+    title: ClassVar[str] = "junction tree"
+
+    beta: float = 0.3
+    strength: float = 0.2
+    theta: float = 4.0
+
+    def _check(self) -> None:
+        check_between("beta", self.beta, 0, 1, 0.3)
+        check_between("strength", self.strength, 0, 1, 0.2)
+        check_between("theta", self.theta, 0, math.inf, 4.0)
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        several = len(door.schema.attrs) > 1
+        total = first_total(door) if several else no_total(door)
+        ranked = self._edges(door, total) if several else []
+        groups = self._clusters(door, ranked, total)
+        share = door.left / len(groups)
+        tables = tuple(
+            door.measure(tuple(door.schema.attrs[axis] for axis in axes), share) for axes in groups
+        )
+        release = Release(door.schema, tables, door.statement(), kind=door.kind)
+        for table in tables:
+            total = total.with_table(table.counts, table.mechanism.variance)
+        network = Network(door.schema.shape, _nodes(release, groups))
+        return [network_joint(door, network, n_rows=total.rows, engine="junction tree")]
+
+    def _edges(self, door: Door, total: Total) -> list[Edge]:
+        """Pairs that depend on each other, the strongest first."""
+        pairs = list(combinations(range(len(door.schema.shape)), 2))
+        share = door.left * Fraction(repr(float(self.beta)))
+        noisy, mechanism = door.query(
+            "dependence of all pairs",
+            lambda truth: pair_dependence(truth, pairs),
+            share,
+            stretch=_stretch(door, len(pairs)),
+        )
+        values = dict(zip(pairs, noisy, strict=True))
+        limit = {pair: self._limit(door, pair, total, math.sqrt(mechanism.variance)) for pair in pairs}
+        return sorted(
+            (pair for pair in pairs if values[pair] > limit[pair]), key=lambda pair: (-values[pair], pair)
+        )
+
+    def _limit(self, door: Door, pair: Edge, total: Total, deviation: float) -> float:
+        """R ≤ ½·V·√(min K − 1) for Cramér's V (by Cauchy and Schwarz); and no less than two standard deviations of the noise."""
+        smaller = min(door.schema.shape[axis] for axis in pair)
+        return max(total.rows * self.strength * math.sqrt(smaller - 1) / 2, 2 * deviation)
+
+    def _clusters(self, door: Door, ranked: Sequence[Edge], total: Total) -> list[Axes]:
+        """The cliques of as many edges as fit, then merged where fewer tables mean less noise."""
+        columns, shape = len(door.schema.shape), door.schema.shape
+        edges: list[Edge] = []
+        for edge in ranked:
+            trial = cliques(columns, [*edges, edge])
+            useful = self._useful_cells(door, len(trial), total)
+            if all(len(axes) == 1 or _cells(shape, axes) <= useful for axes in trial):
+                edges.append(edge)
+        found = cliques(columns, edges)
+        return merged(
+            found,
+            shape,
+            lambda groups: _noise(door, shape, groups),
+            self._useful_cells(door, len(found), total),
+        )
+
+    def _useful_cells(self, door: Door, tables: int, total: Total) -> float:
+        scale = math.sqrt(door.mechanism(door.left / tables).variance / 2)
+        return min(MAX_CLUSTER_CELLS, total.rows / (self.theta * scale))
+
+
+def pair_dependence(truth: Truth, pairs: Sequence[Edge]) -> NDArray[np.int64]:
+    """n·R of every pair, rounded down to whole rows."""
+    return np.array([dependence(truth.counts(pair)) // GRID for pair in pairs], dtype=np.int64)
+
+
+def _stretch(door: Door, pairs: int) -> Stretch:
+    """A row added or removed moves each n·R by at most 2, a replaced one by at most 4: see `scores.dependence`."""
+    squared = 4 if door.unit.relation == "add-remove" else 8
+    return Stretch(Fraction(2 * pairs), Fraction(squared * pairs))
+
+
+def _noise(door: Door, shape: Sequence[int], groups: Sequence[Axes]) -> float:
+    """The total variance of all measured cells: each of t tables gets a t-th of the budget."""
+    cells = sum(_cells(shape, axes) for axes in groups)
+    return cells * door.mechanism(door.left / len(groups)).variance
+
+
+def _cells(shape: Sequence[int], axes: Axes) -> int:
+    return math.prod(shape[axis] for axis in axes)
+
+
+def _nodes(release: Release, groups: Sequence[Axes]) -> tuple[Node, ...]:
+    """The consistent tables along the junction tree: each cluster given what it shares with an earlier one."""
+    nodes = []
+    for cluster in junction_tree(groups):
+        own = tuple(axis for axis in cluster.axes if axis not in cluster.given)
+        order = [cluster.axes.index(axis) for axis in (*cluster.given, *own)]
+        table = release.reconciled.table(cluster.axes).transpose(order)
+        nodes.append(Node(own, cluster.given, conditional(table, len(cluster.given))))
+    return tuple(nodes)

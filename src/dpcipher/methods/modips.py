@@ -1,0 +1,48 @@
+"""modips (Liu 2016): sanitized sufficient statistics, a draw of the parameters from their posterior, then rows; m times over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Synthesizer, check_between, check_whole
+from dpcipher.methods.outcome import dense_joint, require_table
+from dpcipher.private.door import Door
+from dpcipher.schema.schema import Schema
+
+
+@dataclass(frozen=True)
+class Modips(Synthesizer):
+    """Noisy counts of the full table, bounded to [0, n]; probabilities from Dirichlet(α + counts); `sets` independent times.
+
+    Each set takes an equal share of the budget. n is public under replacement; otherwise the sum of the noisy counts stands for it.
+    """
+
+    title: ClassVar[str] = "modips"
+
+    sets: int = 1
+    alpha: float = 0.5
+
+    def _check(self) -> None:
+        check_whole("sets", self.sets, 1, 5)
+        check_between("alpha", self.alpha, 0, 1e6, 0.5)
+
+    def check_schema(self, schema: Schema) -> None:
+        """The full table must fit in memory."""
+        require_table(schema, "Modips", 2**24)
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        return [self._one(door, number) for number in range(self.sets)]
+
+    def _one(self, door: Door, number: int) -> Joint:
+        noisy = door.measure(door.schema.attrs, Fraction(1, self.sets), set=number).counts.astype(float)
+        total = max(0.0, float(noisy.sum())) if door.n_rows is None else float(door.n_rows)
+        bounded = np.clip(noisy, 0.0, total)
+        if bounded.sum() > 0:
+            bounded *= total / bounded.sum()
+        # A Dirichlet draw as normalised gammas; post-processing, so plain randomness serves.
+        drawn = door.rng.gamma(self.alpha + bounded)
+        return dense_joint(door, drawn, n_rows=total, engine="modips")

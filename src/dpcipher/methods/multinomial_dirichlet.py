@@ -1,0 +1,78 @@
+"""The multinomial-Dirichlet synthesizer (Machanavajjhala et al. 2008): the draw itself is the mechanism.
+
+Rows are drawn from the posterior of the full table under a Dirichlet prior that is strong enough to hide any one person. Adding a row
+to cell j multiplies the chance of an output that holds c rows there by (A+N)/(A+N+ñ)·(α+n_j+c)/(α+n_j); with c ≤ ñ that is at most 1 + ñ/α and at least
+1/(1 + ñ/α). A replaced row multiplies two such factors of which one is at most 1, so the bound is the same. Hence α ≥ ñ/(e^ε − 1),
+for k rows a person ñ/(e^(ε/k) − 1).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpcipher.errors import BudgetError
+from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.health import Health
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Synthesizer, check_whole
+from dpcipher.methods.outcome import require_table
+from dpcipher.private.door import Door
+from dpcipher.schema.schema import Schema
+
+# The prior is a multiple of 1/1024, rounded up, after a margin for the float logarithm.
+_GRAIN = 1024
+_MARGIN = 1 + 1e-12
+# Beyond this the weights of the urn would leave 64 bits.
+_LARGEST_PRIOR = 2**30
+
+
+def least_prior(n_rows: int, epsilon: Fraction, max_rows: int) -> Fraction:
+    """The smallest α that makes `n_rows` draws cost at most epsilon, rounded up.
+
+    >>> float(least_prior(200, Fraction(1), 1))
+    116.396484375
+    """
+    exact = n_rows / math.expm1(float(epsilon / max_rows)) if epsilon < 700 * max_rows else 0.0
+    return Fraction(max(1, math.ceil(exact * _MARGIN * _GRAIN)), _GRAIN)
+
+
+@dataclass(frozen=True)
+class MultinomialDirichlet(Synthesizer):
+    """Rows from the Dirichlet posterior of the full table.
+
+    `n_rows`, how many, is part of the promise: it is fixed here, drawn once at `fit` with secure randomness and charged; `sample` only
+    resamples those rows. Pure epsilon only.
+    """
+
+    title: ClassVar[str] = "multinomial-Dirichlet"
+
+    n_rows: int = 1000
+
+    def _check(self) -> None:
+        check_whole("n_rows", self.n_rows, 1, 1000)
+        if self.delta is not None:
+            raise BudgetError(
+                f"delta ({self.delta!r}) must not be given: the draw costs pure epsilon; leave it out"
+            )
+        if self.prior > _LARGEST_PRIOR:
+            raise BudgetError(
+                f"epsilon ({self.epsilon!r}) needs too strong a prior for {self.n_rows} rows; raise epsilon"
+            )
+
+    @property
+    def prior(self) -> Fraction:
+        """The α of every cell."""
+        epsilon = self.budget.epsilon
+        assert epsilon is not None  # _check refuses what is not pure
+        return least_prior(self.n_rows, epsilon, self.protects.max_rows)
+
+    def check_schema(self, schema: Schema) -> None:
+        """The full table must fit in memory."""
+        require_table(schema, "MultinomialDirichlet", 2**24)
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        drawn = door.urn(self.prior, self.n_rows, Fraction(1))
+        core = DenseTable(drawn / self.n_rows)
+        return [Joint(door.schema, core, self.n_rows, Health("multinomial-Dirichlet"), kind=door.kind)]

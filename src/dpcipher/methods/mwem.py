@@ -1,0 +1,186 @@
+"""MWEM: multiplicative weights with the exponential mechanism (Hardt, Ligett and McSherry 2012).
+
+Each round chooses, privately, the query that the current table answers worst, measures it, and reweights the table. As the
+authors advise in practice, all past measurements are replayed in every round, whole marginal tables are measured at once, and the
+last table is returned; `average=True` returns the mean over the rounds, as their theorem does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import ParameterError
+from dpcipher.joint.joint import Joint
+from dpcipher.methods.base import Attrs, Synthesizer, check_whole, tables_of
+from dpcipher.methods.outcome import dense_joint, require_table
+from dpcipher.methods.scores import GRID
+from dpcipher.methods.total import Total, first_total
+from dpcipher.private.door import Door
+from dpcipher.private.truth import Truth
+from dpcipher.schema.schema import Schema
+
+Floats = NDArray[np.float64]
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The noisy answer to a query: of a whole table, or of one cell of it."""
+
+    axes: Axes
+    answer: Floats
+    cell: tuple[int, ...] | None = None
+
+    def update(self, shape: tuple[int, ...], total: float) -> "_Update":
+        """The measurement as a step on tables of this shape and total."""
+        sizes = [size if axis in self.axes else 1 for axis, size in enumerate(shape)]
+        # An answer far outside [0, n] is noise; unbounded, one draw could overflow the table. So the exponent stays within ±1.
+        answer = np.clip(self.answer, -total, 2 * total) / (2 * total)
+        drop = tuple(axis for axis in range(len(shape)) if axis not in self.axes)
+        if self.cell is None:
+            return _Update(drop, answer.reshape(sizes), 1 / (2 * total))
+        place = np.zeros([shape[axis] for axis in self.axes])
+        place[self.cell] = 1.0
+        mask = place.reshape(sizes)
+        return _Update(drop, mask * answer, mask / (2 * total))
+
+
+@dataclass(frozen=True)
+class _Update:
+    """A(x) ← A(x)·exp(q(x)·(answer − q(A))/2n), normalised: the update of the paper's figure 1."""
+
+    drop: Axes
+    answer: Floats
+    weight: Floats | float
+
+    def apply(self, table: Floats, total: float) -> None:
+        """Reweight the table in place."""
+        step = table.sum(axis=self.drop, keepdims=True)
+        step *= self.weight
+        np.subtract(self.answer, step, out=step)
+        table *= np.exp(step, out=step)
+        table *= total / table.sum()
+
+
+@dataclass(frozen=True)
+class MWEM(Synthesizer):
+    """Multiplicative weights over the full table.
+
+    `workload` lists the candidate queries: an order or a list of attrs. `queries="tables"` takes whole tables, scored by their L1 error less
+    their number of cells; `"cells"` takes single counts, scored by their error, as the paper has it. `rounds` defaults to the number of columns, at
+    most the number of tables: a rule that looks at the schema alone. Where the number of rows is private, a tenth of the budget
+    buys it.
+    """
+
+    title: ClassVar[str] = "MWEM"
+
+    workload: int | Sequence[Sequence[str]] = 2
+    rounds: int | None = None
+    queries: str = "tables"
+    passes: int = 20
+    average: bool = False
+
+    def _check(self) -> None:
+        if self.rounds is not None:
+            check_whole("rounds", self.rounds, 1, 4)
+        check_whole("passes", self.passes, 1, 20)
+        if self.queries not in ("tables", "cells"):
+            raise ParameterError(
+                f"queries ({self.queries!r}) must be 'tables' or 'cells'; try queries='tables'"
+            )
+
+    def check_schema(self, schema: Schema) -> None:
+        """The full table must fit in memory, and the workload must be one."""
+        require_table(schema, "MWEM", 2**24)
+        tables_of(schema, self.workload)
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        tables = tables_of(door.schema, self.workload).tables
+        rounds = self.rounds or min(len(door.schema.attrs), len(tables))
+        total = first_total(door)
+        share = door.left / (2 * rounds)
+        table = np.full(door.schema.shape, total.rows / np.prod(door.schema.shape))
+        seen: list[Measurement] = []
+        mean = np.zeros_like(table)
+        for _ in range(rounds):
+            mean += table / rounds
+            found, total = self._ask(door, tables, table, share, total)
+            seen.append(found)
+            table = replay(table, seen, total.rows, self.passes)
+        return [dense_joint(door, mean if self.average else table, n_rows=total.rows, engine="mwem")]
+
+    def _ask(
+        self, door: Door, tables: Sequence[Attrs], table: Floats, share: Fraction, total: Total
+    ) -> tuple[Measurement, Total]:
+        if self.queries == "cells":
+            return _worst_cell(door, tables, table, share), total
+        attrs = _worst_table(door, tables, table, share)
+        noisy = door.measure(attrs, share)
+        better = total.with_table(noisy.counts, noisy.mechanism.variance)
+        return Measurement(door.schema.axes(attrs), noisy.counts.astype(float)), better
+
+
+def replay(table: Floats, seen: Sequence[Measurement], total: float, passes: int) -> Floats:
+    """Several passes of the update over all measurements so far."""
+    fresh: Floats = np.asarray(table * (total / table.sum()))
+    updates = [measurement.update(table.shape, total) for measurement in seen]
+    for _ in range(passes):
+        for update in updates:
+            update.apply(fresh, total)
+    return fresh
+
+
+def table_scores(truth: Truth, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
+    """L1 error of each table less its number of cells, in units of 1/GRID: one person changes it by GRID times the unit's L1."""
+    return np.array(
+        [int(np.abs(GRID * truth.counts(axes) - model).sum()) - GRID * model.size for axes, model in models],
+        dtype=np.int64,
+    )
+
+
+def cell_scores(truth: Truth, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
+    """The error of every cell of every table, in units of 1/GRID: one person changes it by GRID times `max_rows`."""
+    return np.concatenate([np.abs(GRID * truth.counts(axes) - model).ravel() for axes, model in models])
+
+
+def _models(schema: Schema, tables: Sequence[Attrs], table: Floats) -> list[tuple[Axes, NDArray[np.int64]]]:
+    """What the current table says of each candidate, on the grid: it is public, so rounding it costs nothing."""
+    found = []
+    for attrs in tables:
+        axes = schema.axes(attrs)
+        margin = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in axes))
+        found.append((axes, np.rint(GRID * margin).astype(np.int64)))
+    return found
+
+
+def _worst_table(door: Door, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Attrs:
+    models = _models(door.schema, tables, table)
+    return door.choose(
+        "choice of a table",
+        tables,
+        lambda truth: table_scores(truth, models),
+        share,
+        sensitivity=GRID * door.unit.l1,
+    )
+
+
+def _worst_cell(door: Door, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Measurement:
+    models = _models(door.schema, tables, table)
+    cells = [
+        (attrs, cell)
+        for attrs, (_, model) in zip(tables, models, strict=True)
+        for cell in np.ndindex(model.shape)
+    ]
+    attrs, cell = door.choose(
+        "choice of a cell",
+        cells,
+        lambda truth: cell_scores(truth, models),
+        share,
+        sensitivity=GRID * door.unit.max_rows,
+    )
+    answer, _ = door.measure_cell(attrs, cell, share)
+    return Measurement(door.schema.axes(attrs), np.array(float(answer)), cell)

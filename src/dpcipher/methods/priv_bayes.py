@@ -1,0 +1,188 @@
+"""PrivBayes: a Bayesian network chosen privately, then its tables with noise (Zhang et al. 2014; 2017 for general domains).
+
+A share β of the budget chooses the parents of each column by the exponential mechanism, the rest measures the tables. A table is measured only
+if it is θ-useful: the mean count of a cell is at least θ times the scale of its noise.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.joint.joint import Joint
+from dpcipher.methods import scores
+from dpcipher.methods.base import Synthesizer, check_between
+from dpcipher.methods.network import Network, Node, conditional, network_joint
+from dpcipher.methods.parents import degree_within, maximal_parents
+from dpcipher.methods.total import Total, first_total, no_total
+from dpcipher.private.door import Door
+from dpcipher.private.truth import Truth
+from dpcipher.release.release import NoisyTable
+from dpcipher.schema.schema import Schema
+
+Axes = tuple[int, ...]
+Pair = tuple[int, Axes]
+MAX_CANDIDATES = 5_000
+_SCORES = {"R": scores.dependence, "I": scores.information, "F": scores.coverage}
+
+
+@dataclass(frozen=True)
+class PrivBayes(Synthesizer):
+    """A Bayesian network of bounded degree.
+
+    `score` is "F" (binary columns only), "R" or "I" (which needs unit="replace"); by default F where all columns are binary and R
+    elsewhere. `beta` is the share that chooses the network, `theta` the usefulness. The first column of the schema is the root; the
+    source takes a random one. Where the number of rows is private, a tenth of the budget buys it.
+    """
+
+    title: ClassVar[str] = "PrivBayes"
+
+    score: str | None = None
+    beta: float = 0.3
+    theta: float = 4.0
+
+    def _check(self) -> None:
+        check_between("beta", self.beta, 0, 1, 0.3)
+        check_between("theta", self.theta, 0, math.inf, 4.0)
+        if self.score not in (None, *_SCORES):
+            raise ParameterError(f"score ({self.score!r}) must be 'I', 'F' or 'R'; try score='R'")
+        if self.score == "I" and not self.protects.n_rows_is_public:
+            raise BudgetError(
+                "score ('I') has no bounded sensitivity while the number of rows is private; try score='R', or unit='replace'"
+            )
+
+    def check_schema(self, schema: Schema) -> None:
+        """The score F is for binary columns."""
+        if self.score == "F" and not _binary(schema):
+            raise ParameterError("score ('F') must have columns of at most two levels; try score='R'")
+
+    def _learn(self, door: Door) -> Sequence[Joint]:
+        total = first_total(door) if len(door.schema.attrs) > 1 else no_total(door)
+        plan = _plan(door, total, Fraction(repr(float(self.beta))), self.theta)
+        nodes: list[Node] = []
+        for axis, parents in self._choose(door, plan)[plan.free :]:
+            noisy = door.measure(_attrs(door.schema, axis, parents), plan.table_share)
+            total = total.with_table(noisy.counts, noisy.mechanism.variance)
+            # In the binary form the first tables are margins of the next one, so that one stands for all of them.
+            whole = plan.free > 0 and not nodes
+            nodes.append(_node(door.schema, noisy, () if whole else parents))
+        return [
+            network_joint(
+                door, Network(door.schema.shape, tuple(nodes)), n_rows=total.rows, engine="privbayes"
+            )
+        ]
+
+    def _choose(self, door: Door, plan: "_Plan") -> list[Pair]:
+        """The greedy search: one column and its parents at a time, each by the exponential mechanism."""
+        shape, score = door.schema.shape, self.score or ("F" if _binary(door.schema) else "R")
+        pairs: list[Pair] = [(0, ())]
+        while len(pairs) < len(shape):
+            earlier = sorted(axis for axis, _ in pairs)
+            candidates = plan.candidates(earlier, shape)
+            pairs.append(
+                candidates[0] if plan.choice_share == 0 else _pick(door, candidates, score, plan.choice_share)
+            )
+        return pairs
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How the budget is spent: shares of a choice and of a table, how large a table may be, how many parents."""
+
+    choice_share: Fraction
+    table_share: Fraction
+    cells: float
+    degree: int
+    free: int
+
+    def candidates(self, earlier: Sequence[int], shape: Sequence[int]) -> list[Pair]:
+        """Every column that has no place yet, with every useful maximal set of parents."""
+        rest = [axis for axis in range(len(shape)) if axis not in earlier]
+        if self.choice_share == 0:
+            return [(rest[0], ())]
+        return [
+            (axis, parents)
+            for axis in rest
+            for parents in maximal_parents(earlier, shape, max(1.0, self.cells / shape[axis]), self.degree)
+        ]
+
+
+def _plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
+    """Whether to choose parents at all, and how large the tables may be."""
+    shape, left = door.schema.shape, door.left
+    d = len(shape)
+    if d > 1 and all(size <= 2 for size in shape):
+        return _binary_plan(door, total, beta, theta)
+    share = left * (1 - beta) / d
+    cells = _useful_cells(door, total, share, theta)
+    smallest = sorted(shape)[:2]
+    if (
+        d == 1 or math.prod(smallest) > cells
+    ):  # no pair of columns is useful: all of the budget measures one-way tables
+        return _Plan(Fraction(0), left / d, cells, 0, 0)
+    return _Plan(left * beta / (d - 1), share, cells, degree_within(d, MAX_CANDIDATES), 0)
+
+
+def _binary_plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
+    """The largest k such that the d−k tables of k+1 binary columns are θ-useful; the first k tables follow from the next."""
+    d, left = len(door.schema.shape), door.left
+    for k in range(degree_within(d, MAX_CANDIDATES), 0, -1):
+        share = left * (1 - beta) / (d - k)
+        if _useful_cells(door, total, share, theta) >= 2 ** (k + 1):
+            return _Plan(left * beta / (d - 1), share, math.inf, k, k)
+    return _Plan(Fraction(0), left / d, 1.0, 0, 0)
+
+
+def _useful_cells(door: Door, total: Total, share: Fraction, theta: float) -> float:
+    """The most cells with a mean count of θ noise scales; a Laplace scale is the standard deviation over √2."""
+    return total.rows / (theta * math.sqrt(door.mechanism(share).variance / 2))
+
+
+def _pick(door: Door, candidates: Sequence[Pair], score: str, share: Fraction) -> Pair:
+    shape = door.schema.shape
+    binary = all(
+        shape[axis] == 2 or math.prod(shape[p] for p in parents) == 2 for axis, parents in candidates
+    )
+    reach = scores.sensitivity(score, door.unit, door.n_rows, binary=binary)
+    return door.choose(
+        "choice of parents",
+        candidates,
+        lambda truth: pair_scores(truth, candidates, score),
+        share,
+        sensitivity=reach,
+    )
+
+
+def pair_scores(truth: Truth, candidates: Sequence[Pair], score: str) -> NDArray[np.int64]:
+    """The score of every column with its parents."""
+    rate = _SCORES[score]
+    return np.array(
+        [rate(_rows_by_parents(truth, axis, parents)) for axis, parents in candidates], dtype=np.int64
+    )
+
+
+def _rows_by_parents(truth: Truth, axis: int, parents: Axes) -> NDArray[np.int64]:
+    axes = tuple(sorted((axis, *parents)))
+    table = np.moveaxis(truth.counts(axes), axes.index(axis), 0)
+    return table.reshape(table.shape[0], -1)
+
+
+def _attrs(schema: Schema, axis: int, parents: Axes) -> tuple[str, ...]:
+    return tuple(schema.attrs[a] for a in sorted((axis, *parents)))
+
+
+def _node(schema: Schema, noisy: NoisyTable, given: Axes) -> Node:
+    """A noisy table as a node: its columns given some of them."""
+    axes = schema.axes(noisy.attrs)
+    own = tuple(a for a in axes if a not in given)
+    counts = noisy.counts.astype(float).transpose([axes.index(a) for a in (*given, *own)])
+    return Node(own, given, conditional(counts, len(given)))
+
+
+def _binary(schema: Schema) -> bool:
+    return all(size <= 2 for size in schema.shape)

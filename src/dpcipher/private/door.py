@@ -1,0 +1,283 @@
+"""The door for methods that ask several questions, each perhaps after the answer to the last, under one budget.
+
+The whole budget is charged once, durably, before the first answer. Every question then takes an exact share of that charge, and
+what would take more than is left is refused. True counts never leave: a method hands in what it wants counted or scored, and
+gets noisy counts or a choice.
+"""
+
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import BudgetError
+from dpcipher.privacy.accounting import float_up
+from dpcipher.privacy.budget import Budget, show
+from dpcipher.privacy.choose import choice_scale
+from dpcipher.privacy.draws import Draws, polya_urn
+from dpcipher.privacy.ledger import Charge, Ledger
+from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
+from dpcipher.privacy.unit import Unit
+from dpcipher.private.count import Counts, Person
+from dpcipher.private.sanitize import kind_of
+from dpcipher.private.truth import Truth, open_truth
+from dpcipher.release.release import NoisyTable
+from dpcipher.release.statement import Statement, Status
+from dpcipher.schema.schema import Schema
+
+Candidate = TypeVar("Candidate")
+Attrs = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One answer: what was asked, the share of the charge it took, and what its sampler says it cost."""
+
+    what: str
+    share: Fraction
+    cost: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for the certificate."""
+        return {"what": self.what, "share": str(self.share), "cost": self.cost}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """How much more one person changes a query than one table of counts: as factors of its L1 and its squared L2 distance."""
+
+    l1: Fraction = Fraction(1)
+    l2_squared: Fraction = Fraction(1)
+
+
+class Door:
+    """Answers about one private table, under one budget that was charged when the door opened."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        schema: Schema,
+        *,
+        budget: Budget,
+        unit: Unit,
+        draws: Draws,
+        charge: Charge | None = None,
+        ledger: Ledger | None = None,
+        kind: str = "pandas",
+    ) -> None:
+        self.schema, self.budget, self.unit, self.kind = schema, budget, unit, kind
+        self.rng = draws.rng
+        self._truth, self._draws, self._charge, self._ledger = truth, draws, charge, ledger
+        self._whole = budget.composable()
+        self._most = _largest_share(self._whole, unit)
+        self._spent = Fraction(0)
+        self._events: list[Event] = []
+
+    @classmethod
+    def open(
+        cls,
+        data: Any,
+        schema: Schema,
+        *,
+        budget: Budget,
+        unit: Unit,
+        person: str | None = None,
+        ledger: str | Path | Ledger | None = None,
+        name: str = "",
+        what: dict[str, Any] | None = None,
+    ) -> "Door":
+        """Read private rows, charge the ledger with the whole budget, and open the door."""
+        schema.require_signed()
+        book = _book(ledger, budget, unit, name)
+        if book is not None:
+            book.check(budget.composable(), unit=unit)
+        truth = open_truth(data, schema, None if person is None else Person(person, unit.max_rows))
+        note = {**(what or {}), "schema": schema.fingerprint()}
+        charge = None if book is None else book.charge(budget.composable(), unit=unit, what=note)
+        return cls(
+            truth,
+            schema,
+            budget=budget,
+            unit=unit,
+            draws=Draws.secure(),
+            charge=charge,
+            ledger=book,
+            kind=kind_of(data),
+        )
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows, only where the unit makes it public."""
+        return self._truth.n_rows if self.unit.n_rows_is_public else None
+
+    @property
+    def is_zcdp(self) -> bool:
+        """Whether the budget is counted in rho; pure epsilon otherwise."""
+        return self._whole.rho is not None
+
+    @property
+    def left(self) -> Fraction:
+        """The share of the charge that no question has taken yet."""
+        return 1 - self._spent
+
+    def part(self, share: Fraction) -> Budget:
+        """What a share of the charge is worth."""
+        if self._whole.rho is not None:
+            return Budget(rho=self._whole.rho * share)
+        assert self._whole.epsilon is not None  # composable budgets are rho or pure epsilon
+        return Budget(epsilon=self._whole.epsilon * share)
+
+    def mechanism(self, share: Fraction, stretch: Stretch = Stretch()) -> Mechanism:  # noqa: B008 - a frozen value
+        """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
+        factor = stretch.l2_squared if self.is_zcdp else stretch.l1
+        return mechanism_for(self.part(min(share / factor, self._most)), self.unit)
+
+    def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> NoisyTable:
+        """The counts of a table with noise on every cell, observed or not."""
+        axes = self.schema.axes(attrs)
+        names = tuple(self.schema.attrs[axis] for axis in axes)
+        counts, mechanism = self.query(" × ".join(names), lambda truth: truth.counts(axes), share)
+        return NoisyTable(names, counts, mechanism, set)
+
+    def total(self, share: Fraction) -> tuple[int, Mechanism]:
+        """The number of rows with noise."""
+        noisy, mechanism = self.query("number of rows", lambda truth: truth.counts(()), share)
+        return int(noisy), mechanism
+
+    def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Mechanism]:
+        """One count with noise: any one count changes by at most `max_rows`, under replacement too."""
+        axes = self.schema.axes(attrs)
+        half = Fraction(1, 2) if self.unit.relation == "replace" else Fraction(1)
+        noisy, mechanism = self.query(
+            f"a cell of {' × '.join(attrs)}",
+            lambda truth: truth.counts(axes)[cell],
+            share,
+            stretch=Stretch(half, half),
+        )
+        return int(noisy), mechanism
+
+    def query(
+        self,
+        what: str,
+        ask: Callable[[Truth], Any],
+        share: Fraction,
+        *,
+        stretch: Stretch = Stretch(),  # noqa: B008 - a frozen value
+    ) -> tuple[Counts, Mechanism]:
+        """Any vector of whole numbers with noise; `stretch` says how far one person moves it, in tables of counts."""
+        self._debit(share)
+        mechanism = self.mechanism(share, stretch)
+        factor = stretch.l2_squared if self.is_zcdp else stretch.l1
+        self._record(what, share, self._draws.noise.certificate(mechanism, self.unit) * float(factor))
+        return self._draws.noise.add(np.asarray(ask(self._truth), dtype=np.int64), mechanism), mechanism
+
+    def choose(
+        self,
+        what: str,
+        candidates: Sequence[Candidate],
+        scores: Callable[[Truth], NDArray[np.int64]],
+        share: Fraction,
+        *,
+        sensitivity: int,
+    ) -> Candidate:
+        """One candidate by the exponential mechanism; one person changes every score by at most `sensitivity`."""
+        self._debit(share)
+        scale = choice_scale(self.part(share), sensitivity)
+        self._record(what, share, self._draws.chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp))
+        return candidates[self._draws.chooser.choose(scores(self._truth), scale)]
+
+    def urn(self, prior: Fraction, n_rows: int, share: Fraction) -> Counts:
+        """Rows drawn from the Dirichlet posterior of the full table, as counts; the caller's `prior` must make the share true."""
+        self._debit(share)
+        epsilon = self.part(share).epsilon
+        if epsilon is None:
+            raise BudgetError(
+                "delta must not be given here: the draw itself costs pure epsilon; leave delta out"
+            )
+        self._record(f"{n_rows} rows from the posterior", share, float(epsilon))
+        counts = self._truth.counts(tuple(range(len(self.schema.attrs))))
+        weights = counts.reshape(-1) * prior.denominator + prior.numerator
+        return polya_urn(weights, prior.denominator, n_rows, self._draws.below).reshape(counts.shape)
+
+    def close(self, checksum: str) -> None:
+        """Record in the ledger that the charge has led to a result; nothing more can be asked."""
+        self._spent = Fraction(1)
+        if self._ledger is not None and self._charge is not None:
+            self._ledger.mark_released(self._charge.id, checksum)
+
+    def statement(self) -> Statement:
+        """What was done so far, under which promise."""
+        return Statement(
+            status=self._status(),
+            n_rows=self.n_rows,
+            unit=self.unit.as_dict(),
+            budget=self.budget.as_dict(),
+            certificate=self._certificate(),
+            ledger={} if self._charge is None else {"charge": self._charge.id, "head": self._charge.head},
+            software=_software(),
+            created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        )
+
+    def _certificate(self) -> dict[str, Any]:
+        return {
+            "measure": "rho" if self.is_zcdp else "epsilon",
+            "events": [event.as_dict() for event in self._events],
+            "share": str(self._spent),
+            "total": self._total(),
+            "by": "privacy map of opendp" if self._draws.is_private else "none: seeded noise",
+        }
+
+    def _total(self) -> float:
+        """The costs added up; each is within its share exactly, so that only their floats could add up to more."""
+        exact = self.part(self._spent) if self._spent else None
+        limit = 0.0 if exact is None else float_up(exact.rho or exact.epsilon or Fraction(0))
+        return min(limit, math.fsum(event.cost for event in self._events))
+
+    def _status(self) -> Status:
+        if not self._draws.is_private:
+            return "NOT PRIVATE"
+        return "unrecorded" if self._charge is None else "certified"
+
+    def _debit(self, share: Fraction) -> None:
+        """Take a share of the charge; refused before anything is drawn."""
+        if not isinstance(share, Fraction) or not 0 < share <= self.left:
+            left = show(self.left) if self.left else "nothing"
+            raise BudgetError(
+                f"share ({share}) must be a Fraction above 0 and within what is left of the charge ({left})"
+            )
+        self._spent += share
+
+    def _record(self, what: str, share: Fraction, cost: float) -> None:
+        self._events.append(Event(what, share, cost))
+
+
+def _largest_share(whole: Budget, unit: Unit) -> Fraction:
+    """The share that buys the least noise which is still noise."""
+    if whole.rho is not None:
+        return unit.l2_squared / (2 * Fraction(SMALLEST_SCALE["gaussian"]) ** 2 * whole.rho)
+    assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
+    return unit.l1 / (Fraction(SMALLEST_SCALE["laplace"]) * whole.epsilon)
+
+
+@cache
+def _software() -> dict[str, str]:
+    return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}
+
+
+def _book(ledger: str | Path | Ledger | None, budget: Budget, unit: Unit, name: str) -> Ledger | None:
+    """The ledger; a path that does not exist becomes one whose limit is this budget."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    if Path(ledger).exists():
+        return Ledger.open(ledger)
+    return Ledger.create(
+        ledger, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, unit=unit, name=name
+    )
