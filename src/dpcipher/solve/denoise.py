@@ -1,0 +1,170 @@
+"""Denoise: shrink every interaction toward what the lower-order tables predict, by the amount its known noise justifies.
+
+Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
+the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
+empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Then negative cells are removed and
+proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. The noise level is
+public and nothing else is used: no budget is spent. Without noise all of this is the identity.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from dpcipher.errors import SolveError
+from dpcipher.release.components import centre
+from dpcipher.release.gls import zero_cells
+from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
+from dpcipher.solve.agree import consensus, nearest, sweep_to
+from dpcipher.solve.oneway import posterior_counts
+from dpcipher.solve.shrink import Deviation, shrink
+from dpcipher.solve.targets import Axes, Floats, Targets, margin
+
+MANY_LEVELS = 8
+Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
+
+
+def denoise(reconciled: Reconciled) -> Targets:
+    """Shrunk, non-negative tables that agree: what an engine should reproduce."""
+    return _targets(reconciled, shrink, shrunk=True)
+
+
+def undenoised(reconciled: Reconciled) -> Targets:
+    """The same without shrinkage: non-negative and consistent only."""
+    return _targets(
+        reconciled, lambda found, _, __: {axes: one.counts for axes, one in found.items()}, shrunk=False
+    )
+
+
+def _targets(reconciled: Reconciled, rule: Shrinker, *, shrunk: bool) -> Targets:
+    _check(reconciled)
+    counts = _use_positivity(reconciled) if shrunk else reconciled
+    built = _one_way_tables(reconciled, counts, rule, shrunk)
+    one_way = {axes[0]: table / reconciled.total for axes, table in built.items()}
+    orders: dict[int, list[Axes]] = defaultdict(list)
+    for axes in reconciled.closure():
+        orders[len(axes)].append(axes)
+    for order in sorted(orders)[1:]:
+        start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
+        found = {axes: _deviation(axes, start[axes], reconciled, counts) for axes in start}
+        kept = rule(found, one_way, reconciled.total)
+        for axes in start:
+            built[axes] = _rebuild(axes, start[axes], kept[axes], found[axes].variance, built)
+    return _finish(reconciled, built)
+
+
+def _check(reconciled: Reconciled) -> None:
+    covered = {axis for one in reconciled.measured for axis in one.axes}
+    missing = [axis for axis in range(len(reconciled.shape)) if axis not in covered]
+    if missing:
+        raise SolveError(
+            f"axes {missing} are in no measured table; measure them, or leave those columns out of the schema"
+        )
+    if reconciled.total <= 0:
+        raise SolveError(
+            "the noise has drowned the data: the reconciled number of rows is not positive; "
+            "a larger epsilon, fewer tables, fewer columns or mechanism='gaussian' would help"
+        )
+
+
+def _use_positivity(reconciled: Reconciled, *, rounds: int = 30) -> Reconciled:
+    """Where rows outnumber the cells of the joint table, let non-negative cells correct the margins (Dykstra's projections).
+
+    Elsewhere most cells are near zero and clipping them all would add up to a bias larger than the noise.
+    """
+    sets, total = reconciled.maximal(), reconciled.total
+    if prod(reconciled.shape) > total or any(one.variance == 0 for one in reconciled.measured):
+        return reconciled
+    tables = {axes: reconciled.table(axes) for axes in sets}
+    held = {axes: np.zeros_like(table) for axes, table in tables.items()}
+    variance = {axes: float(reconciled.variance(axes).mean()) for axes in sets}
+    result = reconciled
+    for _ in range(rounds if any(float(table.min()) < 0 for table in tables.values()) else 0):
+        clipped = {axes: np.maximum(tables[axes] + held[axes], 0.0) for axes in sets}
+        held = {axes: tables[axes] + held[axes] - clipped[axes] for axes in sets}
+        measured = [Noisy(axes, clipped[axes], variance[axes]) for axes in sets]
+        result = reconcile(reconciled.shape, measured, total=total, zeros=reconciled.zeros)
+        tables = {axes: result.table(axes) for axes in sets}
+    return result
+
+
+def _one_way_tables(
+    reconciled: Reconciled, counts: Reconciled, rule: Shrinker, shrunk: bool
+) -> dict[Axes, Floats]:
+    """Every one-way table, shrunk toward uniform (over its possible levels)."""
+    total = reconciled.total
+    built: dict[Axes, Floats] = {}
+    start: dict[Axes, Floats] = {}
+    found: dict[Axes, Deviation] = {}
+    for axis in range(len(reconciled.shape)):
+        axes: Axes = (axis,)
+        possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
+        start[axes] = np.where(possible, total / possible.sum(), 0.0)
+        found[axes] = _deviation(axes, start[axes], reconciled, counts)
+    kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
+    for axes, one in found.items():
+        possible = start[axes] > 0
+        built[axes] = np.zeros(len(possible))
+        if shrunk and one.variance > 0 and possible.sum() >= MANY_LEVELS:
+            seen = start[axes] + one.counts
+            built[axes][possible] = posterior_counts(seen[possible], one.variance**0.5, total)
+        else:
+            built[axes][possible] = nearest((start[axes] + kept[axes])[possible], total)
+    return built
+
+
+def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, counts: Reconciled) -> Deviation:
+    """What the counts show beyond the prediction, seen by no smaller table, and its noise."""
+    contrast = np.ones(())
+    for levels in start.shape:
+        step = np.zeros(levels)
+        step[:2] = np.array([1.0, -1.0])[:levels] / 2**0.5 * (levels > 1)
+        contrast = np.multiply.outer(contrast, step)
+    variance = reconciled.linear_variance(axes, contrast)
+    return Deviation(centre(counts.table(axes) - start), variance)
+
+
+def _prediction(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
+    """The table of largest entropy that has the denoised margins and the structural zeros."""
+    table = np.ones(()) * reconciled.total
+    for axis in axes:
+        table = np.multiply.outer(table, built[(axis,)] / reconciled.total)
+    possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
+    if len(axes) == 2 and possible.all():
+        return table
+    return sweep_to(table * possible, axes, _faces(axes, built))
+
+
+def _faces(axes: Axes, built: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
+    return {face: built[face] for face in combinations(axes, len(axes) - 1)}
+
+
+def _rebuild(
+    axes: Axes, start: Floats, kept: Floats, variance: float, built: Mapping[Axes, Floats]
+) -> Floats:
+    """Prediction plus what is kept, made non-negative, with the denoised margins.
+
+    A cell below zero becomes a trace of its prediction instead, or a sweep could not restore an emptied row.
+    """
+    trace = np.minimum(1e-2 * start, 1e-3 * variance**0.5)
+    table = np.where(start > 0, np.maximum(start + kept, trace), 0.0)
+    return sweep_to(table, axes, _faces(axes, built))
+
+
+def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
+    """Probabilities of the maximal sets and of every attribute, in agreement."""
+    sets = reconciled.maximal()
+    largest = {axes: built[axes] / built[axes].sum() for axes in sets}
+    sigma = {axes: float(np.sqrt(reconciled.variance(axes).mean())) / reconciled.total for axes in sets}
+    if max(map(len, sets)) > 2:
+        largest = consensus(largest, {axes: 1 / max(sigma[axes], 1e-12) ** 2 for axes in sets})
+    tables = dict(largest)
+    for axis in range(len(reconciled.shape)):
+        if (axis,) not in tables:
+            cover = next(axes for axes in sets if axis in axes)
+            tables[(axis,)] = margin(largest[cover], cover, (axis,))
+            sigma[(axis,)] = float(np.sqrt(reconciled.variance((axis,)).mean())) / reconciled.total
+    return Targets(reconciled.shape, reconciled.total, tables, sigma, reconciled.zeros)

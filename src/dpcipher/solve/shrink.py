@@ -1,0 +1,185 @@
+"""Shrink interactions by empirical Bayes: how much is signal is learnt from all tables of one order together.
+
+Let D be what a table on S shows beyond its prediction from lower-order tables: centred along every axis, with white noise of
+known variance W on that space. Two shapes of signal are considered, each with a size g (the mean square contingency φ²):
+
+    even           Var D = g·N²/(d·cells) · ⊗ (I − 11ᵀ/K)              the same in all cells
+    proportional   Var D = g·N²/d · ⊗ (diag(p) − ppᵀ)                  like a product of multinomials: where the rows are
+
+with p the one-way probabilities, d = ∏(K − 1). Both are diagonal in a product of orthonormal bases of the axes, in which the
+noise is white, so each coefficient z with prior variance A shrinks to z·A/(A + W), exactly, at the cost of one small matrix product
+per axis; D stays centred, so margins do not move. The weights of a grid of (shape, g), and of "no interaction at all", are
+estimated from all tables of the order by EM on their marginal likelihoods, with `PRIOR_TABLES` pseudo-tables spread over the
+grid; each table then gets its own posterior mean. With W = 0 nothing is shrunk.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpcipher.solve.targets import Axes, Floats
+
+SIZES: Floats = 10.0 ** np.arange(-5, 2, 0.5)
+PRIOR_TABLES = 3.0
+STEPS = 100
+CHUNK = 200_000
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """What one table shows beyond its prediction: centred counts, and the noise variance of each of its directions."""
+
+    counts: Floats
+    variance: float
+
+
+@dataclass(frozen=True)
+class Basis:
+    """An orthonormal basis of the contrasts of one attribute, and the prior variance of each for the two shapes."""
+
+    vectors: Floats
+    spread: Floats
+
+
+def even_basis(levels: int) -> Basis:
+    """Any basis of the contrasts, each of variance 1/levels."""
+    square = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, : levels - 1]]))[0]
+    return Basis(square[:, 1:], np.full(levels - 1, 1 / levels))
+
+
+def proportional_basis(probability: Floats) -> Basis:
+    """The principal axes of diag(p) − ppᵀ among the contrasts."""
+    contrasts = even_basis(len(probability)).vectors
+    inner = contrasts.T @ (probability[:, None] * contrasts) - np.outer(
+        contrasts.T @ probability, contrasts.T @ probability
+    )
+    spread, turn = np.linalg.eigh(inner)
+    return Basis(contrasts @ turn, np.maximum(spread, 0.0))
+
+
+def shrink(
+    deviations: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total: float
+) -> dict[Axes, Floats]:
+    """The posterior mean of every deviation; `one_way` holds the probabilities of each attribute."""
+    done = {axes: one.counts for axes, one in deviations.items() if one.variance == 0 or one.counts.size == 0}
+    noisy = {axes: one for axes, one in deviations.items() if axes not in done}
+    if not noisy:
+        return done
+    groups = [_Group(axes, noisy, one_way, total) for axes in _alike(noisy)]
+    weights = _mix(np.concatenate([group.evidence for group in groups]))
+    for group in groups:
+        done.update(group.means(weights))
+    return done
+
+
+def _alike(deviations: Mapping[Axes, Deviation]) -> list[list[Axes]]:
+    """Tables of the same shape, together, in chunks that fit in memory."""
+    found: dict[tuple[int, ...], list[Axes]] = defaultdict(list)
+    for axes, one in deviations.items():
+        found[one.counts.shape].append(axes)
+    chunks = []
+    for levels, group in found.items():
+        size = max(1, CHUNK // prod(levels))
+        chunks += [group[i : i + size] for i in range(0, len(group), size)]
+    return chunks
+
+
+class _Group:
+    """Tables of one shape, stacked: coefficients in both bases and the evidence for every size."""
+
+    def __init__(
+        self,
+        members: list[Axes],
+        deviations: Mapping[Axes, Deviation],
+        one_way: Mapping[int, Floats],
+        total: float,
+    ) -> None:
+        self.members = members
+        self.noise = np.array([deviations[axes].variance for axes in members])
+        stack = np.stack([deviations[axes].counts for axes in members])
+        self.bases = [_stack_even(stack.shape[1:]), _stack_proportional(members, one_way)]
+        free = prod(k - 1 for k in stack.shape[1:])
+        self.scale = total**2 / free
+        self.coefficients = [
+            _turn(stack, [basis.vectors for basis in bases]).reshape(len(stack), -1) for bases in self.bases
+        ]
+        self.spreads = [_outer([basis.spread for basis in bases]) for bases in self.bases]
+        self.evidence = self._evidence()
+
+    def _evidence(self) -> Floats:
+        """Log marginal likelihood of every table under no interaction, then every size of either shape."""
+        columns = [self._log_density(self.coefficients[0], np.zeros((1, 1)))]
+        for z, spread in zip(self.coefficients, self.spreads, strict=True):
+            columns += [self._log_density(z, self.scale * size * spread) for size in SIZES]
+        return np.stack(columns, axis=1)
+
+    def _log_density(self, z: Floats, prior: Floats) -> Floats:
+        variance = prior + self.noise[:, None]
+        return np.asarray(-0.5 * (np.log(variance) + z**2 / variance + np.zeros_like(z)).sum(axis=1))
+
+    def means(self, weights: Floats) -> dict[Axes, Floats]:
+        """The posterior mean of each table."""
+        log_weight = self.evidence + np.log(weights)
+        belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True))[:, 1:]
+        result: Floats | float = 0.0
+        for shape in (0, 1):
+            mine = belief[:, shape * len(SIZES) : (shape + 1) * len(SIZES)]
+            kept = np.zeros_like(self.coefficients[shape])
+            for size, trust in zip(SIZES, mine.T, strict=True):
+                prior = self.scale * size * self.spreads[shape]
+                kept += trust[:, None] * prior / (prior + self.noise[:, None])
+            z = (kept * self.coefficients[shape]).reshape(self._reduced())
+            result = result + _turn(z, [np.swapaxes(basis.vectors, -1, -2) for basis in self.bases[shape]])
+        return dict(zip(self.members, np.asarray(result), strict=True))
+
+    def _reduced(self) -> list[int]:
+        return [len(self.members), *(basis.vectors.shape[-1] for basis in self.bases[0])]
+
+
+def _stack_even(levels: Sequence[int]) -> list[Basis]:
+    bases = [even_basis(k) for k in levels]
+    return [Basis(basis.vectors[None], basis.spread[None]) for basis in bases]
+
+
+def _stack_proportional(members: Sequence[Axes], one_way: Mapping[int, Floats]) -> list[Basis]:
+    known = {axis: proportional_basis(one_way[axis]) for axis in {axis for axes in members for axis in axes}}
+    return [
+        Basis(
+            np.stack([known[axes[i]].vectors for axes in members]),
+            np.stack([known[axes[i]].spread for axes in members]),
+        )
+        for i in range(len(members[0]))
+    ]
+
+
+def _turn(stack: Floats, vectors: Sequence[Floats]) -> Floats:
+    """Multiply axis i+1 of the stack by vectors[i] (one matrix per member, or one for all)."""
+    for i, matrix in enumerate(vectors):
+        moved = np.moveaxis(stack, i + 1, -1)
+        lead = matrix.reshape(matrix.shape[0], *(1,) * (moved.ndim - 3), *matrix.shape[1:])
+        stack = np.moveaxis(moved @ lead if moved.ndim > 2 else (moved[:, None, :] @ lead)[:, 0], -1, i + 1)
+    return stack
+
+
+def _outer(spreads: Sequence[Floats]) -> Floats:
+    """The products of one spread per axis, flat, one row per member."""
+    result = spreads[0]
+    for spread in spreads[1:]:
+        result = (result[:, :, None] * spread[:, None, :]).reshape(max(len(result), len(spread)), -1)
+    return result
+
+
+def _mix(evidence: Floats) -> Floats:
+    """The weights of the grid, by EM with a few pseudo-tables spread evenly over it."""
+    tables, size = evidence.shape
+    likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    weights = np.full(size, 1 / size)
+    for _ in range(STEPS):
+        belief = likelihood * weights
+        belief /= belief.sum(axis=1, keepdims=True)
+        weights = (belief.sum(axis=0) + PRIOR_TABLES / size) / (tables + PRIOR_TABLES)
+    return weights
