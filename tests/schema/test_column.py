@@ -223,7 +223,7 @@ BAD_COLUMNS = [
     ({"kind": "integer", "min": True, "max": 3}, "number"),
     ({"kind": "integer", "min": 0, "max": 3, "bins": 9}, "leave bins out"),
     ({"kind": "integer", "min": 0, "max": 3, "bins": 0}, "from 1 up"),
-    ({"kind": "integer", "min": 0, "max": 3, "other": "missing"}, "declared level"),
+    ({"kind": "integer", "min": 0, "max": 3, "other": "missing"}, "refuse or nearest"),
     ({"kind": "date", "min": "2024-02-30", "max": "2024-03-01"}, "such as 2024-01-31"),
     ({"kind": "boolean", "levels": [True, False]}, "nothing more"),
 ]

@@ -212,6 +212,33 @@ def test_a_domain_keeps_integer_codes(sizes):
     assert table.equals(schema.decode(codes, RNG(0)))
 
 
+def test_the_condition_on_a_range_takes_whole_bins():
+    """Bins that lie entirely within min..max, for every kind that is cut, by comparison of their ends."""
+    schema = Schema(
+        (
+            Column("i", "integer", edges=[0, 10, 25, 40]),
+            Column("x", "number", edges=[0, 0.5, 2]),
+            Column("d", "date", min="2024-01-01", max="2024-12-31", bins=366),
+            Column("u", "integer", min=0, max=10**6),
+        )
+    )
+    assert schema.allowed({"i": {"min": 5, "max": 24}})[0].tolist() == [False, True, False]
+    assert schema.allowed({"i": {"max": 40}})[0].tolist() == [True, True, True]
+    assert schema.allowed({"x": {"min": 0.5}})[1].tolist() == [False, True]
+    assert schema.allowed({"d": {"min": "2024-02-01", "max": "2024-02-29"}})[2].nonzero()[0].tolist() == list(
+        range(31, 60)
+    )
+    assert schema.allowed({"u": {"min": 999_998}})[3].sum() == 3
+    with pytest.raises(ConditionError, match="no level"):
+        schema.allowed({"u": "1000001"})
+
+
+def test_equal_schemas_hash_alike():
+    """A schema can be a key."""
+    assert hash(Schema(COLUMNS)) == hash(Schema(list(COLUMNS)))
+    assert len({Schema(COLUMNS), Schema(COLUMNS)}) == 1
+
+
 @pytest.mark.parametrize("size", [0, -1, True, 2.0, "2", None])
 def test_a_domain_size_starts_at_one(size):
     """Sizes are whole numbers from 1 up."""

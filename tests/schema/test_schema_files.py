@@ -68,6 +68,13 @@ def test_compounds_zeros_and_signature_are_saved(tmp_path):
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
+def test_a_column_may_be_called_refuse(tmp_path):
+    """Names are not mistaken for rules."""
+    schema = Schema((Column("refuse", "categorical", levels=["refuse", "level"], other="level"),))
+    schema.save(tmp_path / "s.yaml")
+    assert Schema.load(tmp_path / "s.yaml") == schema
+
+
 def test_an_edit_in_the_file_voids_the_signature(tmp_path):
     """Changing one number in a signed draft is noticed."""
     path = tmp_path / "s.yaml"

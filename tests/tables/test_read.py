@@ -206,6 +206,13 @@ def test_csv_cells_of_all_sorts(tmp_path):
     assert codes_of(path, ONE) == [[2, 1], [3, 2], [4, 3]]
 
 
+def test_a_header_may_hold_line_ends(tmp_path):
+    """A quoted name goes on over the end of the line."""
+    path = tmp_path / "t.csv"
+    path.write_text('"long\nname",b\n1,0\n')
+    assert codes_of(path, Schema.from_domain({"long\nname": 2, "b": 2})) == [[1, 0]]
+
+
 def test_headers_alone_are_a_table_without_rows(tmp_path):
     """With or without a line end after them."""
     path = tmp_path / "t.csv"
@@ -217,6 +224,7 @@ def test_headers_alone_are_a_table_without_rows(tmp_path):
 BAD_CSV = {
     "ragged": (f"a,b\nx,1\n{CANARY}\n".encode(), "row 3 has more or fewer cells"),
     "too long": (f"a,b\nx,1,{CANARY}\n".encode(), "row 2 has more or fewer cells"),
+    "ragged and latin-1": (f"a,b\nx,1\n{CANARY}é\n".encode("latin-1"), "row 3 has more or fewer cells|UTF-8"),
     "latin-1": (f"a,b\n{CANARY}é,1\n".encode("latin-1"), "UTF-8"),
     "latin-1 header": ("a,b,é\nx,1,1\n".encode("latin-1"), "UTF-8"),
     "utf-16": (f"a,b\n{CANARY},1\n".encode("utf-16"), "UTF-8"),

@@ -83,10 +83,8 @@ class Binned:
 
     def between(self, low: float, high: float) -> slice:
         """The bins that lie entirely within `low..high`."""
-        edges = self.edges
-        ends = [edge - 1 for edge in edges[1:]] if self.whole else list(edges[1:])
-        inside = [i for i in range(self.size) if edges[i] >= low and ends[i] <= high]
-        return slice(inside[0], inside[-1] + 1) if inside else slice(0, 0)
+        starts, ends = np.asarray(self.edges[:-1]), np.asarray(self.edges[1:]) - self.whole
+        return slice(int(np.searchsorted(starts, low)), int(np.searchsorted(ends, high, side="right")))
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A value in each code's bin, uniform over its whole numbers, days or reals."""

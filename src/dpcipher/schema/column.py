@@ -147,15 +147,24 @@ class Column:
             code = int(self._marks(pa.array([_plain(value)]))[0])
         except (pa.ArrowException, OverflowError):
             return None
-        if code < 0 and isinstance(value, str) and value in self.labels:
+        unit = isinstance(self.domain, Binned) and isinstance(
+            self.domain.edges, range
+        )  # its labels are its values
+        if code < 0 and not unit and isinstance(value, str) and value in self.labels:
             return self.labels.index(value)
         return code if code >= 0 else None
 
     def to_spec(self) -> dict[str, object]:
         """The declaration as plain values, what is default left out."""
         spec = {field.name: getattr(self, field.name) for field in fields(self)}
-        kept = {name: value for name, value in spec.items() if value is not None and value != "refuse"}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+        for name in ("missing", "other"):
+            if spec[name] == "refuse":
+                del spec[name]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in spec.items()
+            if value is not None
+        }
 
     @classmethod
     def from_spec(cls, name: str, spec: object) -> "Column":
@@ -205,10 +214,14 @@ class Column:
         code = self.find(self.other) if isinstance(self.domain, Listed) else None
         if code is None and self.other == "missing" and self.missing == "level":
             return self.domain.size
-        if code is None:
-            hint = did_you_mean(str(self.other), self.labels) if isinstance(self.domain, Listed) else ""
+        if code is None and isinstance(self.domain, Binned):
             raise SchemaError(
-                f"other ({self.other!r}) must be refuse or a declared level{hint}; add it to levels"
+                f"other ({self.other!r}) must be refuse or nearest here, or missing beside missing: level"
+            )
+        if code is None:
+            hint = did_you_mean(str(self.other), self.labels)
+            raise SchemaError(
+                f"other ({self.other!r}) must be refuse or a declared level; add it to levels{hint}"
             )
         return code
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 
+_MANY = 10_000  # past it, looking for a similar label takes too long
+
 
 def column_mask(column: Column, wanted: object) -> Bools:
     """The levels of a column that a condition allows: a value, a list of values, or {min, max} for a cut column."""
@@ -64,13 +66,18 @@ def level_code(column: Column, value: object) -> int:
     """The code of one level, asked for by its value or its label."""
     code = column.find(value)
     if code is None:
-        hint = did_you_mean(str(value), column.labels) or f"; it has {_some(column.labels)}"
+        hint = _hint(column, value)
         raise ConditionError(f"column {column.name!r} has no level {value!r}{hint}")
     return code
 
 
-def _some(labels: tuple[str, ...]) -> str:
-    return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
+def _hint(column: Column, value: object) -> str:
+    if column.size > _MANY:
+        return ""
+    labels = column.labels
+    return did_you_mean(str(value), labels) or "; it has " + ", ".join(labels[:6]) + (
+        ", …" if len(labels) > 6 else ""
+    )
 
 
 def _span(column: Column, wanted: Mapping[str, object]) -> slice:
@@ -84,7 +91,7 @@ def _span(column: Column, wanted: Mapping[str, object]) -> slice:
         _bound(domain, wanted.get(end), default) for end, default in (("min", -np.inf), ("max", np.inf))
     )
     span = domain.between(low, high)
-    if span.stop == 0:
+    if span.start >= span.stop:
         raise ConditionError(
             f"column {column.name!r} has no level within {dict(wanted)}; widen the range to whole bins"
         )

@@ -55,6 +55,9 @@ class Schema:
         for zero in self.zeros:
             zero.check(self)
 
+    def __hash__(self) -> int:
+        return hash(self.columns)
+
     def _check_columns(self) -> None:
         if not self.columns:
             raise SchemaError("columns ([]) must hold at least one column")

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -13,6 +14,7 @@ from dpcipher.errors import TableFileError
 
 BLOCK_BYTES = 2**24
 _MAX_HEADER = 2**24
+_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
 
 
 def is_csv(path: Path) -> bool:
@@ -24,7 +26,7 @@ def csv_names(path: Path) -> tuple[str, ...]:
     """The column names in the header line."""
     try:
         with _open_text(path) as lines:
-            names = next(csv.reader([lines.readline(_MAX_HEADER)]), [])
+            names = next(csv.reader(iter(lambda: lines.readline(_MAX_HEADER), "")), [])
     except UnicodeDecodeError:
         raise TableFileError(_not_utf8(path)) from None
     except (OSError, EOFError, csv.Error):
@@ -40,17 +42,11 @@ def csv_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch
     """The rows in batches, the given columns as text."""
     if _only_header(path):
         return
-    ragged: list[int | None] = []
-
-    def refuse(row: pacsv.InvalidRow) -> str:
-        ragged.append(row.number)
-        return "error"
-
     try:
         with pa.input_stream(str(path), compression=_compression(path)) as stream:
-            yield from _reader(stream, columns, refuse)
+            yield from _reader(stream, columns)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
-        raise TableFileError(_reason(path, wrong, ragged)) from None  # Arrow's message quotes the row
+        raise TableFileError(_reason(path, str(wrong))) from None  # Arrow's message quotes the row
 
 
 def _only_header(path: Path) -> bool:
@@ -60,12 +56,12 @@ def _only_header(path: Path) -> bool:
         return not lines.read(1)
 
 
-def _reader(stream: pa.NativeFile, columns: tuple[str, ...], refuse: object) -> pacsv.CSVStreamingReader:
+def _reader(stream: pa.NativeFile, columns: tuple[str, ...]) -> pacsv.CSVStreamingReader:
     return pacsv.open_csv(
         stream,
-        # One thread, so that the number of a ragged row is known.
+        # One thread, so that Arrow knows the number of a ragged row.
         read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        parse_options=pacsv.ParseOptions(newlines_in_values=True),
         convert_options=pacsv.ConvertOptions(
             column_types={column: pa.string() for column in columns},
             include_columns=list(columns),
@@ -74,11 +70,13 @@ def _reader(stream: pa.NativeFile, columns: tuple[str, ...], refuse: object) -> 
     )
 
 
-def _reason(path: Path, wrong: Exception, ragged: list[int | None]) -> str:
+def _reason(path: Path, told: str) -> str:
+    """Our words for what Arrow told; of its own, which quote the row, only the number of the row is taken."""
+    ragged = _RAGGED.match(told)
     if ragged:
-        row = f"row {ragged[0]}" if ragged[0] else "a row"
+        row = f"row {ragged[1]}" if ragged[1] else "a row"
         return f"{path}: {row} has more or fewer cells than the header line; correct it, or quote cells that hold commas"
-    if "UTF8" in str(wrong):
+    if "UTF8" in told:
         return _not_utf8(path)
     return f"{path}: cannot be read as CSV; check that the file is complete and its quotes are closed"
 
