@@ -11,14 +11,14 @@ import click
 
 from dpcipher.errors import DpcipherError
 
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
 
 class Flow(click.Group):
     """A group whose commands are modules, imported only when they are called, and listed in the order of the flow."""
 
     def __init__(self, *, modules: Mapping[str, str], **options: Any) -> None:
-        super().__init__(
-            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, **options
-        )
+        super().__init__(context_settings={**HELP, "max_content_width": 110}, **options)
         self.modules = modules
         self.params.append(_version_option())
 

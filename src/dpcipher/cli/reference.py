@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import click
 
 from dpcipher.cli import main
+from dpcipher.cli.flow import HELP
 
+WIDTH = 100
 HEAD = """\
 # Commands
 
@@ -27,7 +29,7 @@ def walk(command: click.Command = main, name: str = "dpcipher") -> Iterator[tupl
 
 def help_text(name: str, command: click.Command) -> str:
     """What `name --help` prints, at a fixed width."""
-    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH, **HELP)
     return command.get_help(context).replace("\b", "").strip()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.joint.joint import Joint
+from dpcipher.joint.joint import Joint, checked_n_rows
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.front import solve
@@ -90,6 +90,7 @@ def command(
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
     source = _source(release, **published)
+    _check_draw(source.schema, n_rows, dict(given))
     check_writable(target)
     with output.progress() as say:
         say("solving")
@@ -122,6 +123,13 @@ def _source(
     if len(dict(named)) < len(named):
         raise click.UsageError("each --table must name other columns; one was given twice")
     return Release.from_tables(dict(named), Schema.load(schema), scale=scale, mechanism=mechanism)
+
+
+def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> None:
+    """Refuse what the draw would refuse before the solve, which may take minutes."""
+    if n_rows is not None:
+        checked_n_rows(n_rows)
+    schema.allowed(given)
 
 
 def _joints(source: Release | Joint, engine: str) -> list[Joint]:

@@ -1,0 +1,171 @@
+"""Bad input through the command line: exit code 1 or 2, a message with name, value, rule and fix, and an untouched ledger."""
+
+from pathlib import Path
+
+import pytest
+from curator import PROMISE, Run, curators_folder, measured_release, runner  # noqa: F401
+
+MEASURE = ("measure", "people.csv", "people.yaml", "--ledger", "people.ledger", "-o", "r.parquet")
+
+
+def measure(*, replacing: dict[str, str] | None = None, more: tuple[str, ...] = ()) -> list[str]:
+    """A sound `measure`, with some words replaced and some added."""
+    options = {"--epsilon": "2", "--unit": "add-remove", "--max-rows": "1", **(replacing or {})}
+    words = [word for name, value in options.items() if value != "absent" for word in (name, value)]
+    return [*MEASURE, *words, *more]
+
+
+BUDGET = [
+    ({"--epsilon": "0"}, "epsilon (0) must be a finite number above 0"),
+    ({"--epsilon": "-1"}, "epsilon (-1) must be a finite number above 0"),
+    ({"--epsilon": "nan"}, "(nan) must be a finite number; try 1"),
+    ({"--epsilon": "inf"}, "(inf) must be a finite number; try 1"),
+    ({"--epsilon": "one"}, "(one) must be a finite number; try 1"),
+    ({"--epsilon": "1/0"}, "(1/0) must be a finite number; try 1"),
+    ({"--epsilon": "1e999"}, "epsilon (1e999) must be a finite number above 0"),
+    ({"--epsilon": "absent"}, "one of them must be given; try epsilon=1.0"),
+    ({"--delta": "0"}, "delta (0) must be a finite number above 0"),
+    ({"--delta": "-1"}, "delta (-1) must be a finite number above 0"),
+    ({"--delta": "1"}, "delta (1) must be below 1; try delta=1e-6"),
+    ({"--rho": "1"}, "epsilon (2) and rho (1) must not be given together"),
+    ({"--unit": "people"}, "unit ('people') must be 'add-remove' or 'replace'"),
+    ({"--unit": "absent"}, "Missing option '--unit'"),
+    ({"--max-rows": "0"}, "max_rows (0) must be a whole number of at least 1"),
+    ({"--max-rows": "-1"}, "max_rows (-1) must be a whole number of at least 1"),
+    ({"--max-rows": "absent"}, "Missing option '--max-rows'"),
+    ({"--max-rows": "two"}, "'two' is not a valid integer"),
+    ({"--sets": "0"}, "sets (0) must be a whole number above 0"),
+    ({"--sets": "-1"}, "sets (-1) must be a whole number above 0"),
+    ({"--mechanism": "normal"}, "mechanism ('normal') must be 'laplace' or 'gaussian'"),
+    ({"--mechanism": "gaussian"}, "delta (None) must be given with mechanism='gaussian'"),
+    ({"--workload": "0"}, "workload (0) must be an order from 1 to 3"),
+    ({"--workload": "4"}, "workload (4) must be an order from 1 to 3"),
+    ({"--table": "sex,agee"}, "column 'agee' is not among what is measured; did you mean 'age'?"),
+    ({"--table": "sex,sex"}, "must name each column once"),
+    ({"--table": "sex,age"}, "workload omits the column 'smoker'"),
+    ({"--weights": "people.yaml"}, "(people.yaml) must be a plan printed as JSON"),
+    ({"--ledger": "absent"}, "Missing option '--ledger'"),
+    ({"--unit": "replace"}, "unit (replace, max_rows=1) must be the ledger's: add-remove, max_rows=1"),
+    ({"--epsilon": "11"}, "would exceed the ledger 'people'"),
+    ({"--person": "passport"}, "no column 'passport'"),
+]
+
+
+@pytest.mark.parametrize(("replacing", "message"), BUDGET)
+def test_a_wrong_request_is_refused_before_anything_is_spent(
+    folder: Path, run: Run, replacing: dict[str, str], message: str
+) -> None:
+    """Each with its own message, without a traceback, and with the ledger as it was."""
+    words = measure(replacing=replacing)
+    if replacing.get("--ledger") == "absent":
+        words = [word for word in words if word not in ("--ledger", "people.ledger")]
+    before = Path("people.ledger").read_bytes()
+    refused = run(*words)
+    assert refused.exit_code in (1, 2)
+    assert message in " ".join(refused.stderr.split())
+    assert "Traceback" not in refused.output
+    assert Path("people.ledger").read_bytes() == before
+    assert not Path("r.parquet").exists()
+
+
+FILES = {
+    "ragged": (b"sex,age,smoker\nF,secretvalue\n", "people.csv"),
+    "latin-1": ("sex,age,smoker\nsécret,5,true\n".encode("latin-1"), "people.csv"),
+    "empty": (b"", "people.csv"),
+    "duplicate columns": (b"sex,age,age,smoker\nF,5,5,true\n", "'age'"),
+    "a missing column": (b"sex,smoker\nF,true\n", "'age'"),
+    "a value not in the schema": (b"sex,age,smoker\nsecretvalue,5,true\n", "'sex'"),
+    "a missing value": (b"sex,age,smoker\n,5,true\n", "'sex'"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_wrong_table_is_refused_without_quoting_it(folder: Path, run: Run, kind: str) -> None:
+    """Files that cannot be read as the schema says: nothing is spent, and no cell is shown."""
+    content, named = FILES[kind]
+    Path("people.csv").write_bytes(content)
+    before = Path("people.ledger").read_bytes()
+    refused = run(*measure())
+    assert refused.exit_code == 1
+    assert named in refused.stderr
+    assert "secret" not in refused.output
+    assert "s\xe9cret" not in refused.output
+    assert Path("people.ledger").read_bytes() == before
+    assert not Path("r.parquet").exists()
+
+
+def test_too_large_a_domain_is_refused_on_the_schema_alone(folder: Path, run: Run) -> None:
+    """Even before the data is looked for."""
+    Path("huge.json").write_text('{"a": 1000000, "b": 1000000}')
+    refused = run(
+        "measure", "nowhere.csv", "huge.json", *PROMISE, "--ledger", "people.ledger", "-o", "r.parquet"
+    )
+    assert refused.exit_code == 1
+    assert "1,000,000,000,000 cells" in refused.stderr or "10^12 cells" in refused.stderr
+
+
+def test_an_unwritable_output_is_refused_before_anything_is_spent(folder: Path, run: Run) -> None:
+    """A folder that is not there, and an ending that is not known."""
+    before = Path("people.ledger").read_bytes()
+    for target in ("nowhere/r.parquet", "r.docx"):
+        words = [target if word == "r.parquet" else word for word in measure()]
+        refused = run(*words)
+        assert refused.exit_code == 1
+        assert target in refused.stderr
+    assert Path("people.ledger").read_bytes() == before
+
+
+def test_damaged_and_foreign_release_files_are_refused(measured: Path, run: Run) -> None:
+    """Cut short, and no release at all."""
+    Path("cut.parquet").write_bytes(measured.read_bytes()[:-100])
+    Path("people.parquet").write_text("not parquet")
+    for name in ("cut.parquet", "people.parquet", "absent.parquet"):
+        refused = run(f"synth {name} -o rows.csv")
+        assert refused.exit_code == 1
+        assert f"release file ({name})" in refused.stderr
+        assert not Path("rows.csv").exists()
+
+
+SYNTH = [
+    ("people.release.parquet -n 0", "n_rows (0) must be a whole number above 0"),
+    ("people.release.parquet -n -1", "n_rows (-1) must be a whole number above 0"),
+    ("people.release.parquet --given sxe=F", "'sxe'"),
+    ("people.release.parquet --given sex=X", "sex"),
+    ("people.release.parquet --given sex", "(sex) must have the form NAME=VALUE"),
+    ("people.release.parquet --engine fast", "engine ('fast') must be one of"),
+    ("people.release.parquet --scale 1", "not both"),
+    ("--table sex,age=t.csv", "give RELEASE, or published tables with --table, --schema and --scale"),
+    ("--schema people.yaml --scale -1 --table sex,age=t.csv --table smoker=t.csv", "scale (-1.0)"),
+    ("--schema people.yaml --scale 1 --table sex,age=t.csv --table sex,age=t.csv", "given twice"),
+    ("--schema people.yaml --scale 1 --table sex,age=t.csv", "cannot be read from t.csv"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), SYNTH)
+def test_a_wrong_synthesis_is_refused(measured: Path, run: Run, words: str, message: str) -> None:
+    """Nothing half-made is left behind."""
+    refused = run(f"synth {words} -o rows.csv")
+    assert refused.exit_code in (1, 2)
+    assert message in " ".join(refused.stderr.split())
+    assert not Path("rows.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("ledger create people.ledger --epsilon 1 --unit add-remove --max-rows 1", 1, "people.ledger"),
+        ("ledger show absent.ledger", 1, "absent.ledger"),
+        ("ledger show people.csv", 1, "ledger"),
+        ("schema show absent.yaml", 1, "absent.yaml: there is no such file"),
+        ("schema draft absent.csv -o d.yaml", 1, "absent.csv"),
+        ("schema sign people.yaml", 2, "Missing option '--name'"),
+        ("plan people.yaml --epsilon 1 --unit add-remove --max-rows 1 --n-rows 0", 1, "n_rows (0)"),
+        ("demo -o people.csv", 2, "people.csv"),
+        ("demo -o .", 1, "must be new, empty, or an earlier demo's folder"),
+        ("mesure", 2, "No such command 'mesure'"),
+    ],
+)
+def test_other_commands_refuse_too(folder: Path, run: Run, words: str, code: int, message: str) -> None:
+    """1 for what the library refuses, 2 for wrong usage."""
+    refused = run(words)
+    assert (refused.exit_code, message in " ".join(refused.stderr.split())) == (code, True), refused.stderr
