@@ -29,7 +29,11 @@ def test_parameters_are_combined_each_for_itself() -> None:
     whole = combine(estimates, variances)
     one = combine(estimates[:, 1, 2], variances[:, 1, 2])
     assert whole.variance.shape == (2, 3)
-    assert (whole.estimate[1, 2], whole.variance[1, 2], whole.dof[1, 2]) == (one.estimate, one.variance, one.dof)
+    assert (whole.estimate[1, 2], whole.variance[1, 2], whole.dof[1, 2]) == (
+        one.estimate,
+        one.variance,
+        one.dof,
+    )
 
 
 def test_one_set_uses_its_own_variance_and_says_so() -> None:

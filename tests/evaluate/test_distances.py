@@ -21,7 +21,9 @@ def rows(seed: int, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("dense", [True, False])
-def test_distances_equal_those_of_grouped_counts(order: int, dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distances_equal_those_of_grouped_counts(
+    order: int, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """TVD and largest difference by pandas value counts, for the dense path and the one for huge tables."""
     monkeypatch.setattr(module, "DENSE_CELLS", 10**6 if dense else 1)
     first, second = rows(0, 300), rows(1, 200)

@@ -11,6 +11,7 @@ import pytest
 from dpcipher.errors import NotPrivate, ParameterError, WorkloadError
 from dpcipher.evaluate.curator import WATERMARK, CuratorOnly, private_folder
 from dpcipher.evaluate.front import evaluate, level_frame
+from dpcipher.release.release import Release
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 
@@ -136,19 +137,31 @@ def test_the_plain_values_are_json() -> None:
     assert json.loads(json.dumps(found.to_dict()))["tvd"]["2"] == found.tvd[2]
 
 
-@pytest.mark.parametrize("name", ["people.release.parquet", "report.html"])
-def test_a_folder_with_publishable_files_is_refused(tmp_path: Path, name: str) -> None:
-    """A release or a publishable report lies there: the curator's files must not."""
-    (tmp_path / name).touch()
-    before = stat.S_IMODE(tmp_path.stat().st_mode)
-    with pytest.raises(NotPrivate, match="publishable"):
+def test_a_folder_with_a_release_is_refused(tmp_path: Path) -> None:
+    """A release lies there, under whatever name: the curator's files must not, and the folder stays as it was."""
+    release = Release.from_tables(
+        {(name,): np.ones(size) for name, size in zip(SCHEMA.attrs, SCHEMA.shape, strict=True)},
+        SCHEMA,
+        scale=1.0,
+    )
+    release.save(tmp_path / "any.parquet")
+    tmp_path.chmod(0o755)
+    with pytest.raises(NotPrivate, match=r"any.parquet, which is publishable"):
         private_folder(tmp_path)
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == before
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
-def test_a_folder_open_to_others_is_closed(tmp_path: Path) -> None:
-    """An existing folder becomes 0700 and says whose it is."""
+def test_a_folder_in_use_for_something_else_is_refused(tmp_path: Path) -> None:
+    """It would be closed to everybody else."""
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(NotPrivate, match="in use for something else"):
+        private_folder(tmp_path)
+
+
+def test_an_empty_folder_open_to_others_is_closed_and_may_be_used_again(tmp_path: Path) -> None:
+    """It becomes 0700 and says whose it is; the next run finds its own mark."""
     tmp_path.chmod(0o755)
     folder = private_folder(tmp_path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "CURATOR-ONLY.txt").read_text().startswith(WATERMARK)
+    assert private_folder(tmp_path) == folder

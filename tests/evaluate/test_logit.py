@@ -30,7 +30,8 @@ def test_multinomial_logit_equals_statsmodels() -> None:
 
 
 @pytest.mark.parametrize(
-    "counts", [[[7, 3], [2, 8]], [[7, 0], [5, 6]], [[10, 0], [0, 10]], [[7, 0, 3], [5, 6, 2]], [[4, 0, 0], [0, 5, 1]]]
+    "counts",
+    [[[7, 3], [2, 8]], [[7, 0], [5, 6]], [[10, 0], [0, 10]], [[7, 0, 3], [5, 6, 2]], [[4, 0, 0], [0, 5, 1]]],
 )
 def test_firth_of_a_saturated_table_adds_one_half_to_every_cell(counts: list[list[int]]) -> None:
     """With one coefficient per cell the penalty is Jeffreys' prior, so the fit is the log-odds of the counts plus 1/2."""
@@ -54,7 +55,10 @@ def test_firth_maximises_the_penalised_likelihood(classes: int) -> None:
     def objective(beta: np.ndarray) -> float:
         scores = np.column_stack([np.zeros(40), x @ beta.T])
         chance = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-        information = sum(np.kron(np.diag(p[1:]) - np.outer(p[1:], p[1:]), np.outer(row, row)) for p, row in zip(chance, x, strict=True))
+        information = sum(
+            np.kron(np.diag(p[1:]) - np.outer(p[1:], p[1:]), np.outer(row, row))
+            for p, row in zip(chance, x, strict=True)
+        )
         return float(np.log(chance[np.arange(40), y]).sum() + 0.5 * np.linalg.slogdet(information)[1])
 
     best = objective(fit.coefficients)

@@ -28,7 +28,10 @@ def test_a_logistic_model_over_sets_is_the_rule_applied_to_each_fit() -> None:
     """Each fit equals statsmodels'; the combination equals `combine` of those."""
     sets = [people(seed) for seed in range(3)]
     found = fit_models(sets, "income ~ sex + age")
-    fits = [smf.logit("y ~ sex + age", one.assign(y=(one["income"] == "high").astype(int))).fit(disp=0) for one in sets]
+    fits = [
+        smf.logit("y ~ sex + age", one.assign(y=(one["income"] == "high").astype(int))).fit(disp=0)
+        for one in sets
+    ]
     np.testing.assert_allclose(found.estimates, [fit.params for fit in fits], atol=1e-7)
     by_hand = combine([fit.params for fit in fits], [fit.bse**2 for fit in fits])
     np.testing.assert_allclose(found.table()["std_error"], by_hand.std_error, atol=1e-7)
@@ -40,16 +43,24 @@ def test_a_logistic_model_over_sets_is_the_rule_applied_to_each_fit() -> None:
 def test_a_linear_model_equals_statsmodels() -> None:
     """Coefficients and standard errors of least squares."""
     one = people(4)
-    found, theirs = fit_models(one, "pay ~ sex * age", "linear").table(), smf.ols("pay ~ sex * age", one).fit()
+    found, theirs = (
+        fit_models(one, "pay ~ sex * age", "linear").table(),
+        smf.ols("pay ~ sex * age", one).fit(),
+    )
     np.testing.assert_allclose(found["estimate"], theirs.params, atol=1e-9)
     np.testing.assert_allclose(found["std_error"], theirs.bse, atol=1e-9)
 
 
 def test_a_multinomial_model_names_class_and_term() -> None:
     """The first level is the reference; others prefix their terms."""
-    found = fit_models([people(1), people(2)], "age ~ sex", "multinomial", levels={"age": ["young", "middle", "old"]})
+    found = fit_models(
+        [people(1), people(2)], "age ~ sex", "multinomial", levels={"age": ["young", "middle", "old"]}
+    )
     assert found.terms == ("middle: Intercept", "middle: sex[T.M]", "old: Intercept", "old: sex[T.M]")
-    theirs = smf.mnlogit("age_code ~ sex", people(1).assign(age_code=lambda d: d["age"].map({"young": 0, "middle": 1, "old": 2}))).fit(disp=0)
+    theirs = smf.mnlogit(
+        "age_code ~ sex",
+        people(1).assign(age_code=lambda d: d["age"].map({"young": 0, "middle": 1, "old": 2})),
+    ).fit(disp=0)
     np.testing.assert_allclose(found.estimates[0], theirs.params.to_numpy().T.ravel(), atol=1e-7)
 
 

@@ -25,7 +25,9 @@ TABLE_1 = [
 
 @pytest.mark.parametrize(("match", "original", "synthetic", "category"), TABLE_1)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_every_column_of_the_papers_table(match: bool, original: bool, synthetic: bool, category: str, sign: float) -> None:
+def test_every_column_of_the_papers_table(
+    match: bool, original: bool, synthetic: bool, category: str, sign: float
+) -> None:
     """Each of the eight columns gives its heading, whichever sign the original has."""
     found = sss(([sign], [original]), ([sign if match else -sign], [synthetic]))
     assert found.categories.tolist() == [category]
@@ -48,7 +50,10 @@ def test_an_estimate_of_zero_matches_nothing(pair: tuple[float, float]) -> None:
 
 def test_one_original_against_many_repetitions() -> None:
     """The sides are broadcast: 3 parameters against 4 repetitions of them."""
-    found = sss((np.array([1.0, -1.0, 1.0]), np.array([True, False, True])), (np.ones((4, 3)), np.ones((4, 3), dtype=bool)))
+    found = sss(
+        (np.array([1.0, -1.0, 1.0]), np.array([True, False, True])),
+        (np.ones((4, 3)), np.ones((4, 3), dtype=bool)),
+    )
     assert found.counts == {"Best": 8, "II+": 0, "I+": 0, "II-": 0, "I-": 4, "Neutral": 0, "Worst": 0}
 
 
@@ -76,7 +81,9 @@ def test_sides_that_do_not_fit_are_refused(synthetic: object, rule: str) -> None
 def test_the_bars_have_the_papers_colours_and_the_right_lengths() -> None:
     """Best is red and half the bar, Worst is purple and half of it; segments of share 0 are not drawn."""
     found = sss(([1.0, 1.0], [True, True]), ([1.0, -1.0], [True, True]))
-    drawn = re.findall(r'<rect x="([\d.]+)" y="8" width="([\d.]+)" height="20" fill="([^"]+)"', draw({"CIPHER": found}))
+    drawn = re.findall(
+        r'<rect x="([\d.]+)" y="8" width="([\d.]+)" height="20" fill="([^"]+)"', draw({"CIPHER": found})
+    )
     assert [colour for _, _, colour in drawn] == [COLOURS["Best"], COLOURS["Worst"]]
     assert float(drawn[0][1]) == float(drawn[1][1])
     assert float(drawn[1][0]) == pytest.approx(float(drawn[0][0]) + float(drawn[0][1]), abs=0.11)

@@ -1,5 +1,7 @@
 """Propensity score, interval overlap and accuracy, against statsmodels, theory and planted answers."""
 
+import itertools
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -30,22 +32,26 @@ def test_pmse_is_that_of_a_maximum_likelihood_logit() -> None:
     """The fitted chances of statsmodels give the same pMSE, and the null expectation is Snoke's formula."""
     rng = np.random.default_rng(0)
     private, synthetic = rows(rng, 400), rows(rng, 300)
-    synthetic[:, 2] = np.minimum(synthetic[:, 2], 2)
-    synthetic[:5, 2] = 3
+    synthetic[:100, 2] = 1
     found = propensity(private, synthetic, SHAPE)
-    x = one_hot(np.concatenate([private, synthetic]), SHAPE).toarray()
+    main = one_hot(np.concatenate([private, synthetic]), SHAPE).toarray()
+    blocks = [main[:, 1:2], main[:, 2:4], main[:, 4:7]]
+    pairs = [
+        (a[:, :, None] * b[:, None, :]).reshape(len(main), -1) for a, b in itertools.combinations(blocks, 2)
+    ]
+    x = np.column_stack([main, *pairs])
     chance = sm.Logit(np.r_[np.zeros(400), np.ones(300)], x).fit(disp=0).predict()
     assert found.pmse == pytest.approx(((chance - 3 / 7) ** 2).mean(), rel=1e-4)
-    assert found.coefficients == 7
-    assert found.expected == pytest.approx(6 * (4 / 7) ** 2 * (3 / 7) / 700)
+    assert (found.coefficients, found.order) == (18, 2)
+    assert found.expected == pytest.approx(17 * (4 / 7) ** 2 * (3 / 7) / 700)
 
 
 def test_resampled_rows_have_the_null_expectation() -> None:
-    """Rows drawn with replacement from the private ones: the mean ratio over 120 draws is 1."""
+    """Rows drawn with replacement from the private ones: the mean ratio over 60 draws is 1."""
     rng = np.random.default_rng(1)
     private = rows(rng, 500)
-    ratios = [propensity(private, private[rng.integers(0, 500, 500)], SHAPE).ratio for _ in range(120)]
-    # The ratio is about chi-square(6)/6, so its mean over 120 draws has standard error .053.
+    ratios = [propensity(private, private[rng.integers(0, 500, 500)], SHAPE).ratio for _ in range(60)]
+    # The ratio is about chi-square(17)/17, so its mean over 60 draws has standard error .044.
     assert np.mean(ratios) == pytest.approx(1, abs=0.16)
 
 
@@ -54,6 +60,22 @@ def test_rows_that_are_easy_to_tell_apart_have_a_large_ratio() -> None:
     rng = np.random.default_rng(2)
     private = rows(rng, 300)
     assert propensity(private, np.zeros((300, 3), dtype=np.int32), SHAPE).ratio > 50
+
+
+def test_a_lost_dependence_is_seen_through_the_pairs() -> None:
+    """Shuffling a column leaves every one-way table as it was; only interactions can tell."""
+    rng = np.random.default_rng(5)
+    private = rows(rng, 600)
+    shuffled = np.column_stack([rng.permutation(column) for column in private.T]).astype(np.int32)
+    assert propensity(private, shuffled, SHAPE).ratio > 3
+
+
+def test_wide_rows_get_main_effects_only() -> None:
+    """Too few rows for all pairs: the result says so."""
+    rng = np.random.default_rng(6)
+    wide = rng.integers(0, 2, (100, 30)).astype(np.int32)
+    found = propensity(wide, wide, (2,) * 30)
+    assert (found.order, found.coefficients) == (1, 31)
 
 
 @pytest.mark.parametrize(

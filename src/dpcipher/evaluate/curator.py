@@ -5,14 +5,16 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final, final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from dpcipher.errors import NotPrivate, TableFileError
+from dpcipher.release.file import KEY
+from dpcipher.report.page import KIND, MARKED_CURATOR
 
 WATERMARK: Final = (
     "CURATOR ONLY: computed from private rows, not protected by differential privacy, must not be published"
 )
-_MARK_FILE = "CURATOR-ONLY.txt"
-# Where one of these lies, people publish from.
-_PUBLISHABLE = ("*.release.parquet", "report.html")
 
 
 class CuratorOnly(ABC):
@@ -29,13 +31,13 @@ class CuratorOnly(ABC):
     @final
     def save(self, folder: str | Path, name: str = "scores.txt") -> Path:
         """Write the text into a folder that only its owner can open."""
-        return write(private_folder(folder) / name, str(self))
+        return write(private_folder(folder) / name, str(self) + "\n")
 
 
 def private_folder(folder: str | Path) -> Path:
-    """A folder of mode 0700 that holds nothing publishable, made if need be; refused where publishable files lie."""
+    """A folder of mode 0700 for the curator's files and no others: a new one, an empty one, or one made here before."""
     path = Path(folder)
-    _refuse_publishable(path)
+    check_folder(path)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
@@ -43,8 +45,23 @@ def private_folder(folder: str | Path) -> Path:
         raise TableFileError(
             f"folder ({path}) cannot be made private: {error.strerror}; choose a folder of your own"
         ) from None
-    write(path / _MARK_FILE, WATERMARK + "\n")
+    write(path / MARKED_CURATOR, WATERMARK + "\n")
     return path
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder where publishable files lie, or that belongs to something else."""
+    found = sorted(path.iterdir()) if path.is_dir() else []
+    published = [one.name for one in found if _is_publishable(one)]
+    if published:
+        raise NotPrivate(
+            f"folder ({path}) holds {published[0]}, which is publishable; what is computed from private rows must not lie beside it. "
+            "Name another folder"
+        )
+    if found and not (path / MARKED_CURATOR).exists():
+        raise NotPrivate(
+            f"folder ({path}) is in use for something else and would be closed to everybody but you; name a new folder"
+        )
 
 
 def write(path: Path, text: str) -> Path:
@@ -56,10 +73,13 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def _refuse_publishable(path: Path) -> None:
-    for pattern in _PUBLISHABLE:
-        if any(path.glob(pattern)):
-            raise NotPrivate(
-                f"folder ({path}) holds publishable files ({pattern}); what is computed from private rows must not lie beside them. "
-                "Name another folder"
-            )
+def _is_publishable(path: Path) -> bool:
+    """Whether a file is a release or a publishable report, whatever it is called."""
+    if path.suffix == ".html" and path.is_file():
+        return KIND.encode() in path.read_bytes()[:500]
+    if path.suffix == ".parquet" and path.is_file():
+        try:
+            return KEY in (pq.read_schema(path).metadata or {})
+        except (pa.ArrowException, OSError):
+            return False
+    return False

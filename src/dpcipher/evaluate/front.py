@@ -86,6 +86,7 @@ def _propensity(truth: Codes, sets: list[Codes], schema: Schema, seed: int) -> P
         float(np.mean([one.pmse for one in found])),
         float(np.mean([one.expected for one in found])),
         found[0].coefficients,
+        min(one.order for one in found),
     )
 
 

@@ -127,7 +127,7 @@ class Scores(CuratorOnly):
                 f"{order:5}  {many:>9}  {self.tvd[order]:.4f}  ({self.worst_tvd[order]:.4f})  {self.linf[order]:.4f}  {self.k_marginal[order]:10.1f}"
             )
         lines.append(
-            f"pMSE {self.propensity.pmse:.3g}, {self.propensity.ratio:.2f} times what chance alone gives ({self.propensity.expected:.3g})"
+            f"pMSE {self.propensity.pmse:.3g}, {self.propensity.ratio:.2f} times what chance alone gives ({self.propensity.expected:.3g}; {self.propensity.words})"
         )
         lines.append(f"overlap of 95 % intervals of one-way shares {self.overlap:.3f}")
         if self.accuracy is not None:

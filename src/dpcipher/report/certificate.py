@@ -1,0 +1,70 @@
+"""The certificate: every fact of how a release was made, as the release itself states it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import Release
+from dpcipher.report.skeleton import facts, folded, paragraphs, table
+
+MOST_TABLES = 500
+
+
+def certificate(release: Release) -> str:
+    """Facts for specialists, and the list of measured tables."""
+    statement = release.statement
+    said = {
+        "Status": f"{statement.status}: {statement.meaning}",
+        "Protected unit": _unit(statement.unit),
+        "Budget": _budget(statement.budget),
+        "Privacy loss, as the sampler's own privacy map certifies it": _loss(statement.certificate),
+        "Sets": f"{release.sets} independent sanitization(s) of the same tables",
+        "Rows": "public"
+        if statement.n_rows is not None
+        else "private; the number on this page is estimated from the noisy tables",
+        "Ledger": _plain(statement.ledger) or "none",
+        "Software": _plain(statement.software) or "not stated",
+        "Created": statement.created or "not stated",
+        "Checksum of the release (SHA-256)": release.checksum,
+        "Fingerprint of the schema (SHA-256)": release.schema.fingerprint(),
+    }
+    check = (
+        "To check that a release file is the one described here, load it and compare its checksum: "
+        "dpcipher.Release.load(path).checksum."
+    )
+    return (
+        facts(said)
+        + paragraphs([check])
+        + folded(f"All {len(set(release.workload)):,} measured tables", _tables(release))
+    )
+
+
+def _tables(release: Release) -> str:
+    shown = [one for one in release.tables if one.set == 0]
+    lines = [
+        (" × ".join(one.attrs), f"{one.counts.size:,}", one.mechanism.describe())
+        for one in shown[:MOST_TABLES]
+    ]
+    return table(["table", "cells", "noise on every cell"], lines)
+
+
+def _unit(unit: Mapping[str, Any]) -> str:
+    if not unit:
+        return "not stated by the publisher"
+    parsed = Unit.parse(unit["relation"], unit["max_rows"])
+    return f"{parsed.relation}, at most {parsed.max_rows} row(s) per person. {parsed.describe()}"
+
+
+def _budget(budget: Mapping[str, Any]) -> str:
+    return Budget.from_dict(dict(budget)).describe() if budget else "not stated by the publisher"
+
+
+def _loss(certified: Mapping[str, Any]) -> str:
+    if not certified:
+        return "none"
+    return f"{certified['measure']} = {certified['total']:.6g} in all; {certified['by']}"
+
+
+def _plain(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
