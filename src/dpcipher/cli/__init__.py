@@ -10,6 +10,8 @@ COMMANDS = {
     "plan": "Foresee cells, noise, error, memory and time. Reads no data.",
     "measure": "Measure noisy tables of private rows. Spends budget.",
     "synth": "Make synthetic rows from a release or from published tables.",
+    "evaluate": "Score synthetic rows against private ones. Curator only.",
+    "report": "Write a publishable page about a release and its rows.",
     "ledger": "Create a ledger and show what was spent.",
     "demo": "Run the whole story on invented people.",
 }

@@ -1,0 +1,85 @@
+"""`dpcipher evaluate`: synthetic rows against private ones. What it prints is for the curator alone."""
+
+from pathlib import Path
+
+import click
+
+from dpcipher.cli import options, output
+from dpcipher.evaluate.curator import check_folder
+from dpcipher.evaluate.front import evaluate
+from dpcipher.evaluate.models import FAMILIES, Family
+from dpcipher.evaluate.page import curator_report
+from dpcipher.schema.schema import Schema
+
+
+@click.command("evaluate")
+@click.argument("private", type=click.Path(path_type=Path))
+@click.argument("synthetic", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--schema", type=options.FILE, required=True, help="The public schema of both tables.")
+@click.option(
+    "--order",
+    "orders",
+    type=int,
+    multiple=True,
+    help="Compare tables of so many columns; repeat for more. By default 1, 2, 3.",
+)
+@click.option("--limit", type=int, help="Compare at most so many tables of each order, chosen by --seed.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which tables and rows a sample takes.")
+@click.option(
+    "--holdout",
+    type=click.Path(path_type=Path),
+    help="Private rows that the release was not made from, to test a classifier on.",
+)
+@click.option("--target", help="The column that the classifier predicts; with --holdout.")
+@click.option(
+    "--model",
+    "formula",
+    help="Also fit this model on both sides, e.g. 'employed ~ age + school', for its SSS assessment.",
+)
+@click.option(
+    "--family", type=click.Choice(FAMILIES), default="logistic", show_default=True, help="The kind of model."
+)
+@click.option(
+    "--report",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the curator's report into this folder of its own.",
+)
+@options.as_json
+def command(
+    private: Path,
+    synthetic: tuple[Path, ...],
+    schema: Path,
+    orders: tuple[int, ...],
+    limit: int | None,
+    seed: int,
+    holdout: Path | None,
+    target: str | None,
+    formula: str | None,
+    family: Family,
+    folder: Path | None,
+    json_: bool,
+) -> None:
+    """Score SYNTHETIC rows against PRIVATE rows. CURATOR ONLY.
+
+    Several SYNTHETIC files are m sets: scores are averaged over them, and a model is combined. The result is computed from private rows and is not
+    protected, so the report goes to a folder that only you can open, never beside a release or a publishable report.
+
+    \b
+    Example:
+      dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
+    """
+    public, made = Schema.load(schema), list(synthetic)
+    if folder is not None:
+        check_folder(folder)
+    with output.progress() as say:
+        say("comparing tables")
+        scores = evaluate(
+            private, made, public, orders=orders or None, limit=limit, seed=seed,
+            holdout=holdout, target=target, formula=formula, family=family,
+        )  # fmt: skip
+        if folder is not None:
+            say("drawing the curator's report")
+            curator_report(scores, private, made, public, folder)
+    place = "" if folder is None else f"\nWrote    {folder} (mode 0700)"
+    output.show(f"{scores}{place}", scores.to_dict(), as_json=json_)

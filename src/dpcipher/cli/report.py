@@ -1,0 +1,32 @@
+"""`dpcipher report`: a page about a release and its synthetic rows that may be published with them."""
+
+from pathlib import Path
+
+import click
+
+from dpcipher.cli import options, output
+from dpcipher.report.page import report
+
+
+@click.command("report")
+@click.argument("release", type=options.FILE)
+@click.argument("synthetic", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "target", type=options.FILE, required=True, help="Write the page here: one .html file."
+)
+@options.as_json
+def command(release: Path, synthetic: Path, target: Path, json_: bool) -> None:
+    """Write a page about RELEASE and the SYNTHETIC rows made from it, for everybody to read.
+
+    The page sees no private row: it shows the noisy tables with their margins, how well the synthetic rows match them, what may be concluded, and the
+    certificate. It is one file that needs no network and no script, and it prints.
+
+    \b
+    Example:
+      dpcipher report people.release.parquet synthetic.csv -o report.html
+    """
+    with output.progress() as say:
+        say("drawing the report")
+        written = report(release, synthetic, target)
+    size = written.stat().st_size
+    output.show(f"Wrote    {written}: {size:,} bytes", {"report": str(written), "bytes": size}, as_json=json_)
