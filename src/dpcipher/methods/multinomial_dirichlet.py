@@ -17,7 +17,7 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import Health
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole
-from dpcipher.methods.outcome import require_table
+from dpcipher.methods.outcome import possible, require_table
 from dpcipher.private.door import Door
 from dpcipher.schema.schema import Schema
 
@@ -73,6 +73,6 @@ class MultinomialDirichlet(Synthesizer):
         require_table(schema, "MultinomialDirichlet", 2**24)
 
     def _learn(self, door: Door) -> Sequence[Joint]:
-        drawn = door.urn(self.prior, self.n_rows, Fraction(1))
+        drawn = door.urn(self.prior, self.n_rows, Fraction(1), possible(door.schema))
         core = DenseTable(drawn / self.n_rows)
         return [Joint(door.schema, core, self.n_rows, Health("multinomial-Dirichlet"), kind=door.kind)]

@@ -194,8 +194,13 @@ class Door:
         self._record(what, share, self._draws.chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp))
         return candidates[self._draws.chooser.choose(scores(self._truth), scale)]
 
-    def urn(self, prior: Fraction, n_rows: int, share: Fraction) -> Counts:
-        """Rows drawn from the Dirichlet posterior of the full table, as counts; the caller's `prior` must make the share true."""
+    def urn(
+        self, prior: Fraction, n_rows: int, share: Fraction, possible: NDArray[np.bool_] | None = None
+    ) -> Counts:
+        """Rows drawn from the Dirichlet posterior of the full table, as counts; the caller's `prior` must make the share true.
+
+        Cells that are not `possible`, by the schema, have no prior and are never drawn.
+        """
         self._debit(share)
         epsilon = self.part(share).epsilon
         if epsilon is None:
@@ -204,8 +209,10 @@ class Door:
             )
         self._record(f"{n_rows} rows from the posterior", share, float(epsilon))
         counts = self._truth.counts(tuple(range(len(self.schema.attrs))))
-        weights = counts.reshape(-1) * prior.denominator + prior.numerator
-        return polya_urn(weights, prior.denominator, n_rows, self._draws.below).reshape(counts.shape)
+        weights = counts * prior.denominator + prior.numerator
+        if possible is not None:
+            weights = np.where(possible, weights, 0)
+        return polya_urn(weights.reshape(-1), prior.denominator, n_rows, self._draws.below).reshape(counts.shape)
 
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""

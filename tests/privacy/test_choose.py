@@ -1,0 +1,101 @@
+"""The exponential mechanism: its law, its cost, and what it refuses."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.choose import Chooser, OpenDPChooser, SeededChooser, choice_cost, choice_scale
+from scipy.stats import chisquare
+
+SCORES = np.array([0, 1, 3, 3, -2], dtype=np.int64)
+
+
+def law(scores: np.ndarray, scale: float) -> np.ndarray:
+    """Probabilities proportional to exp(score / scale)."""
+    weights = np.exp((scores - scores.max()) / scale)
+    return weights / weights.sum()
+
+
+def frequencies(chooser: Chooser, scale: float, draws: int) -> np.ndarray:
+    """How often each candidate was chosen."""
+    return np.bincount([chooser.choose(SCORES, scale) for _ in range(draws)], minlength=len(SCORES))
+
+
+@pytest.mark.parametrize("chooser", [OpenDPChooser(), SeededChooser(np.random.default_rng(3))])
+def test_choices_follow_the_exponential_law_and_no_other(chooser: Chooser) -> None:
+    """The right scale passes a chi-square test; half and double the scale are rejected."""
+    seen = frequencies(chooser, 2.0, 6000)
+    assert chisquare(seen, 6000 * law(SCORES, 2.0)).pvalue > 1e-6
+    assert chisquare(seen, 6000 * law(SCORES, 1.0)).pvalue < 1e-20
+    assert chisquare(seen, 6000 * law(SCORES, 4.0)).pvalue < 1e-20
+
+
+def test_permute_and_flip_would_be_noticed() -> None:
+    """OpenDP's choice for pure epsilon has another law, which the same test rejects."""
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.linf_distance(T=dp.i64)
+    flip = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=2.0)
+    seen = np.bincount([flip(SCORES) for _ in range(6000)], minlength=len(SCORES))
+    assert chisquare(seen, 6000 * law(SCORES, 2.0)).pvalue < 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+def test_pure_cost_is_that_of_opendp(epsilon: float) -> None:
+    """2·sensitivity/scale, the same number as OpenDP's own map for this scale, and within the budget."""
+    budget = Budget.parse(epsilon=epsilon)
+    scale = choice_scale(budget, 7)
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.linf_distance(T=dp.i64)
+    theirs = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale).map(7)
+    ours = OpenDPChooser().certificate(scale, 7, zcdp=False)
+    assert ours == pytest.approx(theirs, rel=1e-12)
+    assert choice_cost(scale, 7).epsilon <= budget.epsilon
+
+
+def test_zcdp_cost_is_an_eighth_of_epsilon_squared() -> None:
+    """OpenDP's map stays within rho and uses all of it; the seeded stand-in says the same."""
+    budget = Budget(rho=Fraction(1, 50))
+    scale = choice_scale(budget, 3)
+    rho = OpenDPChooser().certificate(scale, 3, zcdp=True)
+    assert Fraction(rho) <= budget.rho
+    assert rho == pytest.approx(0.02, rel=1e-9)
+    assert SeededChooser(np.random.default_rng(0)).certificate(scale, 3, zcdp=True) == pytest.approx(rho)
+    assert rho == pytest.approx((2 * 3 / scale) ** 2 / 8)
+
+
+def test_no_neighbouring_scores_differ_by_more_than_epsilon() -> None:
+    """Over all vectors of scores within one of each other, no candidate's probability changes by more than e^epsilon; some nearly do."""
+    scale = choice_scale(Budget.parse(epsilon=0.7), 1)
+    base = np.array([0, 4, 2])
+    ratios = [
+        np.abs(np.log(law(base, scale) / law(base + np.array(shift), scale))).max()
+        for shift in product((-1, 0, 1), repeat=3)
+    ]
+    assert max(ratios) <= 0.7
+    assert max(ratios) > 0.5
+
+
+@pytest.mark.parametrize("sensitivity", [0, -1, 1.0, True])
+def test_sensitivity_must_be_a_whole_number(sensitivity: object) -> None:
+    """Scores are integers, so is what changes them."""
+    with pytest.raises(ParameterError, match="sensitivity"):
+        choice_scale(Budget.parse(epsilon=1), sensitivity)
+
+
+@pytest.mark.parametrize(
+    "scores", [np.array([0.5, 1.0]), np.array([], dtype=np.int64), np.array([2**62], dtype=np.int64)]
+)
+def test_scores_that_are_not_exact_are_refused(scores: np.ndarray) -> None:
+    """Floats, nothing, and what would overflow."""
+    with pytest.raises(ParameterError, match="scores"):
+        SeededChooser(np.random.default_rng(0)).choose(scores, 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_scale_that_is_none_is_refused(scale: float) -> None:
+    """No noise and infinite noise alike."""
+    with pytest.raises(BudgetError, match="scale"):
+        OpenDPChooser().choose(SCORES, scale)
