@@ -16,12 +16,10 @@ is the same for every level of x. Constants are reproduced whatever the ridge: t
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.solve.blocks import collapse, expand
+from dpcipher.solve.blocks import cells_within, collapse, expand
 from dpcipher.solve.targets import Axes, Floats
 
 RIDGE = 1e-9
@@ -74,21 +72,14 @@ def _system(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats]) -> 
     matrix = np.zeros((starts[-1], starts[-1]))
     for i, j in combinations_with_replacement(range(len(axes)), 2):
         union = tuple(sorted({*axes[i], *axes[j]}))
-        row = starts[i] + _cells(earlier.shape, axes[i], union)
-        column = starts[j] + _cells(earlier.shape, axes[j], union)
+        row = starts[i] + cells_within(earlier.shape, axes[i], union)
+        column = starts[j] + cells_within(earlier.shape, axes[j], union)
         values = collapse(earlier, union).ravel() / (
             scales[i].ravel()[row - starts[i]] * scales[j].ravel()[column - starts[j]]
         )
         matrix[row, column] = values
         matrix[column, row] = values
     return matrix
-
-
-def _cells(shape: tuple[int, ...], axes: Axes, union: Axes) -> NDArray[np.intp]:
-    """For every cell of the table on `union`, the number of its cell in the table on `axes`."""
-    numbers = np.arange(prod(shape[axis] for axis in axes)).reshape([shape[axis] for axis in axes])
-    inside = tuple(union.index(axis) for axis in axes)
-    return np.broadcast_to(expand(numbers, inside, len(union)), [shape[axis] for axis in union]).ravel()
 
 
 def _solve_free(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats], right: Floats) -> Floats:

@@ -156,6 +156,13 @@ def expand(factor: NDArray[Cell], axes: Axes, n_axes: int) -> NDArray[Cell]:
     return np.expand_dims(factor, tuple(axis for axis in range(n_axes) if axis not in axes))
 
 
+def cells_within(shape: tuple[int, ...], axes: Axes, union: Axes) -> NDArray[np.intp]:
+    """For every cell of the table on `union`, the number of its cell in the table on `axes`."""
+    numbers = np.arange(prod(shape[axis] for axis in axes)).reshape([shape[axis] for axis in axes])
+    inside = tuple(union.index(axis) for axis in axes)
+    return np.broadcast_to(expand(numbers, inside, len(union)), [shape[axis] for axis in union]).ravel()
+
+
 def maximal(sets: Iterable[Axes]) -> list[Axes]:
     """The sets that no other set contains, in lexicographic order.
 
