@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ParameterError, SizeError, WorkloadError
-from dpcipher.solve import blocks
 from dpcipher.solve.additive import Link, conditional
-from dpcipher.solve.blocks import Goal, gaps, rake
 from dpcipher.solve.table import solve_table
 from dpcipher.solve.targets import Axes, Targets, margin
 
@@ -233,24 +231,6 @@ def test_structural_zeros_stay_empty() -> None:
         assert not solved[mask].any()
         assert worst_gap(solved, targets) < 1e-5
         assert fit.converged
-
-
-# raking by blocks
-
-
-def test_blocks_rake_to_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raking blocks of goals and raking goal by goal end in the same I-projection, with the same gaps."""
-    joint, start = random_joint((3, 2, 3, 2, 3), 1, 3.0), random_joint((3, 2, 3, 2, 3), 2, 3.0)
-    goals = [Goal(axes, margin(joint, (0, 1, 2, 3, 4), axes)) for axes in sets_of(5, 2)]
-    plain, by_blocks = start.copy(), start.copy()
-    rake(plain, goals, sweeps=500, tolerance=1e-11)
-    monkeypatch.setattr(blocks, "_DIRECT_CELLS", 20)
-    assert len(blocks._blocks(goals, joint.shape)) < len(goals)
-    rake(by_blocks, goals, sweeps=500, tolerance=1e-11)
-    assert np.abs(plain - by_blocks).max() < 1e-9
-    assert np.abs(plain - start).max() > 1e-3
-    for axes, gap in gaps(start, goals).items():
-        assert np.allclose(gap, margin(start - joint, (0, 1, 2, 3, 4), axes))
 
 
 def test_a_large_table_is_solved_by_blocks() -> None:
