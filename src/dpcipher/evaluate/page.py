@@ -39,7 +39,7 @@ def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema,
 def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
     """The text of the page."""
     sections = {
-        "Scores": _summary(scores),
+        "Scores": f'<p class="warning">{escape(WATERMARK)}.</p>' + _summary(scores),
         "Columns, the worst first": _columns(scores, private, synthetic, schema),
     }
     if 2 in scores.tables:

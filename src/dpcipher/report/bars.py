@@ -101,7 +101,7 @@ def _tower(series: Series, place: int, x: float, step: float, scale: float, floo
     out = element("rect", x=x, y=floor - height, width=wide, height=height, fill=BAR)
     if series.bounds is not None:
         low, high = (floor - float(bound[place]) * scale for bound in series.bounds)
-        out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", stroke=WHISKER, stroke_width=0.8)
+        out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", stroke="#666", stroke_width=0.8)
     y = floor - float(series.compared[place]) * scale
     return out + element("path", d=f"M{x:.1f} {y:.1f}h{wide:.1f}", stroke=MARK, stroke_width=2)
 
@@ -116,7 +116,7 @@ def level_names(labels: Sequence[str], left: float, step: float, top: float) -> 
             for x, label in zip(middles, labels, strict=True)
         ]
         return "".join(drawn), 12.0
-    every = max(1, int(np.ceil(12 / step)))
+    every = max(1, int(np.ceil(14 / step)))
     drawn = [
         text(
             x + 3,

@@ -45,7 +45,7 @@ def heat_map(grid: Grid) -> str:
         for i in _spaced(down, tall)
     ]
     bottom = 18 + tall * down
-    heads = text(LEFT - 5, 12, clip(grid.names[0], 11) + " ↓", anchor="end", class_="b")
+    heads = text(LEFT - 5, 12, clip(grid.names[0], 9) + " ↓", anchor="end", class_="b")
     heads += text(LEFT, 12, clip(grid.names[1], 32) + " →", class_="b")
     under, height = level_names(grid.labels[1], LEFT, step, bottom + 10)
     return image(

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 
 # The browser itself is told to fetch nothing; the page then cannot, whatever a level's name contains.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
 
 def page(

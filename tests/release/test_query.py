@@ -1,0 +1,159 @@
+"""Linear queries against brute-force generalised least squares, and their refusals."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dpcipher.errors import ConditionError, ParameterError, ReleaseError, WorkloadError
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.release.query import Answer, ask
+from dpcipher.release.release import Release
+from dpcipher.schema.column import Column
+from dpcipher.schema.schema import Schema
+
+SCHEMA = Schema(
+    (
+        Column("sex", "categorical", levels=("F", "M")),
+        Column("age", "integer", min=0, max=2),
+        Column("job", "categorical", levels=("a", "b")),
+    )
+)
+SHAPE = (2, 3, 2)
+VARIANCE = Mechanism("laplace", 4.0).variance
+
+
+def release(seed: int = 0, n: int = 400) -> Release:
+    """All pairs of a random table, with noise that is not Laplace's but whose numbers do not matter here."""
+    rng = np.random.default_rng(seed)
+    truth = rng.multinomial(n, np.full(12, 1 / 12)).reshape(SHAPE)
+    tables = {}
+    for axes in combinations(range(3), 2):
+        (gone,) = set(range(3)) - set(axes)
+        counts = truth.sum(axis=gone)
+        tables[tuple(SCHEMA.attrs[a] for a in axes)] = counts + rng.integers(-9, 10, counts.shape)
+    return Release.from_tables(tables, SCHEMA, scale=4.0)
+
+
+def brute(found: Release, axes: tuple[int, int], weights: np.ndarray) -> tuple[float, float]:
+    """The estimate and variance of w·margin by dense least squares over the cells of the full table (pseudo-inverse)."""
+    rows, values = [], []
+    for table in found.tables:
+        place = found.schema.axes(table.attrs)
+        for cell in np.ndindex(table.counts.shape):
+            picks = np.zeros(SHAPE)
+            index = [slice(None)] * 3
+            for axis, level in zip(place, cell, strict=True):
+                index[axis] = level
+            picks[tuple(index)] = 1
+            rows.append(picks.ravel())
+            values.append(float(table.counts[cell]))
+    matrix = np.array(rows)
+    (gone,) = set(range(3)) - set(axes)
+    spread = np.broadcast_to(np.expand_dims(weights, gone), SHAPE).ravel()
+    lever = spread @ np.linalg.pinv(matrix)
+    return float(lever @ np.array(values)), float(VARIANCE * (lever**2).sum())
+
+
+def query(found: Release, *args: object, **more: object) -> Answer:
+    """Ask a release."""
+    return ask(found.schema, found.reconciled, *args, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_estimate_and_error_equal_brute_force_least_squares(seed: int) -> None:
+    """Random weights on a measured pair."""
+    found, weights = release(seed), np.random.default_rng(seed).normal(size=(2, 3))
+    answer = query(found, ("sex", "age"), weights)
+    estimate, variance = brute(found, (0, 1), weights)
+    assert answer.estimate == pytest.approx(estimate)
+    assert answer.std_error == pytest.approx(np.sqrt(variance))
+
+
+def test_one_cell_has_the_interval_of_the_table() -> None:
+    """A query for one cell and `interval` agree, where the latter does not clip at zero."""
+    found, weights = release(), np.zeros((2, 3))
+    weights[1, 2] = 1
+    low, high = found.interval(("sex", "age"))
+    assert query(found, ("sex", "age"), weights).interval() == pytest.approx((low[1, 2], high[1, 2]))
+
+
+def test_weights_follow_the_order_of_the_names() -> None:
+    """Asking for (age, sex) takes the transposed weights."""
+    weights = np.arange(6.0).reshape(2, 3)
+    assert query(release(), ("sex", "age"), weights) == query(release(), ("age", "sex"), weights.T)
+
+
+def test_conditions_are_weights_of_zero_and_one() -> None:
+    """Women aged 1 or 2."""
+    weights = np.zeros((2, 3))
+    weights[0, 1:] = 1
+    by_condition = query(release(), ("sex", "age"), where={"sex": "F", "age": {"min": 1}})
+    assert by_condition == query(release(), ("sex", "age"), weights)
+
+
+def test_a_mean_is_a_share_with_weights() -> None:
+    """Mean age, with the error that the delta method gives; it is smaller than if the total were taken as exact and independent."""
+    found = release()
+    ages = np.arange(3.0)
+    answer = query(found, ("age",), ages, share=True)
+    table = np.asarray(found.project(("age",)), dtype=float)
+    assert answer.estimate == pytest.approx(float(ages @ table) / found.reconciled.total)
+    change = (ages - answer.estimate) / found.reconciled.total
+    assert answer.std_error == pytest.approx(np.sqrt(found.reconciled.linear_variance((1,), change)))
+
+
+def test_the_share_of_everybody_is_exactly_one() -> None:
+    """Numerator and total are the same noise, so nothing is uncertain."""
+    answer = query(release(), ("sex",), share=True)
+    assert (answer.estimate, answer.std_error) == (1.0, pytest.approx(0, abs=1e-9))
+
+
+def test_a_drowned_total_cannot_be_divided_by() -> None:
+    """Ten rows under noise of scale 1000."""
+    drowned = Release.from_tables(
+        {(name,): np.ones(size) for name, size in zip(SCHEMA.attrs, SHAPE, strict=True)}, SCHEMA, scale=1000.0
+    )
+    with pytest.raises(ReleaseError, match="drowned in its noise"):
+        query(drowned, ("sex",), share=True)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "options", "error", "rule"),
+    [
+        (
+            ("sex", "age"),
+            {"weights": np.ones((3, 2))},
+            ParameterError,
+            r"must have the table's shape \(2, 3\)",
+        ),
+        (
+            ("age", "sex"),
+            {"weights": np.ones((2, 3))},
+            ParameterError,
+            r"must have the table's shape \(3, 2\)",
+        ),
+        (("sex",), {"weights": [1.0, np.nan]}, ParameterError, "finite"),
+        (("sex",), {"weights": ["x", "y"]}, ParameterError, "must be numbers"),
+        (("sex",), {"where": {"age": 1}}, WorkloadError, "must be among attrs"),
+        (("sex",), {"where": {"sex": "X"}}, ConditionError, "sex"),
+        (("sx",), {}, WorkloadError, "did you mean 'sex'"),
+    ],
+)
+def test_wrong_questions_are_refused(
+    attrs: tuple[str, ...], options: dict, error: type[Exception], rule: str
+) -> None:
+    """Each check fires, with its rule."""
+    with pytest.raises(error, match=rule):
+        query(release(), attrs, **options)
+
+
+def test_outside_the_measured_tables_there_is_no_answer() -> None:
+    """The three columns were never measured together."""
+    with pytest.raises(ReleaseError, match="covers"):
+        query(release(), ("sex", "age", "job"))
+
+
+def test_an_answer_reads_as_a_sentence() -> None:
+    """Estimate, error and interval."""
+    assert str(Answer(100.0, 5.0)) == "100 ± 5 (95 %: 90.2002 to 109.8)"
