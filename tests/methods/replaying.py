@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.choose import Chooser, SeededChooser
 from dpcipher.privacy.draws import Draws
@@ -38,10 +39,13 @@ class TapedNoise(NoiseSource):
         assert mechanism.name != "none"
 
     def _noisy(self, counts, mechanism):
-        answer = self.inner.add(counts, mechanism) if self.answers is None else self.answers[len(self.tape.asked)]
+        answer = (
+            self.inner.add(counts, mechanism) if self.answers is None else self.answers[len(self.tape.asked)]
+        )
         return self.tape.record(mechanism.name, counts, mechanism.scale, answer)
 
     def certificate(self, mechanism, unit):
+        """What the law of the noise costs."""
         return self.inner.certificate(mechanism, unit)
 
 
@@ -55,7 +59,9 @@ class TapedChooser(Chooser):
         self.inner = SeededChooser(np.random.default_rng(seed))
 
     def _choose(self, scores, scale):
-        answer = self.inner.choose(scores, scale) if self.answers is None else self.answers[len(self.tape.asked)]
+        answer = (
+            self.inner.choose(scores, scale) if self.answers is None else self.answers[len(self.tape.asked)]
+        )
         return self.tape.record("choice", scores, scale, answer)
 
     def _rho(self, scale, sensitivity, epsilon):
@@ -63,7 +69,12 @@ class TapedChooser(Chooser):
 
 
 def run(
-    method: Synthesizer, counts: np.ndarray, schema: Schema, *, seed: int = 0, answers: list[object] | None = None
+    method: Synthesizer,
+    counts: np.ndarray,
+    schema: Schema,
+    *,
+    seed: int = 0,
+    answers: list[object] | None = None,
 ) -> tuple[Tape, list[dict[str, object]]]:
     """Fit a method with a tape in the door; with `answers`, give those instead of drawing."""
     tape = Tape()
@@ -87,7 +98,9 @@ def true_cost(kind: str, one: np.ndarray, other: np.ndarray, scale: float) -> fl
     return 2 * float(gap.max(initial=0)) / scale
 
 
-def check_neighbours(method: Synthesizer, one: np.ndarray, other: np.ndarray, schema: Schema, seed: int) -> float:
+def check_neighbours(
+    method: Synthesizer, one: np.ndarray, other: np.ndarray, schema: Schema, seed: int
+) -> float:
     """Every answer costs at most what its event says; returns the true cost of all of them together."""
     tape, events = run(method, one, schema, seed=seed)
     again, other_events = run(method, other, schema, seed=seed, answers=tape.answers)
@@ -95,13 +108,17 @@ def check_neighbours(method: Synthesizer, one: np.ndarray, other: np.ndarray, sc
     assert [kind for kind, _, _ in tape.asked] == [kind for kind, _, _ in again.asked]
     noisy = [event for event in events if not str(event["what"]).endswith("from the posterior")]
     total = 0.0
-    for (kind, mine, scale), (_, theirs, other_scale), event in zip(tape.asked, again.asked, noisy, strict=True):
+    for (kind, mine, scale), (_, theirs, other_scale), event in zip(
+        tape.asked, again.asked, noisy, strict=True
+    ):
         assert scale == other_scale
         assert mine.shape == theirs.shape
         cost = true_cost(kind, mine, theirs, scale)
         if kind == "choice" and method.delta is not None:
             cost = cost**2 / 8
-        assert cost <= float(event["cost"]) * (1 + 1e-9), f"{event['what']}: costs {cost}, declared {event['cost']}"
+        assert cost <= float(event["cost"]) * (1 + 1e-9), (
+            f"{event['what']}: costs {cost}, declared {event['cost']}"
+        )
         total += cost
     return total
 

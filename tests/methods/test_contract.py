@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from replaying import check_neighbours, neighbours
+
 from dpcipher.errors import DataError, DpcipherError, LedgerExceeded
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.zeros import Zero
-from replaying import check_neighbours, neighbours
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 2, "c": 3, "d": 3})
 UNITS = ("add-remove", "replace")
@@ -31,7 +32,9 @@ def rows_of(counts: np.ndarray, schema: Schema) -> pd.DataFrame:
 class TestContract:
     """What holds for all methods."""
 
-    def make(self, name: str, epsilon: float = 1.0, unit: str = "add-remove", **options: object) -> Synthesizer:
+    def make(
+        self, name: str, epsilon: float = 1.0, unit: str = "add-remove", **options: object
+    ) -> Synthesizer:
         """A method with its own defaults."""
         return METHODS[name](epsilon, unit=unit, **options)
 
@@ -48,7 +51,10 @@ class TestContract:
         assert isinstance(rows, pd.DataFrame)
         assert list(rows.columns) == list(SCHEMA.attrs)
         assert len(rows) == 57
-        assert all(rows[attr].between(0, size - 1).all() for attr, size in zip(SCHEMA.attrs, SCHEMA.shape, strict=True))
+        assert all(
+            rows[attr].between(0, size - 1).all()
+            for attr, size in zip(SCHEMA.attrs, SCHEMA.shape, strict=True)
+        )
 
     def test_a_seed_repeats_the_sample_and_not_the_noise(self, name: str) -> None:
         """Sampling may be seeded; three fits of the same rows are not all alike."""
@@ -83,7 +89,15 @@ class TestContract:
             METHODS[name](epsilon, unit="add-remove")
 
     @pytest.mark.parametrize(
-        "options", [{"delta": 2.0}, {"delta": 0}, {"unit": "rows"}, {"max_rows": 0}, {"max_rows": 1.5}, {"epsilon": 1e-19}]
+        "options",
+        [
+            {"delta": 2.0},
+            {"delta": 0},
+            {"unit": "rows"},
+            {"max_rows": 0},
+            {"max_rows": 1.5},
+            {"epsilon": 1e-19},
+        ],
     )
     def test_other_bad_parameters_are_refused_at_birth(self, name: str, options: dict[str, object]) -> None:
         """Delta, unit, max_rows, and a budget that cannot be divided."""
@@ -119,14 +133,21 @@ class TestContract:
     @pytest.mark.parametrize("unit", UNITS)
     @pytest.mark.parametrize("max_rows", [1, 3])
     @pytest.mark.parametrize("delta", [None, 1e-5])
-    def test_neighbours_cost_what_is_declared(self, name: str, unit: str, max_rows: int, delta: float | None) -> None:
+    def test_neighbours_cost_what_is_declared(
+        self, name: str, unit: str, max_rows: int, delta: float | None
+    ) -> None:
         """Replay with frozen answers: the questions stay the same, and no answer tells neighbours apart by more than it declares."""
         if name == "multinomial-dirichlet":
             pytest.skip("its one draw is checked by enumeration in test_multinomial_dirichlet.py")
         rng = np.random.default_rng(11)
         method = self.make(name, 1.0, unit, max_rows=max_rows, delta=delta)
         limit = method.budget.composable()
-        tables = [planted(300), planted(12, seed=8), np.zeros(SCHEMA.shape, dtype=int), np.zeros(SCHEMA.shape, dtype=int)]
+        tables = [
+            planted(300),
+            planted(12, seed=8),
+            np.zeros(SCHEMA.shape, dtype=int),
+            np.zeros(SCHEMA.shape, dtype=int),
+        ]
         tables[3][0, 0, 0, 0] = 50
         for seed, counts in enumerate([*tables, *tables]):
             other = neighbours(counts, unit, max_rows, rng)
@@ -172,7 +193,9 @@ class TestContract:
         codes = rows_of(counts, SCHEMA).to_numpy()
         one = self.make(name).fit_counts(counts, SCHEMA, draws=Draws.seeded(7))
         other = self.make(name).fit_counts(codes, SCHEMA, draws=Draws.seeded(7), codes=True)
-        np.testing.assert_array_equal(one.joint.core.project((0, 1, 2, 3)), other.joint.core.project((0, 1, 2, 3)))
+        np.testing.assert_array_equal(
+            one.joint.core.project((0, 1, 2, 3)), other.joint.core.project((0, 1, 2, 3))
+        )
 
     def test_structural_zeros_hold_no_rows(self, name: str) -> None:
         """What the schema calls impossible is never drawn."""

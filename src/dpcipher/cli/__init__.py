@@ -12,6 +12,7 @@ COMMANDS = {
     "synth": "Make synthetic rows from a release or from published tables.",
     "evaluate": "Score synthetic rows against private ones. Curator only.",
     "report": "Write a publishable page about a release and its rows.",
+    "compare": "Compare methods on private rows. Curator only.",
     "ledger": "Create a ledger and show what was spent.",
     "demo": "Run the whole story on invented people.",
 }

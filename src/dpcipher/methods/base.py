@@ -122,6 +122,10 @@ class Synthesizer(ABC):
         """What was spent, on what, under which promise."""
         return self._fitted.statement
 
+    def sized(self, n_rows: int) -> "Synthesizer":
+        """The same method for about so many synthetic rows; only a method that fixes their number at construction differs."""
+        return self
+
     def check_schema(self, schema: Schema) -> None:  # noqa: B027 - most methods take any schema
         """Refuse a schema that is too large for the method, before anything is read."""
 

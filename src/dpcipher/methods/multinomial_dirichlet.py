@@ -8,7 +8,7 @@ for k rows a person ñ/(e^(ε/k) − 1).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -67,6 +67,10 @@ class MultinomialDirichlet(Synthesizer):
         epsilon = self.budget.epsilon
         assert epsilon is not None  # _check refuses what is not pure
         return least_prior(self.n_rows, epsilon, self.protects.max_rows)
+
+    def sized(self, n_rows: int) -> "MultinomialDirichlet":
+        """The same method for so many rows."""
+        return replace(self, n_rows=n_rows)
 
     def check_schema(self, schema: Schema) -> None:
         """The full table must fit in memory."""

@@ -1,0 +1,132 @@
+"""`dpcipher compare`: methods against one another on private rows. What it prints is for the curator alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dpcipher.cli import options, output
+from dpcipher.evaluate.curator import check_folder
+from dpcipher.experiments.compare import compare
+from dpcipher.experiments.comparison import Comparison
+from dpcipher.methods import METHODS
+from dpcipher.schema.schema import Schema
+
+
+@click.command("compare")
+@click.argument("data")
+@click.option("--schema", type=options.FILE, required=True, help="The public schema of the table.")
+@click.option(
+    "--methods",
+    type=options.Attrs(),
+    default="cipher,full-histogram,mwem,priv-bayes,independent,uniform",
+    show_default=True,
+    help=f"Methods joined by commas, out of {', '.join(METHODS)}.",
+)
+@click.option(
+    "--epsilons",
+    type=options.Attrs(),
+    default="0.1,1,10",
+    show_default=True,
+    help="Epsilons joined by commas.",
+)
+@click.option(
+    "--repeats", type=int, default=10, show_default=True, help="How often each is fitted, with other noise."
+)
+@click.option(
+    "--unit",
+    required=True,
+    metavar="add-remove|replace",
+    help="What one person may change, for every method alike.",
+)
+@click.option(
+    "--max-rows", type=int, default=1, show_default=True, help="At most so many rows belong to one person."
+)
+@click.option("--delta", type=options.Exact(), help="Compare with Gaussian noise at this delta.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="The seed of all noise: results can be repeated."
+)
+@click.option("--workers", type=int, help="Processes to use; by default one for each core.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(path_type=Path),
+    help="Write page and scores into this folder (of report.html: the folder report), mode 0700; run again to go on after a kill.",
+)
+@options.as_json
+def command(
+    data: str,
+    schema: Path,
+    methods: tuple[str, ...],
+    epsilons: tuple[str, ...],
+    repeats: int,
+    unit: str,
+    max_rows: int,
+    delta: options.Typed | None,
+    seed: int,
+    workers: int | None,
+    target: Path | None,
+    json_: bool,
+) -> None:
+    """Compare methods on the private rows in DATA. CURATOR ONLY.
+
+    Every method is fitted at every epsilon, several times, with seeded noise; synthetic rows are scored against the private ones. Nothing is charged
+    and nothing of it may be published.
+
+    \b
+    Example:
+      dpcipher compare people.csv --schema people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
+        --repeats 20 --unit add-remove -o curator-only/report.html
+    """
+    folder = None if target is None else target.with_suffix("") if target.suffix == ".html" else target
+    if folder is not None:
+        check_folder(folder)
+    number = options.Exact()
+    with bar() as advance:
+        found = compare(
+            data,
+            Schema.load(schema),
+            methods=methods,
+            epsilons=[float(number.convert(epsilon, None, None)) for epsilon in epsilons],
+            repeats=repeats,
+            unit=unit,
+            max_rows=max_rows,
+            delta=None if delta is None else float(delta),
+            seed=seed,
+            out=folder,
+            workers=workers,
+            progress=advance,
+        )
+    place = "" if folder is None else f"\n\nWrote    {_write(found, folder, target)} (folder of mode 0700)"
+    output.show(f"{found}{place}", found.to_dict(), as_json=json_)
+
+
+def _write(found: Comparison, folder: Path, target: Path | None) -> Path:
+    """The page, under the name that was asked for."""
+    named = target is not None and target.suffix == ".html"
+    return found.write_page(folder, target.name) if named and target else found.write_page(folder)
+
+
+@contextmanager
+def bar() -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr; on anything but a terminal, a line for every tenth."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield (
+            lambda done, total: (
+                click.echo(f"{done} of {total} fits …", err=True) if _tenth(done, total) else None
+            )
+        )
+        return
+    columns = (TextColumn("fits"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("fits", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+def _tenth(done: int, total: int) -> bool:
+    return done == total or done * 10 // max(total, 1) > (done - 1) * 10 // max(total, 1)
