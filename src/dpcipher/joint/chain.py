@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.link import Axes, Link, draw_column, group_codes
+from dpcipher.joint.link import Axes, Link, draw_column, group_codes, scaled
 from dpcipher.joint.pack import pack_links, unpack_links
 from dpcipher.joint.sequence import Codes, Floats, systematic
 
@@ -148,6 +148,7 @@ class Chain:
                     chances[chosen],
                     np.ones(len(chosen)),
                 )
+            scaled(chances)
             codes[:, link.attribute] = draw_column(
                 link,
                 chances,

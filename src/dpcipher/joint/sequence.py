@@ -1,6 +1,7 @@
 """Evenly spread draws: rows whose tables match their probabilities nearly to rounding."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ def spread(keys: Sequence[Codes], n_rows: int, rng: np.random.Generator) -> Floa
     sorted rows then holds nearly equally spaced numbers (the three-gap theorem), so that stratum by stratum a draw differs from
     its expectation by a few rows, instead of by the square root of their number.
     """
-    place = np.lexsort([rng.random(n_rows), *reversed(keys)])
+    ranks: list[NDArray[Any]] = [rng.random(n_rows), *reversed(keys)]
+    place = np.lexsort(ranks)
     uniforms = np.empty(n_rows)
     uniforms[place] = (rng.random() + np.arange(n_rows) * GOLDEN) % 1.0
     return uniforms
@@ -29,7 +31,12 @@ def systematic(weights: Floats, n_rows: int, rng: np.random.Generator) -> NDArra
     """`n_rows` row numbers, each row chosen as often as its weight says, up to one; a weight of zero is never chosen."""
     cumulative = np.cumsum(weights)
     height = (np.arange(n_rows) + rng.random()) / n_rows * _BELOW_ONE * cumulative[-1]
-    return np.searchsorted(cumulative, height, side="right")
+    return np.asarray(np.searchsorted(cumulative, height, side="right"))
+
+
+def row_sums(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The sum of each row, as a product: many times faster than a reduction over a short axis."""
+    return np.asarray(values @ np.ones(values.shape[1], values.dtype))
 
 
 class Ladder:

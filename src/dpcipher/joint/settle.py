@@ -3,10 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.joint.sequence import Codes, Floats, Ladder
+from dpcipher.joint.sequence import Codes, Floats, Ladder, row_sums
 
 PASSES = 8
 BATCHES = 32
+SMALLEST = 64  # rows in a batch
+SETTLED = 0.2  # mean square distance from the goals, in rows, that counts as rounding
 
 Places = NDArray[np.int64]
 
@@ -31,7 +33,9 @@ def settle(
     excess = np.bincount((cells + levels[:, None]).ravel(), minlength=len(goals)) - goals
     change = np.zeros_like(excess)
     for _ in range(passes):
-        full = np.flatnonzero(excess[cells + levels[:, None]].sum(axis=1) > 0)
+        if excess @ excess <= SETTLED * len(excess):
+            break
+        full = np.flatnonzero(row_sums(excess[cells + levels[:, None]]) > 0)
         proposed = ladder.draw(full, rng.random(len(full)))
         moving = rng.permutation(np.flatnonzero(proposed != levels[full]))
         for batch, level in zip(*_batches(full[moving], proposed[moving]), strict=True):
@@ -55,7 +59,7 @@ def _move(
     `change` is scratch, zero on entry and on return.
     """
     # Moving one row changes half the squared distance by the sum over its tables of (excess at aim + 1/2) - (excess at origin - 1/2).
-    pays = np.flatnonzero((excess[aim] - excess[origin]).sum(axis=1) + origin.shape[1] < 0)
+    pays = np.flatnonzero(row_sums(excess[aim] - excess[origin]) + origin.shape[1] < 0)
     share = _share(aim[pays].ravel(), origin[pays].ravel(), excess, change)
     kept = pays[rng.random(len(pays)) < share]
     np.add.at(excess, aim[kept].ravel(), 1.0)

@@ -138,7 +138,7 @@ def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArr
         later = tuple(place for place, axis in enumerate(axes) if axis not in order)
         group = tuple(axis for axis in axes if axis in order[:-1])
         keep = [axis for axis in axes if axis in order]
-        barred = np.moveaxis(mask.all(axis=later), keep.index(order[-1]), -1)
+        barred = np.moveaxis(np.asarray(mask.all(axis=later)), keep.index(order[-1]), -1)
         if barred.any():
             found.append((group, barred.reshape(-1, targets.shape[order[-1]])))
     return tuple(found)

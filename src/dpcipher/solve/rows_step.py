@@ -10,12 +10,13 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.joint.link import Link, group_codes, incidence, raw_probabilities, row_sums, scaled
-from dpcipher.joint.sequence import Codes
+from dpcipher.joint.link import Link, group_codes, incidence, raw_probabilities, scaled
+from dpcipher.joint.sequence import Codes, row_sums
 from dpcipher.solve.targets import Axes, Floats
 
 SWEEPS = 3
 RIDGE = 0.01  # of the mean weight of an unknown: rows / unknowns
+REFINE = 2  # solves with the ridge centred on the last solution
 NEGATIVE = 1e-3  # negative mass up to which an additive solution is kept as it is
 UNKNOWNS = 2_048  # in the linear system; weaker groups beyond are left to the raking
 FACTOR = 10.0  # the most that one raking step changes a cell by
@@ -128,14 +129,27 @@ def _linear(link: Link, rows: Any, crossings: Crossings) -> tuple[Link, float]:
     unknowns = stops[-1]
     burt = crossings.burt(link.groups[: len(stops)], link.sizes[: len(stops)])
     wanted = burt.diagonal()[:, None] * (link.goals[:unknowns] - link.base)
-    burt[np.diag_indices(unknowns)] += RIDGE * rows.shape[0] / unknowns + 1e-6
-    weights[:unknowns] = scipy.linalg.solve(burt, wanted, assume_a="pos", overwrite_a=True)
+    weights[:unknowns] = _ridge(burt, wanted, RIDGE * rows.shape[0] / unknowns)
     values = rows @ weights.astype(rows.dtype) + link.base.astype(rows.dtype)
-    negative = -float(np.minimum(values, 0).sum(dtype=np.float64)) / rows.shape[0]
+    negative = float(np.maximum(-values, 0).sum(dtype=np.float64)) / rows.shape[0]
     if negative <= NEGATIVE:
         return replace(link, weights=weights), negative
     ratio = np.divide(weights, link.base, out=np.zeros_like(weights), where=link.base > 0)
     return replace(link, factors=np.log(np.clip(1 + ratio, 0.05, 20.0))), negative
+
+
+def _ridge(matrix: Floats, wanted: Floats, ridge: float) -> Floats:
+    """Solve the singular system by a ridge that is centred on nothing first, then on the last solution (iterated Tikhonov).
+
+    What the equations determine well comes out exact; a direction in which columns all but repeat one another stays small,
+    where a weaker ridge would give huge weights that cancel.
+    """
+    matrix[np.diag_indices(len(matrix))] += ridge
+    factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+    solution = np.zeros_like(wanted)
+    for _ in range(REFINE):
+        solution = scipy.linalg.cho_solve(factor, wanted + ridge * solution)
+    return solution
 
 
 def _rake(link: Link, places: NDArray[np.int64], chances: Chances, sweeps: int) -> tuple[Link, int]:
