@@ -16,7 +16,7 @@ from dpcipher.report.svg import standalone
 
 PAGE, NUMBERS = "compare.html", "compare.csv"
 _KEYS = ("method", "epsilon", "repeat")
-_NAMES = {"tvd": "mean TVD of the {}-way tables", "linf": "largest error of a share in the {}-way tables"}
+_NAMES = {"tvd": "Mean TVD of the {}-way tables", "linf": "Largest error of a share in the {}-way tables"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Comparison(CuratorOnly):
         )
 
     def _page(self) -> str:
-        sections = {describe(score).capitalize(): self._section(score) for score in self.scores}
+        sections = {describe(score): self._section(score) for score in self.scores}
         banner = f'<p class="watermark" role="note">{escape(WATERMARK)}</p>\n'
         return page("Methods compared", "curator's comparison", sections, before=banner, body_class="curator")
 
@@ -98,15 +98,15 @@ class Comparison(CuratorOnly):
         says = (
             f"Means over {self.frame['repeat'].nunique()} repeats; bars from the 10 % to the 90 % quantile."
         )
-        drawn = figure(draw_curves(self._curves(score), title=describe(score)), describe(score).capitalize())
-        return paragraphs([says]) + drawn + table(heads, body, caption=describe(score).capitalize())
+        drawn = figure(draw_curves(self._curves(score), title=describe(score)), describe(score))
+        return paragraphs([says]) + drawn + table(heads, body, caption=describe(score))
 
 
 def describe(score: str) -> str:
     """A score in words.
 
     >>> describe("tvd_2")
-    'mean TVD of the 2-way tables'
+    'Mean TVD of the 2-way tables'
     """
     kind, _, order = score.partition("_")
     return _NAMES[kind].format(order)

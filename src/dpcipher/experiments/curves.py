@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from dpcipher.report.svg import element, image, text
 
 # Okabe and Ito's colours, told apart by most colour-blind readers, and a mark of its own for those who see none.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#1a1a1a", "#7f7f7f")
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#e69f00",
+    "#1a1a1a",
+    "#7f7f7f",
+    "#8c564b",
+    "#b3a000",
+)
 MARKS = ("M-4 -4h8v8h-8z", "M0 -5l5 5-5 5-5-5z", "M0 -5l5 9h-10z", "M0 5l5 -9h-10z")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 680, 360, 64, 180, 12, 44
 FAINT = "#d5d9de"
@@ -46,7 +57,10 @@ class _Axis:
 def draw_curves(curves: Sequence[Curve], *, title: str) -> str:
     """The image."""
     across, up = _axes(curves)
-    drawn = [_grid(across, up), *(_curve(curve, number, across, up) for number, curve in enumerate(curves))]
+    drawn = [
+        _grid(across, up),
+        *(_curve(curve, number, len(curves), across, up) for number, curve in enumerate(curves)),
+    ]
     best = ", ".join(f"{curve.name} {curve.points[-1][1]:.4f}" for curve in curves)
     return image(WIDTH, HEIGHT, "".join(drawn), title=title, description=f"At the largest epsilon: {best}.")
 
@@ -74,13 +88,13 @@ def _grid(across: _Axis, up: _Axis) -> str:
     return "".join(lines) + text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "epsilon", anchor="middle")
 
 
-def _curve(curve: Curve, number: int, across: _Axis, up: _Axis) -> str:
+def _curve(curve: Curve, number: int, many: int, across: _Axis, up: _Axis) -> str:
     colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
     path = "M" + "L".join(f"{across.at(point[0]):.1f} {up.at(point[1]):.1f}" for point in curve.points)
     out = [element("path", d=path, fill="none", stroke=colour, stroke_width=2)]
     for epsilon, mean, low, high in curve.points:
         # Bars of different methods stand side by side.
-        x = across.at(epsilon) + 2.5 * (number - 3)
+        x = across.at(epsilon) + 2.5 * (number - (many - 1) / 2)
         out.append(element("line", x1=x, x2=x, y1=up.at(low), y2=up.at(high), stroke=colour))
         out.append(
             element(
