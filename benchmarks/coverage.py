@@ -1,0 +1,267 @@
+"""Do intervals cover what they claim? Cells and linear queries of reconciled tables, and regression coefficients over m sets.
+
+usage: python benchmarks/coverage.py [repeats=1000] [model repeats=200]
+
+Noise is seeded, so nothing here is private; the data are simulated, so nothing here is anybody's.
+"""
+
+import itertools
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subsets, table, write_page
+
+from dpcipher.evaluate.models import fit_models
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.unit import Unit
+from dpcipher.private.count import count_codes
+from dpcipher.private.sanitize import make_order, sanitize
+from dpcipher.release.interval import interval
+from dpcipher.release.query import answer
+from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.report.svg import element, image, standalone, text
+from dpcipher.schema.schema import Schema
+from dpcipher.solve.front import solve_set
+
+EPSILONS = (0.5, 1.0, 3.0)
+SMALL, WIDE = (2, 2, 3, 3), (2, 2, 3, 3, 4, 5, 6, 8, 10, 12)
+SETS, SIZES, MODEL_EPSILONS = 5, (200, 500, 2000, 10_000), (0.5, 1.0, 3.0, 10.0)
+
+
+def skewed(shape: Sequence[int], n_rows: int, rng: np.random.Generator) -> Codes:
+    """Rows with unequal levels, each column leaning on the one before it."""
+    columns: list[np.ndarray] = []
+    for size in shape:
+        start = rng.geometric(0.4, n_rows) - 1
+        start = start + columns[-1] if columns else start
+        columns.append(start % size)
+    return np.stack(columns, axis=1)
+
+
+# Part one: cells and linear queries
+
+
+def cells_inside(found: Reconciled, codes: Codes, axes: Axes) -> Floats:
+    """Which cells of a table lie inside their 95 % interval."""
+    truth = table(codes, found.shape, axes)
+    low, high = interval(found.table(axes), found.variance(axes), 0.95)
+    return ((low <= truth + 1e-9) & (truth <= high + 1e-9)).astype(float).ravel()
+
+
+def query_inside(
+    found: Reconciled, codes: Codes, axes: Axes, weights: Floats, *, share: bool = False
+) -> float:
+    """Whether the truth of a linear query lies inside its 95 % interval."""
+    truth = float((weights * table(codes, found.shape, axes)).sum()) / (len(codes) if share else 1)
+    low, high = answer(found, axes, weights, share=share).interval(0.95)
+    return float(low <= truth <= high)
+
+
+def inside(
+    codes: Codes, shape: Sequence[int], tables: list[Axes], mechanism: Mechanism, seed: int
+) -> list[float]:
+    """Mean coverage of one draw: one-way cells, cells of measured tables, subset sums, random contrasts, shares."""
+    rng = np.random.default_rng([2, seed])
+    found = reconcile(shape, noisy(codes, shape, tables, mechanism, seed))
+    one = np.concatenate([cells_inside(found, codes, (axis,)) for axis in range(len(shape))])
+    wide = np.concatenate([cells_inside(found, codes, axes) for axes in tables])
+    sums, contrasts, shares = [], [], []
+    for axes in tables[:: max(1, len(tables) // 6)]:
+        sizes = [shape[axis] for axis in axes]
+        sums.append(query_inside(found, codes, axes, rng.integers(0, 2, sizes).astype(float)))
+        contrasts.append(query_inside(found, codes, axes, rng.normal(size=sizes)))
+        shares.append(query_inside(found, codes, axes, rng.integers(0, 2, sizes).astype(float), share=True))
+    return [float(np.mean(part)) for part in (one, wide, sums, contrasts, shares)]
+
+
+def part_one(repeats: int) -> str:
+    """The table of cells and queries."""
+    cases = {
+        "2×2×3×3, n = 500, all 6 pairs": (SMALL, 500, subsets(4, 2), repeats),
+        "10 columns of 2 to 12 levels, n = 20,000, all 45 pairs": (
+            WIDE,
+            20_000,
+            subsets(10, 2),
+            max(50, repeats // 10),
+        ),
+        "one 3×4 table alone, n = 500 (nothing to average)": ((3, 4), 500, [(0, 1)], repeats),
+    }
+    rows = []
+    for name, (shape, n_rows, tables, times) in cases.items():
+        codes = skewed(shape, n_rows, np.random.default_rng(0))
+        for epsilon in EPSILONS:
+            mechanism = laplace(len(tables), epsilon)
+            found = np.mean([inside(codes, shape, tables, mechanism, seed) for seed in range(times)], axis=0)
+            rows.append([name, epsilon, times, *(f"{value:.3f}" for value in found)])
+    head = [
+        "tables",
+        "ε",
+        "draws",
+        "one-way cells",
+        "cells of measured tables",
+        "0/1 sums",
+        "random weights",
+        "shares",
+    ]
+    return markdown(head, rows)
+
+
+# Part two: regression coefficients over m sets
+
+TRUTH = np.array([-0.3, 0.8, 0.6, -0.5, -0.7, 0.4])
+TERMS = ("Intercept", "a", "b = 1", "b = 2", "c = 1", "c = 2")
+SCHEMA = Schema.from_domain({"y": 2, "a": 2, "b": 3, "c": 3})
+
+
+def people(n_rows: int, rng: np.random.Generator) -> Codes:
+    """Rows of y, a, b, c: main-effects logits, one column after the other."""
+
+    def draw(scores: Floats) -> np.ndarray:
+        return np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+
+    a = (rng.random(n_rows) < 0.45).astype(int)
+    b = draw(np.stack([0 * a, 0.2 + 0.5 * a, -0.4 - 0.3 * a], axis=1))
+    c = draw(np.stack([0 * a, -0.2 + 0.6 * a + 0.5 * (b == 1), 0.1 - 0.5 * a + 0.7 * (b == 2)], axis=1))
+    design = np.stack([np.ones(n_rows), a, b == 1, b == 2, c == 1, c == 2], axis=1)
+    y = (rng.random(n_rows) < 1 / (1 + np.exp(-design @ TRUTH))).astype(int)
+    return np.stack([y, a, b, c], axis=1)
+
+
+def fitted(sets: list[Codes]) -> tuple[Floats, Floats, Floats]:
+    """Which coefficients are covered, how long their intervals are, and their errors."""
+    frames = [pd.DataFrame(one, columns=list(SCHEMA.attrs)) for one in sets]
+    levels = {"b": [0, 1, 2], "c": [0, 1, 2]}
+    found = fit_models(frames, "y ~ a + C(b) + C(c)", levels=levels).table()
+    low, high = found["low"].to_numpy(), found["high"].to_numpy()
+    return ((low <= TRUTH) & (high >= TRUTH)).astype(float), high - low, found["estimate"].to_numpy() - TRUTH
+
+
+def synthetic(codes: Codes, epsilon: float, order: int, seed: int, *, independent: bool) -> list[Codes]:
+    """m = 5 sets, each from its own sanitization at epsilon/5, each with as many rows as its noisy total."""
+    wanted = make_order(
+        SCHEMA, workload=order, budget=Budget.parse(epsilon=epsilon), unit=Unit("add-remove"), sets=SETS
+    )
+    axes = [SCHEMA.axes(attrs) for attrs in wanted.workload.tables]
+    release = sanitize(count_codes(codes.astype(np.int32), SCHEMA.shape, axes), wanted, SeededNoise(seed))
+    rng, made = np.random.default_rng([3, seed]), []
+    for number in range(SETS):
+        joint = solve_set(release, number)
+        made.append(np.concatenate(list(joint.core.sample(joint.n_rows, rng, independent=independent))))
+    return made
+
+
+def study(
+    n_rows: int, epsilon: float | None, order: int, repeats: int, *, independent: bool = True
+) -> tuple[float, float, float, float]:
+    """Mean and lowest coverage over the coefficients, mean length of intervals, mean absolute bias."""
+    found = []
+    for seed in range(repeats):
+        codes = people(n_rows, np.random.default_rng([4, n_rows, seed]))
+        sets = [codes] if epsilon is None else synthetic(codes, epsilon, order, seed, independent=independent)
+        found.append(fitted(sets))
+    covered, length, error = (np.array(part) for part in zip(*found, strict=True))
+    by_term = np.nanmean(covered, axis=0)
+    return (
+        float(by_term.mean()),
+        float(by_term.min()),
+        float(np.nanmean(length)),
+        float(np.abs(np.nanmean(error, axis=0)).mean()),
+    )
+
+
+def part_two(repeats: int) -> tuple[str, dict[int, list[float]], str]:
+    """The table of coefficients, the lines of the plot, and a second table of variations."""
+    rows, lines = [], {}
+    for n_rows in SIZES:
+        base = study(n_rows, None, 2, repeats)
+        rows.append([f"{n_rows:,}", "original rows", *_row(base, base)])
+        results = [study(n_rows, epsilon, 2, repeats) for epsilon in MODEL_EPSILONS]
+        lines[n_rows] = [one[0] for one in results]
+        rows += [
+            ["", f"{epsilon:g}", *_row(one, base)]
+            for epsilon, one in zip(MODEL_EPSILONS, results, strict=True)
+        ]
+    head = ["n", "ε", "mean coverage", "lowest of 6", "length (original = 1)", "mean absolute bias"]
+    base = study(500, None, 2, repeats)
+    others = [
+        ["all triples", *_row(study(500, 3.0, 3, repeats), base)],
+        [
+            "all pairs, evenly spread rows (the default of sample)",
+            *_row(study(500, 3.0, 2, repeats, independent=False), base),
+        ],
+    ]
+    return markdown(head, rows), lines, markdown(["n = 500, ε = 3", *head[2:]], others)
+
+
+def _row(found: tuple[float, float, float, float], base: tuple[float, float, float, float]) -> list[str]:
+    return [f"{found[0]:.3f}", f"{found[1]:.3f}", f"{found[2] / base[2]:.2f}", f"{found[3]:.3f}"]
+
+
+def plot(lines: dict[int, list[float]]) -> str:
+    """Coverage against epsilon, one line per n."""
+    left, top, wide, tall, colours = 60, 20, 420, 220, ("#8c1d18", "#b34700", "#3b75af", "#1a1a1a")
+    lowest = min(0.7, *itertools.chain.from_iterable(lines.values()))
+
+    def place(step: int, value: float) -> tuple[float, float]:
+        return left + wide * step / (len(MODEL_EPSILONS) - 1), top + tall * (1 - value) / (1 - lowest)
+
+    parts = []
+    for mark in [*np.arange(np.ceil(lowest * 10) / 10, 1.001, 0.1).tolist(), 0.95]:
+        y = place(0, mark)[1]
+        dash = "4 3" if mark == 0.95 else None
+        parts.append(element("path", d=f"M{left} {y:.1f}h{wide}", stroke="#aaa", stroke_dasharray=dash))
+        parts.append(text(left - 6, y + 4, f"{mark:.2f}", anchor="end"))
+    for (n_rows, values), colour in zip(lines.items(), colours, strict=True):
+        points = [place(step, value) for step, value in enumerate(values)]
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        parts.append(element("path", d=path, stroke=colour, fill="none", stroke_width=2))
+        parts.append(text(points[-1][0] + 6, points[-1][1] + 4, f"n = {n_rows:,}", fill=colour))
+    parts += [
+        text(place(step, 1)[0], top + tall + 20, f"ε = {epsilon:g}", anchor="middle")
+        for step, epsilon in enumerate(MODEL_EPSILONS)
+    ]
+    says = "; ".join(f"n = {n}: " + ", ".join(f"{v:.2f}" for v in values) for n, values in lines.items())
+    drawn = image(
+        left + wide + 90,
+        top + tall + 34,
+        "".join(parts),
+        title="Coverage of 95 % intervals of coefficients",
+        description=says,
+    )
+    return standalone(drawn)
+
+
+def main(repeats: int = 1000, model_repeats: int = 200) -> None:
+    """Run both parts and write the page and the plot."""
+    first = part_one(repeats)
+    second, lines, others = part_two(model_repeats)
+    (RESULTS / "coverage.svg").write_text(plot(lines), encoding="utf-8")
+    error = 1.96 * np.sqrt(0.95 * 0.05 / (6 * model_repeats))
+    sections = [
+        "## Cells and linear queries of a release\n\nNominal 95 % intervals around the reconciled estimates, discrete Laplace noise, add-remove. "
+        "The truth is the private table's own count: sampling error is not part of it. Draws of noise on fixed rows.",
+        first,
+        "## Logistic coefficients over m = 5 sets\n\nNominal 95 % intervals of `combine` for six coefficients of y on a, b and c (2×2×3×3, all pairs, table "
+        f"engine), against the coefficients that made the rows. {model_repeats} data sets each, Firth's penalty where separated. ε is the whole budget; each of the five "
+        f"sets gets a fifth of it. Had every coefficient the nominal coverage, the mean over six would scatter by about ±{error:.3f}.",
+        second,
+        "![coverage against epsilon](coverage.svg)",
+        others,
+        READING,
+    ]
+    write_page(
+        "coverage",
+        "Coverage of intervals",
+        f"python benchmarks/coverage.py {repeats} {model_repeats}",
+        sections,
+    )
+
+
+READING = ""
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in sys.argv[1:3]))
