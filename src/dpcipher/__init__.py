@@ -9,6 +9,7 @@ from dpcipher.evaluate.combine import combine
 from dpcipher.evaluate.front import evaluate
 from dpcipher.evaluate.models import fit_models
 from dpcipher.evaluate.sss import sss
+from dpcipher.experiments.compare import compare
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import (
     MWEM,
@@ -48,6 +49,7 @@ __all__ = [
     "Schema",
     "Uniform",
     "combine",
+    "compare",
     "evaluate",
     "fit_models",
     "measure",

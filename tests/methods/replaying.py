@@ -27,6 +27,12 @@ class Tape:
         return answer
 
 
+def replayed(tape: Tape, answers: list[object]) -> object:
+    """The recorded answer to the question that comes next."""
+    assert len(tape.asked) < len(answers), "the questions depend on private rows"
+    return answers[len(tape.asked)]
+
+
 class TapedNoise(NoiseSource):
     """Seeded noise that is recorded, or the recorded answers over again."""
 
@@ -40,7 +46,7 @@ class TapedNoise(NoiseSource):
 
     def _noisy(self, counts, mechanism):
         answer = (
-            self.inner.add(counts, mechanism) if self.answers is None else self.answers[len(self.tape.asked)]
+            self.inner.add(counts, mechanism) if self.answers is None else replayed(self.tape, self.answers)
         )
         return self.tape.record(mechanism.name, counts, mechanism.scale, answer)
 
@@ -60,7 +66,7 @@ class TapedChooser(Chooser):
 
     def _choose(self, scores, scale):
         answer = (
-            self.inner.choose(scores, scale) if self.answers is None else self.answers[len(self.tape.asked)]
+            self.inner.choose(scores, scale) if self.answers is None else replayed(self.tape, self.answers)
         )
         return self.tape.record("choice", scores, scale, answer)
 
