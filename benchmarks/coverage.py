@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subsets, table, write_page
 
+from dpcipher.errors import SolveError
 from dpcipher.evaluate.models import fit_models
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.mechanism import Mechanism
@@ -156,21 +157,24 @@ def synthetic(codes: Codes, epsilon: float, order: int, seed: int, *, independen
 
 def study(
     n_rows: int, epsilon: float | None, order: int, repeats: int, *, independent: bool = True
-) -> tuple[float, float, float, float]:
-    """Mean and lowest coverage over the coefficients, mean length of intervals, mean absolute bias."""
+) -> Floats:
+    """Mean and lowest coverage over the coefficients, mean length of intervals, mean absolute bias, share of refusals."""
     found = []
     for seed in range(repeats):
         codes = people(n_rows, np.random.default_rng([4, n_rows, seed]))
-        sets = [codes] if epsilon is None else synthetic(codes, epsilon, order, seed, independent=independent)
+        try:
+            sets = (
+                [codes]
+                if epsilon is None
+                else synthetic(codes, epsilon, order, seed, independent=independent)
+            )
+        except SolveError:  # a noisy total below zero
+            continue
         found.append(fitted(sets))
     covered, length, error = (np.array(part) for part in zip(*found, strict=True))
     by_term = np.nanmean(covered, axis=0)
-    return (
-        float(by_term.mean()),
-        float(by_term.min()),
-        float(np.nanmean(length)),
-        float(np.abs(np.nanmean(error, axis=0)).mean()),
-    )
+    bias = np.abs(np.nanmean(error, axis=0)).mean()
+    return np.array([by_term.mean(), by_term.min(), np.nanmean(length), bias, 1 - len(found) / repeats])
 
 
 def part_two(repeats: int) -> tuple[str, dict[int, list[float]], str]:
@@ -180,12 +184,20 @@ def part_two(repeats: int) -> tuple[str, dict[int, list[float]], str]:
         base = study(n_rows, None, 2, repeats)
         rows.append([f"{n_rows:,}", "original rows", *_row(base, base)])
         results = [study(n_rows, epsilon, 2, repeats) for epsilon in MODEL_EPSILONS]
-        lines[n_rows] = [one[0] for one in results]
+        lines[n_rows] = [float(one[0]) for one in results]
         rows += [
             ["", f"{epsilon:g}", *_row(one, base)]
             for epsilon, one in zip(MODEL_EPSILONS, results, strict=True)
         ]
-    head = ["n", "ε", "mean coverage", "lowest of 6", "length (original = 1)", "mean absolute bias"]
+    head = [
+        "n",
+        "ε",
+        "mean coverage",
+        "lowest of 6",
+        "length (original = 1)",
+        "mean absolute bias",
+        "refused",
+    ]
     base = study(500, None, 2, repeats)
     others = [
         ["all triples", *_row(study(500, 3.0, 3, repeats), base)],
@@ -197,8 +209,14 @@ def part_two(repeats: int) -> tuple[str, dict[int, list[float]], str]:
     return markdown(head, rows), lines, markdown(["n = 500, ε = 3", *head[2:]], others)
 
 
-def _row(found: tuple[float, float, float, float], base: tuple[float, float, float, float]) -> list[str]:
-    return [f"{found[0]:.3f}", f"{found[1]:.3f}", f"{found[2] / base[2]:.2f}", f"{found[3]:.3f}"]
+def _row(found: Floats, base: Floats) -> list[str]:
+    return [
+        f"{found[0]:.3f}",
+        f"{found[1]:.3f}",
+        f"{found[2] / base[2]:.2f}",
+        f"{found[3]:.3f}",
+        f"{found[4]:.0%}",
+    ]
 
 
 def plot(lines: dict[int, list[float]]) -> str:

@@ -55,9 +55,9 @@ def brute(found: Release, axes: tuple[int, int], weights: np.ndarray) -> tuple[f
     return float(lever @ np.array(values)), float(VARIANCE * (lever**2).sum())
 
 
-def query(found: Release, *args: object, **more: object) -> Answer:
+def query(found: Release, attrs: tuple[str, ...], *args: object, **more: object) -> Answer:
     """Ask a release."""
-    return ask(found.schema, found.reconciled, *args, **more)  # type: ignore[arg-type]
+    return ask(found.schema, found.reconciled, found.schema.cover(attrs), *args, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -146,6 +146,19 @@ def test_wrong_questions_are_refused(
     """Each check fires, with its rule."""
     with pytest.raises(error, match=rule):
         query(release(), attrs, **options)
+
+
+def test_a_column_inside_a_compound_can_be_asked_for() -> None:
+    """Weights on a part of a compound are weights on the compound's levels; the same numbers as by hand."""
+    crossed = Schema(SCHEMA.columns, compounds={"sex×job": ("sex", "job")})
+    counts = np.arange(12).reshape(4, 3) * 10  # sex×job by age
+    found = Release.from_tables({("sex×job", "age"): counts}, crossed, scale=4.0)
+    answer = query(found, ("age", "job"), [[0, 1], [0, 0], [2, 0]])
+    by_hand = counts.reshape(2, 2, 3).sum(axis=0)  # job by age
+    assert answer.estimate == pytest.approx(by_hand[1, 0] + 2 * by_hand[0, 2])
+    # Two cells of weight 1 and two of weight 2, each with its own noise.
+    assert answer.std_error == pytest.approx(np.sqrt((2 * 1 + 2 * 4) * VARIANCE))
+    assert query(found, ("age",), where={"age": 1}) == query(found, ("sex×job", "age"), where={"age": 1})
 
 
 def test_outside_the_measured_tables_there_is_no_answer() -> None:

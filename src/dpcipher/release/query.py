@@ -5,7 +5,7 @@ share divides by the total: with r = Σwt / N the delta method gives Var(r) = Va
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
 from dpcipher.release.interval import quantile
 from dpcipher.release.reconcile import Reconciled
+from dpcipher.schema.cover import Cover
 from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]
@@ -43,28 +44,25 @@ class Answer:
 def ask(
     schema: Schema,
     reconciled: Reconciled,
-    attrs: Sequence[str],
+    cover: Cover,
     weights: ArrayLike | None = None,
     *,
     where: Mapping[str, object] | None = None,
     share: bool = False,
 ) -> Answer:
-    """The weighted sum of the counts of a table.
+    """The weighted sum of the counts of a table, asked for by the names of its columns.
 
-    `weights` has one dimension per attribute, in the order of `attrs` (all ones if left out); `where={"sex": "F"}` counts only
-    the cells that meet its conditions; `share=True` divides by the total.
+    `weights` has one dimension per name, in their order (all ones if left out); `where={"sex": "F"}` counts only the cells that
+    meet its conditions; `share=True` divides by the total.
     """
-    axes = schema.axes(attrs)
-    given = np.ones([schema.shape[axis] for axis in axes])
-    if weights is not None:
-        given = given * _in_schema_order([schema.axes((attr,))[0] for attr in attrs], weights, given.shape)
+    given = _opened(cover, weights).reshape([schema.shape[axis] for axis in cover.axes])
     allowed = schema.allowed(where) if where else {}
-    outside = [schema.attrs[axis] for axis in allowed if axis not in axes]
+    outside = [schema.attrs[axis] for axis in allowed if axis not in cover.axes]
     if outside:
         raise WorkloadError(
-            f"where names {', '.join(outside)}, which must be among attrs ({', '.join(attrs)}); add it there"
+            f"where names {', '.join(outside)}, which must be among attrs ({', '.join(cover.names)}); add it there"
         )
-    return answer(reconciled, axes, given * _indicator(allowed, axes, schema.shape), share=share)
+    return answer(reconciled, cover.axes, given * _indicator(allowed, cover.axes, schema.shape), share=share)
 
 
 def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool = False) -> Answer:
@@ -88,19 +86,25 @@ def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool =
     return Answer(ratio, math.sqrt(reconciled.linear_variance(axes, weights - ratio)) / abs(reconciled.total))
 
 
-def _in_schema_order(order: Sequence[int], weights: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Weights given in the caller's order of attributes, as an array in ascending axes."""
+def _opened(cover: Cover, weights: ArrayLike | None) -> Floats:
+    """Weights over the names, spread over every dimension of the covering attributes, in schema order."""
+    inner = [name for name, _ in cover.opened]
+    full = np.ones([size for _, size in cover.opened])
+    if weights is None:
+        return full
     try:
         array = np.asarray(weights, dtype=float)
     except (TypeError, ValueError):
         raise ParameterError("weights must be numbers, one per cell of the table") from None
-    turned = array.transpose(np.argsort(order)) if array.ndim == len(order) else array
-    if turned.shape != shape:
-        expected = tuple(shape[rank] for rank in np.argsort(np.argsort(order)))
+    expected = tuple(len(labels) for labels in cover.labels)
+    if array.shape != expected:
         raise ParameterError(
             f"weights of shape {array.shape} must have the table's shape {expected}; give one per cell"
         )
-    return turned
+    turned = array.transpose(np.argsort([inner.index(name) for name in cover.names]))
+    return np.asarray(
+        full * turned.reshape([size if name in cover.names else 1 for name, size in cover.opened])
+    )
 
 
 def _indicator(allowed: Mapping[int, NDArray[np.bool_]], axes: Axes, shape: tuple[int, ...]) -> Floats:
