@@ -10,20 +10,21 @@ public and nothing else is used: no budget is spent. Without noise all of this i
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from math import prod
 
 import numpy as np
 
 from dpcipher.errors import SolveError
 from dpcipher.release.components import centre
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.solve.agree import consensus, nearest, sweep_to
-from dpcipher.solve.oneway import posterior_counts
+from dpcipher.solve.oneway import posterior_counts, smooth
+from dpcipher.solve.positivity import interaction_variance, use_positivity
 from dpcipher.solve.shrink import Deviation, shrink
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 
-MANY_LEVELS = 8
+MANY_LEVELS = 12
+ROUNDS = 20
 Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
 
 
@@ -41,7 +42,7 @@ def undenoised(reconciled: Reconciled) -> Targets:
 
 def _targets(reconciled: Reconciled, rule: Shrinker, *, shrunk: bool) -> Targets:
     _check(reconciled)
-    counts = _use_positivity(reconciled) if shrunk else reconciled
+    counts = use_positivity(reconciled) if shrunk else reconciled
     built = _one_way_tables(reconciled, counts, rule, shrunk)
     one_way = {axes[0]: table / reconciled.total for axes, table in built.items()}
     orders: dict[int, list[Axes]] = defaultdict(list)
@@ -49,10 +50,15 @@ def _targets(reconciled: Reconciled, rule: Shrinker, *, shrunk: bool) -> Targets
         orders[len(axes)].append(axes)
     for order in sorted(orders)[1:]:
         start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
-        found = {axes: _deviation(axes, start[axes], reconciled, counts) for axes in start}
+        found = {axes: _deviation(axes, start[axes], reconciled, reconciled) for axes in start}
         kept = rule(found, one_way, reconciled.total)
         for axes in start:
-            built[axes] = _rebuild(axes, start[axes], kept[axes], found[axes].variance, built)
+            exact = found[axes].variance == 0
+            built[axes] = (
+                reconciled.table(axes)
+                if exact
+                else _rebuild(axes, start[axes], kept[axes], found[axes].variance, built)
+            )
     return _finish(reconciled, built)
 
 
@@ -68,27 +74,6 @@ def _check(reconciled: Reconciled) -> None:
             "the noise has drowned the data: the reconciled number of rows is not positive; "
             "a larger epsilon, fewer tables, fewer columns or mechanism='gaussian' would help"
         )
-
-
-def _use_positivity(reconciled: Reconciled, *, rounds: int = 30) -> Reconciled:
-    """Where rows outnumber the cells of the joint table, let non-negative cells correct the margins (Dykstra's projections).
-
-    Elsewhere most cells are near zero and clipping them all would add up to a bias larger than the noise.
-    """
-    sets, total = reconciled.maximal(), reconciled.total
-    if prod(reconciled.shape) > total or any(one.variance == 0 for one in reconciled.measured):
-        return reconciled
-    tables = {axes: reconciled.table(axes) for axes in sets}
-    held = {axes: np.zeros_like(table) for axes, table in tables.items()}
-    variance = {axes: float(reconciled.variance(axes).mean()) for axes in sets}
-    result = reconciled
-    for _ in range(rounds if any(float(table.min()) < 0 for table in tables.values()) else 0):
-        clipped = {axes: np.maximum(tables[axes] + held[axes], 0.0) for axes in sets}
-        held = {axes: tables[axes] + held[axes] - clipped[axes] for axes in sets}
-        measured = [Noisy(axes, clipped[axes], variance[axes]) for axes in sets]
-        result = reconcile(reconciled.shape, measured, total=total, zeros=reconciled.zeros)
-        tables = {axes: result.table(axes) for axes in sets}
-    return result
 
 
 def _one_way_tables(
@@ -110,7 +95,7 @@ def _one_way_tables(
         built[axes] = np.zeros(len(possible))
         if shrunk and one.variance > 0 and possible.sum() >= MANY_LEVELS:
             seen = start[axes] + one.counts
-            built[axes][possible] = posterior_counts(seen[possible], one.variance**0.5, total)
+            built[axes][possible] = posterior_counts(*smooth(seen[possible], one.variance**0.5), total)
         else:
             built[axes][possible] = nearest((start[axes] + kept[axes])[possible], total)
     return built
@@ -118,12 +103,7 @@ def _one_way_tables(
 
 def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, counts: Reconciled) -> Deviation:
     """What the counts show beyond the prediction, seen by no smaller table, and its noise."""
-    contrast = np.ones(())
-    for levels in start.shape:
-        step = np.zeros(levels)
-        step[:2] = np.array([1.0, -1.0])[:levels] / 2**0.5 * (levels > 1)
-        contrast = np.multiply.outer(contrast, step)
-    variance = reconciled.linear_variance(axes, contrast)
+    variance = interaction_variance(reconciled, axes)
     return Deviation(centre(counts.table(axes) - start), variance)
 
 
@@ -147,10 +127,16 @@ def _rebuild(
 ) -> Floats:
     """Prediction plus what is kept, made non-negative, with the denoised margins.
 
-    A cell below zero becomes a trace of its prediction instead, or a sweep could not restore an emptied row.
+    Alternating projections take negative cells to zero at the least squared change that leaves the margins alone; a cell that is
+    still below zero becomes a trace of its prediction, or a sweep could not restore an emptied row.
     """
+    table, held = start + kept, np.zeros_like(start)
+    for _ in range(ROUNDS if float(table.min()) < 0 else 0):
+        clipped = np.maximum(table + held, 0.0)
+        held = table + held - clipped
+        table = start + centre(clipped - start)
     trace = np.minimum(1e-2 * start, 1e-3 * variance**0.5)
-    table = np.where(start > 0, np.maximum(start + kept, trace), 0.0)
+    table = np.where(start > 0, np.maximum(table, trace), 0.0)
     return sweep_to(table, axes, _faces(axes, built))
 
 

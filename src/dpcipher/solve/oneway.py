@@ -8,11 +8,15 @@ bisection; with a flat prior this is the projection on the simplex.
 """
 
 import numpy as np
+from scipy.fft import dct, idct
 from scipy.special import ndtr
 
 from dpcipher.solve.targets import Floats
 
 STEPS = 50
+FALLS = (0.0, 0.5, 1.0, 1.5, 2.0)
+POWERS = 24
+STRONG = 1000.0
 
 
 def posterior_counts(counts: Floats, sigma: float, total: float) -> Floats:
@@ -24,6 +28,37 @@ def posterior_counts(counts: Floats, sigma: float, total: float) -> Floats:
         result = _posterior_mean(counts - shift, sigma, edges)
         low, high = (shift, high) if result.sum() > total else (low, shift)
     return np.asarray(result * (total / result.sum()))
+
+
+def smooth(counts: Floats, sigma: float) -> tuple[Floats, float]:
+    """Use the order of the levels where the counts themselves show that it matters; else return what was given.
+
+    The cosine coefficients of a smooth histogram fall off with frequency j as j^(−2q); those of an arbitrary order do not (q = 0).
+    The posterior mean over a grid of (q, size) is taken when the evidence for some q > 0 is `STRONG` to one. Returns the counts
+    and the noise that is left in them.
+    """
+    levels = len(counts)
+    z = dct(counts, norm="ortho")[1:]
+    frequency = np.arange(1, levels)
+    prior = np.stack(
+        [size * frequency ** (-2.0 * fall) for fall in FALLS for size in _powers(z, sigma, frequency, fall)]
+    )
+    variance = prior + sigma**2
+    evidence = -0.5 * (np.log(variance) + z**2 / variance).sum(axis=1)
+    belief = np.exp(evidence - evidence.max())
+    belief /= belief.sum()
+    if belief[:POWERS].sum() * STRONG > 1:
+        return counts, sigma
+    kept = (belief[:, None] * prior / variance).sum(axis=0)
+    flat = np.full(levels, counts.mean())
+    return flat + idct(np.concatenate([[0.0], kept * z]), norm="ortho"), sigma * float(
+        np.sqrt((kept**2).mean())
+    )
+
+
+def _powers(z: Floats, sigma: float, frequency: Floats, fall: float) -> Floats:
+    """Sizes that bracket the strength of the lowest frequencies."""
+    return np.geomspace(sigma**2 / 10, 10 * max(float((z**2).max()), sigma**2) * float(frequency[-1]), POWERS)
 
 
 def _edges(sigma: float, top: float) -> Floats:

@@ -1,16 +1,20 @@
-"""Shrink interactions by empirical Bayes: how much is signal is learnt from all tables of one order together.
+"""Shrink interactions by empirical Bayes: how much of them is signal is learnt from all tables of one order together.
 
 Let D be what a table on S shows beyond its prediction from lower-order tables: centred along every axis, with white noise of
-known variance W on that space. Two shapes of signal are considered, each with a size g (the mean square contingency φ²):
+known variance W on that space. Two shapes of signal are considered, each with a size g (its mean square contingency φ²):
 
-    even           Var D = g·N²/(d·cells) · ⊗ (I − 11ᵀ/K)              the same in all cells
-    proportional   Var D = g·N²/d · ⊗ (diag(p) − ppᵀ)                  like a product of multinomials: where the rows are
+    even           Var D = g·N²/d · ⊗ (I − 11ᵀ/K)/K               the same in all cells
+    proportional   Var D = g·N²/d · ⊗ (diag(p) − ppᵀ)             like a product of multinomials: where the rows are
 
-with p the one-way probabilities, d = ∏(K − 1). Both are diagonal in a product of orthonormal bases of the axes, in which the
-noise is white, so each coefficient z with prior variance A shrinks to z·A/(A + W), exactly, at the cost of one small matrix product
-per axis; D stays centred, so margins do not move. The weights of a grid of (shape, g), and of "no interaction at all", are
-estimated from all tables of the order by EM on their marginal likelihoods, with `PRIOR_TABLES` pseudo-tables spread over the
-grid; each table then gets its own posterior mean. With W = 0 nothing is shrunk.
+with p the one-way probabilities and d = ∏(K − 1). Each is diagonal in a product of orthonormal bases of the axes, in which the
+noise is white, so a coefficient z with prior variance A shrinks to z·A/(A + W), exactly, at the cost of one small matrix product
+per axis; D stays centred, so margins do not move. The weights of a grid of (shape, g) are estimated from all tables of the
+order by EM on their marginal likelihoods, with one pseudo-table spread over the grid; each table then gets its own posterior
+mean. With W = 0 nothing is shrunk.
+
+The grid of g runs from what N rows drawn from the prediction would show by chance, d/N, to `LARGEST`. (A point mass at g = 0 would
+be wrong, since the tables to estimate are counts of a sample, and costs up to 5 % at moderate noise.) One-way tables are hardly
+ever as close to uniform as chance, so theirs starts at `LEAST_ONE_WAY`.
 """
 
 from collections import defaultdict
@@ -23,8 +27,11 @@ from scipy.special import logsumexp
 
 from dpcipher.solve.targets import Axes, Floats
 
-SIZES: Floats = 10.0 ** np.arange(-5, 2, 0.5)
-PRIOR_TABLES = 3.0
+LEAST_ONE_WAY = 0.05
+LARGEST_ONE_WAY = 3.0
+LARGEST = 30.0
+GRID = 12
+PRIOR_TABLES = 1.0
 STEPS = 100
 CHUNK = 200_000
 
@@ -35,6 +42,13 @@ class Deviation:
 
     counts: Floats
     variance: float
+
+
+def sizes(order: int, free: int, total: float) -> Floats:
+    """The grid of φ² for tables of one order with `free` free numbers."""
+    if order == 1:
+        return np.geomspace(LEAST_ONE_WAY, LARGEST_ONE_WAY, GRID)
+    return np.geomspace(min(free / total, LARGEST / 10), LARGEST, GRID)
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,7 @@ class _Group:
         self.bases = [_stack_even(stack.shape[1:]), _stack_proportional(members, one_way)]
         free = prod(k - 1 for k in stack.shape[1:])
         self.scale = total**2 / free
+        self.sizes = sizes(len(members[0]), free, total)
         self.coefficients = [
             _turn(stack, [basis.vectors for basis in bases]).reshape(len(stack), -1) for bases in self.bases
         ]
@@ -111,10 +126,10 @@ class _Group:
         self.evidence = self._evidence()
 
     def _evidence(self) -> Floats:
-        """Log marginal likelihood of every table under no interaction, then every size of either shape."""
-        columns = [self._log_density(self.coefficients[0], np.zeros((1, 1)))]
+        """Log marginal likelihood of every table for every size of either shape."""
+        columns = []
         for z, spread in zip(self.coefficients, self.spreads, strict=True):
-            columns += [self._log_density(z, self.scale * size * spread) for size in SIZES]
+            columns += [self._log_density(z, self.scale * size * spread) for size in self.sizes]
         return np.stack(columns, axis=1)
 
     def _log_density(self, z: Floats, prior: Floats) -> Floats:
@@ -124,12 +139,12 @@ class _Group:
     def means(self, weights: Floats) -> dict[Axes, Floats]:
         """The posterior mean of each table."""
         log_weight = self.evidence + np.log(weights)
-        belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True))[:, 1:]
+        belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True))
         result: Floats | float = 0.0
         for shape in (0, 1):
-            mine = belief[:, shape * len(SIZES) : (shape + 1) * len(SIZES)]
+            mine = belief[:, shape * GRID : (shape + 1) * GRID]
             kept = np.zeros_like(self.coefficients[shape])
-            for size, trust in zip(SIZES, mine.T, strict=True):
+            for size, trust in zip(self.sizes, mine.T, strict=True):
                 prior = self.scale * size * self.spreads[shape]
                 kept += trust[:, None] * prior / (prior + self.noise[:, None])
             z = (kept * self.coefficients[shape]).reshape(self._reduced())
