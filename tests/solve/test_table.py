@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcipher.errors import ParameterError, SizeError, WorkloadError
+from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
 from dpcipher.solve.additive import Link, conditional
 from dpcipher.solve.table import solve_table
 from dpcipher.solve.targets import Axes, Targets, margin
@@ -284,3 +284,15 @@ def test_an_attribute_without_a_table_is_refused() -> None:
     """Every attribute must be in some table."""
     with pytest.raises(WorkloadError, match="none holds number 1"):
         solve_table(Targets((2, 2), 1.0, {(0,): np.array([0.5, 0.5])}, {}))
+
+
+def test_zeros_that_contradict_the_tables_are_reported() -> None:
+    """Probability that structural zeros forbid is not invented elsewhere unseen: the result is a distribution, marked as unmet."""
+    joint = random_joint((2, 2), 1)
+    half, every = np.array([[True, False], [False, False]]), np.ones((2, 2), dtype=bool)
+    solved, fit = solve_table(exact_targets(joint, [(0, 1)], zeros=(((0, 1), half),)))
+    assert solved[0, 0] == 0
+    assert solved.sum() == pytest.approx(1)
+    assert not fit.converged
+    with pytest.raises(SolveError, match="structural zeros"):
+        solve_table(exact_targets(joint, [(0, 1)], zeros=(((0, 1), every),)))

@@ -17,7 +17,7 @@ from math import prod, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import ParameterError, SizeError, WorkloadError
+from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
 from dpcipher.solve.additive import Link, conditional
 from dpcipher.solve.blocks import Cell, Goal, gaps, maximal, rake
 from dpcipher.solve.order import order_attributes
@@ -68,6 +68,7 @@ def solve_table(
         most = sweeps if new == len(order) - 1 else min(sweeps, _EARLY_SWEEPS)
         used = rake(table, _goals(work, new + 1), sweeps=most, tolerance=tolerance).sweeps
         negative = max(negative, below)
+    _normalise(table)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in work.tables.items()])
     fit = TableFit(order, _residuals(misses, order), negative, used, _met(misses, max(tolerance, _ACCEPTED)))
     return np.ascontiguousarray(table.transpose(np.argsort(order))), fit
@@ -162,6 +163,16 @@ def _reorder(targets: Targets, order: tuple[int, ...]) -> Targets:
 def _turn(table: NDArray[Cell], axes: Axes, turn: list[int]) -> NDArray[Cell]:
     """A table on `axes` with its dimensions in the order `turn`."""
     return np.ascontiguousarray(table.transpose([axes.index(axis) for axis in turn]))
+
+
+def _normalise(table: Floats) -> None:
+    """Divide by the sum, in place: structural zeros may have taken probability that no other cell could hold."""
+    total = float(table.sum())
+    if not total > 0:
+        raise SolveError(
+            "the tables leave no cell with probability; structural zeros contradict them: check both against the schema"
+        )
+    table /= total
 
 
 def _residuals(misses: Mapping[Axes, Floats], order: tuple[int, ...]) -> dict[Axes, float]:
