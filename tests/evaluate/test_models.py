@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 
@@ -94,6 +95,27 @@ def test_a_level_missing_from_one_set_leaves_its_parameter_unknown() -> None:
     assert np.isnan(found.table().loc["age[T.old]", "estimate"])
     assert np.isfinite(found.table().loc["sex[T.M]", "estimate"])
     assert any("age[T.old]" in note and "set(s) 2" in note for note in found.notes)
+
+
+def test_arrow_tables_and_frames_are_the_same_sets() -> None:
+    """The kind of table does not matter, nor does a frame of the caller change."""
+    frame = people(0)
+    before = frame.copy()
+    by_arrow = fit_models(
+        [pa.Table.from_pandas(people(1)), pa.Table.from_pandas(frame)], "income ~ sex + age"
+    )
+    by_frame = fit_models((people(1), frame), "income ~ sex + age")
+    np.testing.assert_allclose(by_arrow.estimates, by_frame.estimates)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_declared_categories_of_all_sets_are_joined() -> None:
+    """A category that only the second set declares is a parameter, unknown in the first."""
+    first = people(0)[lambda d: d["age"] != "old"].astype({"age": pd.CategoricalDtype(["young", "middle"])})
+    second = people(1).astype({"age": pd.CategoricalDtype(["young", "middle", "old"])})
+    found = fit_models([first, second], "income ~ age")
+    assert found.terms == ("Intercept", "age[T.middle]", "age[T.old]")
+    assert np.isnan(found.estimates[0, 2])
 
 
 def test_one_set_is_flagged() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
@@ -14,23 +15,21 @@ Floats = NDArray[np.float64]
 
 def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataFrame]:
     """Data frames whose categorical columns share their levels, so that every set has the same parameters."""
-    frames = [
-        one if isinstance(one, pd.DataFrame) else pd.DataFrame(one)
-        for one in ([sets] if isinstance(sets, pd.DataFrame) else sets)
-    ]
+    several = isinstance(sets, list | tuple)
+    frames = [_frame(one) for one in (sets if several else [sets])]
     if not frames or any(list(one.columns) != list(frames[0].columns) for one in frames):
         raise ParameterError(f"sets ({len(frames)}) must be one or more data sets with the same columns")
-    shared = {name: _levels(name, frames, levels) for name in frames[0].columns}
-    return [
-        one.assign(
-            **{
-                n: pd.Categorical(one[n], categories=found)
-                for n, found in shared.items()
-                if found is not None
-            }
-        )
-        for one in frames
-    ]
+    for name in frames[0].columns:
+        found = _levels(name, frames, levels)
+        if found is not None:
+            for one in frames:
+                one[name] = pd.Categorical(one[name], categories=found)
+    return frames
+
+
+def _frame(data: Any) -> pd.DataFrame:
+    """A frame of one's own: of pandas, or of whatever Arrow understands."""
+    return data.copy() if isinstance(data, pd.DataFrame) else pa.table(data).to_pandas()
 
 
 def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence[Any]]) -> list[Any] | None:
@@ -39,7 +38,9 @@ def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence
         return list(levels[name])
     first = frames[0][name]
     if isinstance(first.dtype, pd.CategoricalDtype):
-        return list(first.cat.categories)
+        return list(
+            dict.fromkeys(value for one in frames for value in one[name].astype("category").cat.categories)
+        )
     if pd.api.types.is_numeric_dtype(first.dtype) and not pd.api.types.is_bool_dtype(first.dtype):
         return None
     return sorted({value for one in frames for value in one[name].dropna().unique()})

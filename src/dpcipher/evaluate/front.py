@@ -46,7 +46,7 @@ def evaluate(
     truth = coded_rows(private, schema, "private")
     sets = [
         coded_rows(one, schema, "synthetic")
-        for one in (synthetic if isinstance(synthetic, list) else [synthetic])
+        for one in (synthetic if isinstance(synthetic, list | tuple) else [synthetic])
     ]
     if not sets:
         raise ParameterError("synthetic ([]) must hold at least one table")

@@ -28,7 +28,7 @@ Codes = NDArray[np.int32]
 def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema, folder: str | Path) -> Path:
     """Write the curator's page and the scores as JSON into a folder of their own, mode 0700."""
     place = private_folder(folder)
-    made = synthetic[0] if isinstance(synthetic, list) else synthetic
+    made = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
     text = render(
         scores, coded_rows(private, schema, "private"), coded_rows(made, schema, "synthetic"), schema
     )

@@ -103,7 +103,7 @@ def _columns(release: Release, synthetic: Codes) -> str:
         else []
     )
     says = [
-        "Bars are the released estimates; whiskers hold the true count in 19 cases out of 20; diamonds or ticks are the synthetic rows, scaled to the same total."
+        "Bars are the released estimates; whiskers hold the true count in 19 cases out of 20; diamonds or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right."
     ]
     return paragraphs(says) + _legend() + f'<div class="charts">{charts}</div>' + paragraphs(more)
 
