@@ -34,6 +34,8 @@ MAX_CELLS = 2**27
 
 # A sum below this share of the absolute values in it is what opposite signs left over: "probabilities" beyond ten would follow.
 _CANCELLED = 0.1
+# A sum below this share is zero but for rounding.
+_NOTHING = 1e-6
 
 Measured = tuple[Axes, Floats, float]
 
@@ -246,10 +248,10 @@ class _Run:
 
     def _good(self, sums: Floats, table: Floats, axis: int) -> NDArray[np.bool_]:
         """Which denominators may be divided by."""
+        inside = np.abs(table).sum(axis=axis)
         if self.options.guard == "none":
-            return np.asarray(sums != 0)
-        floor = 0.5 / self.known.total
-        return np.asarray(sums >= np.maximum(floor, _CANCELLED * np.abs(table).sum(axis=axis)))
+            return np.asarray(np.abs(sums) > _NOTHING * inside)
+        return np.asarray(sums >= np.maximum(0.5 / self.known.total, _CANCELLED * inside))
 
 
 def _place(axes: Axes, target: int, k: int) -> int:
