@@ -6,10 +6,11 @@ from itertools import product
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from scipy.stats import chisquare
+
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, OpenDPChooser, SeededChooser, choice_cost, choice_scale
-from scipy.stats import chisquare
 
 SCORES = np.array([0, 1, 3, 3, -2], dtype=np.int64)
 

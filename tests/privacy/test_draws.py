@@ -5,15 +5,20 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from dpcipher.privacy.draws import Draws, polya_urn
 from scipy.special import gammaln
 from scipy.stats import chisquare
+
+from dpcipher.privacy.draws import Draws, polya_urn
 
 
 def dirichlet_multinomial(drawn: tuple[int, ...], alphas: np.ndarray) -> float:
     """The textbook probability of counts drawn from a multinomial with Dirichlet probabilities."""
     n, total = sum(drawn), alphas.sum()
-    logs = gammaln(total) - gammaln(total + n) + sum(gammaln(a + x) - gammaln(a) for a, x in zip(alphas, drawn, strict=True))
+    logs = (
+        gammaln(total)
+        - gammaln(total + n)
+        + sum(gammaln(a + x) - gammaln(a) for a, x in zip(alphas, drawn, strict=True))
+    )
     ways = prod(comb(sum(drawn[: i + 1]), x) for i, x in enumerate(drawn))
     return ways * float(np.exp(logs))
 
@@ -41,7 +46,9 @@ def test_only_secure_draws_are_private() -> None:
     """A seed anywhere in the bundle takes the promise away."""
     assert Draws.secure().is_private
     assert not Draws.seeded(1).is_private
-    mixed = Draws(Draws.secure().noise, Draws.seeded(1).chooser, Draws.secure().below, np.random.default_rng(1))
+    mixed = Draws(
+        Draws.secure().noise, Draws.seeded(1).chooser, Draws.secure().below, np.random.default_rng(1)
+    )
     assert not mixed.is_private
 
 

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import gennorm, kstest, norm
+
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.generalized_gaussian import GeneralizedGaussianNoise, generalized_scale
 from dpcipher.privacy.unit import Unit
-from scipy.stats import gennorm, kstest, norm
 
 ONE = Unit("add-remove")
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
@@ -41,10 +42,19 @@ def full_table() -> np.ndarray:
 
 def test_every_source_of_counts_agrees_with_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
     """The full table, coded rows, and rows read from a frame, small domain or large."""
-    sources: list[Truth] = [TableTruth(full_table()), RowsTruth(CODES, SCHEMA.shape), open_truth(FRAME, SCHEMA)]
+    sources: list[Truth] = [
+        TableTruth(full_table()),
+        RowsTruth(CODES, SCHEMA.shape),
+        open_truth(FRAME, SCHEMA),
+    ]
     monkeypatch.setattr(truth_module, "FULL_TABLE_CELLS", 1)
     sources.append(open_truth(FRAME, SCHEMA))
-    assert [type(source).__name__ for source in sources] == ["TableTruth", "RowsTruth", "TableTruth", "RowsTruth"]
+    assert [type(source).__name__ for source in sources] == [
+        "TableTruth",
+        "RowsTruth",
+        "TableTruth",
+        "RowsTruth",
+    ]
     for source in sources:
         assert source.n_rows == 300
         assert source.counts(()) == 300
@@ -78,19 +88,25 @@ def test_noise_has_the_scale_that_the_share_buys() -> None:
     assert door(2.0, "replace", 3).measure(("a", "b"), quarter).mechanism.scale == 12
     assert door(2.0, "replace", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
     assert door(2.0, "add-remove", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
-    stretched = door(2.0).query("sums", lambda truth: truth.counts((0,)), quarter, stretch=Stretch(Fraction(5), Fraction(7)))
+    stretched = door(2.0).query(
+        "sums", lambda truth: truth.counts((0,)), quarter, stretch=Stretch(Fraction(5), Fraction(7))
+    )
     assert stretched[1].scale == 10
     gaussian = door(1.0, delta=1e-6)
     rho = gaussian.part(quarter).rho
     assert gaussian.measure(("a",), quarter).mechanism.scale == pytest.approx((1 / (2 * rho)) ** 0.5)
-    wide = gaussian.query("sums", lambda truth: truth.counts((0,)), quarter, stretch=Stretch(Fraction(5), Fraction(7)))
+    wide = gaussian.query(
+        "sums", lambda truth: truth.counts((0,)), quarter, stretch=Stretch(Fraction(5), Fraction(7))
+    )
     assert wide[1].scale == pytest.approx((7 / (2 * rho)) ** 0.5)
 
 
 def test_answers_are_the_counts_with_noise() -> None:
     """With a large budget the answers are nearly the truth; a huge one still draws some noise and spends less."""
     opened = door(40.0)
-    np.testing.assert_allclose(opened.measure(("a", "c"), Fraction(1, 2)).counts, full_table().sum(axis=1), atol=3)
+    np.testing.assert_allclose(
+        opened.measure(("a", "c"), Fraction(1, 2)).counts, full_table().sum(axis=1), atol=3
+    )
     assert abs(opened.total(Fraction(1, 4))[0] - 300) <= 3
     generous = door(10**5)
     assert generous.measure(("a",), Fraction(1)).mechanism.scale == 1 / 64
@@ -101,9 +117,26 @@ def test_the_best_candidate_is_chosen_when_the_budget_is_large() -> None:
     """Scores are evaluated inside; the choice comes out."""
     names = ["a", "b", "c"]
     chosen = door(1000.0).choose(
-        "largest", names, lambda truth: np.array([truth.counts((axis,)).max() for axis in range(3)]), Fraction(1), sensitivity=1
+        "largest",
+        names,
+        lambda truth: np.array([truth.counts((axis,)).max() for axis in range(3)]),
+        Fraction(1),
+        sensitivity=1,
     )
-    assert chosen == names[int(np.argmax([full_table().sum(axis=(1, 2)).max(), full_table().sum(axis=(0, 2)).max(), full_table().sum(axis=(0, 1)).max()]))]
+    assert (
+        chosen
+        == names[
+            int(
+                np.argmax(
+                    [
+                        full_table().sum(axis=(1, 2)).max(),
+                        full_table().sum(axis=(0, 2)).max(),
+                        full_table().sum(axis=(0, 1)).max(),
+                    ]
+                )
+            )
+        ]
+    )
 
 
 def test_the_number_of_rows_is_public_only_under_replacement() -> None:
@@ -116,7 +149,14 @@ def test_the_number_of_rows_is_public_only_under_replacement() -> None:
 def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
     """A door that was opened and never asked has spent its whole budget; closing it marks the result."""
     path = tmp_path / "people.ledger"
-    opened = Door.open(FRAME, SCHEMA, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"), ledger=path, what={"method": "test"})
+    opened = Door.open(
+        FRAME,
+        SCHEMA,
+        budget=Budget.parse(epsilon=1),
+        unit=Unit("add-remove"),
+        ledger=path,
+        what={"method": "test"},
+    )
     entry = Ledger.open(path).entries[0]
     assert entry.cost == Budget.parse(epsilon=1)
     assert entry.checksum is None

@@ -24,8 +24,9 @@ from dpcipher.schema.schema import Schema
 # The prior is a multiple of 1/1024, rounded up, after a margin for the float logarithm.
 _GRAIN = 1024
 _MARGIN = 1 + 1e-12
-# Beyond this the weights of the urn would leave 64 bits.
-_LARGEST_PRIOR = 2**30
+# The weights of the urn, all cells together, and the drawn rows stay within 64 bits.
+_MOST_CELLS = 2**24
+_LARGEST_PRIOR = 2**27
 
 
 def least_prior(n_rows: int, epsilon: Fraction, max_rows: int) -> Fraction:
@@ -74,7 +75,7 @@ class MultinomialDirichlet(Synthesizer):
 
     def check_schema(self, schema: Schema) -> None:
         """The full table must fit in memory."""
-        require_table(schema, "MultinomialDirichlet", 2**24)
+        require_table(schema, "MultinomialDirichlet", _MOST_CELLS)
 
     def _learn(self, door: Door) -> Sequence[Joint]:
         drawn = door.urn(self.prior, self.n_rows, Fraction(1), possible(door.schema))

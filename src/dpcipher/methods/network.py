@@ -1,115 +1,19 @@
-"""A joint as a network: groups of columns in order, each given some earlier ones. What PrivBayes and the junction tree fit."""
+"""From a network of conditional tables to a joint: what PrivBayes and the junction tree return."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpcipher.errors import ConditionError, SizeError
+from dpcipher.errors import SizeError
 from dpcipher.joint.health import Health
-from dpcipher.joint.joint import CHUNK, Joint
-from dpcipher.joint.sequence import Ladder, spread
+from dpcipher.joint.joint import Joint
+from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.methods.outcome import dense_joint, rows_to_draw
 from dpcipher.private.door import Door
 
-Axes = tuple[int, ...]
-Floats = NDArray[np.float64]
+__all__ = ["Network", "Node", "conditional", "network_joint"]
 
 # Up to so many cells a network is written out as one table, which also samples more evenly and knows structural zeros.
 DENSE_CELLS = 2**16
-MAX_FACTOR_CELLS = 2**25
-
-
-@dataclass(frozen=True)
-class Node:
-    """The probabilities of the columns `axes` given the columns `given`; the table's dimensions are `given`, then `axes`."""
-
-    axes: Axes
-    given: Axes
-    table: Floats
-
-    @property
-    def flat(self) -> Floats:
-        """One row for each combination of `given`, one column for each of `axes`."""
-        return self.table.reshape(math.prod(self.table.shape[: len(self.given)]), -1)
-
-
-@dataclass(frozen=True)
-class Network:
-    """A product of conditional tables; every node's `given` are columns of earlier nodes."""
-
-    shape: tuple[int, ...]
-    nodes: tuple[Node, ...]
-
-    def project(self, axes: Sequence[int]) -> Floats:
-        """The table of some columns: multiply the nodes they depend on, and sum out what is no longer needed."""
-        needed = self._ancestors(set(axes))
-        factor: Floats = np.ones(())
-        live: Axes = ()
-        for place, node in enumerate(needed):
-            later = {axis for other in needed[place + 1 :] for axis in (*other.given, *other.axes)}
-            factor, live = _multiply(factor, live, node)
-            keep = tuple(axis for axis in live if axis in later or axis in axes)
-            factor, live = factor.sum(axis=tuple(i for i, a in enumerate(live) if a not in keep)), keep
-        return np.asarray(factor.transpose([live.index(axis) for axis in axes]))
-
-    def sample(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Mapping[int, NDArray[np.bool_]] | None = None,
-        chunk: int = CHUNK,
-    ) -> Iterator[NDArray[np.int32]]:
-        """Rows of codes, node by node; evenly spread within what each node is given, or independent."""
-        if allowed:
-            raise ConditionError(
-                "given is not available for a network this large; sample without it, then filter the rows"
-            )
-        return (self._chunk(min(chunk, n_rows - done), rng, independent) for done in range(0, n_rows, chunk))
-
-    def log_prob(self, codes: NDArray[np.int32]) -> Floats:
-        """The log-probability of each row of codes."""
-        logs = np.zeros(len(codes))
-        with np.errstate(divide="ignore"):
-            for node in self.nodes:
-                logs += np.log(node.table[tuple(codes[:, axis] for axis in (*node.given, *node.axes))])
-        return logs
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays for a file."""
-        arrays: dict[str, NDArray[Any]] = {"shape": np.array(self.shape)}
-        for number, node in enumerate(self.nodes):
-            arrays |= {
-                f"axes{number}": np.array(node.axes, dtype=np.int64),
-                f"given{number}": np.array(node.given, dtype=np.int64),
-                f"table{number}": node.table,
-            }
-        return arrays
-
-    def _ancestors(self, axes: set[int]) -> list[Node]:
-        needed, found = set(axes), []
-        for node in reversed(self.nodes):
-            if needed & set(node.axes):
-                found.append(node)
-                needed |= set(node.given)
-        return found[::-1]
-
-    def _chunk(self, n_rows: int, rng: np.random.Generator, independent: bool) -> NDArray[np.int32]:
-        codes = np.zeros((n_rows, len(self.shape)), dtype=np.int32)
-        for node in self.nodes:
-            place = _place(codes, node.given, self.shape)
-            uniforms = rng.random(n_rows) if independent else spread([place.astype(np.int32)], n_rows, rng)
-            drawn = Ladder(node.flat).draw(place, uniforms)
-            for axis, levels in zip(
-                node.axes, np.unravel_index(drawn, [self.shape[a] for a in node.axes]), strict=True
-            ):
-                codes[:, axis] = levels
-        return codes
 
 
 def network_joint(door: Door, network: Network, *, n_rows: float, engine: str) -> Joint:
@@ -122,38 +26,3 @@ def network_joint(door: Door, network: Network, *, n_rows: float, engine: str) -
         )
     core = cast(Any, network)
     return Joint(door.schema, core, rows_to_draw(door, n_rows), Health(engine), kind=door.kind)
-
-
-def conditional(table: Floats, given: int) -> Floats:
-    """Noisy counts, the first `given` dimensions first, as probabilities given those; uniform where nothing is left."""
-    sizes = table.shape
-    flat = np.maximum(table, 0.0).reshape(math.prod(sizes[:given]), -1)
-    totals = flat.sum(axis=1, keepdims=True)
-    even = np.full_like(flat, 1.0 / flat.shape[1])
-    return np.where(totals > 0, flat / np.where(totals > 0, totals, 1.0), even).reshape(sizes)
-
-
-def _multiply(factor: Floats, live: Axes, node: Node) -> tuple[Floats, Axes]:
-    """The product of a factor and a node, over the columns of both."""
-    every = tuple(dict.fromkeys((*live, *node.given, *node.axes)))
-    order = (*node.given, *node.axes)
-    sizes = dict(zip(order, node.table.shape, strict=True)) | dict(zip(live, factor.shape, strict=True))
-    if math.prod(sizes[axis] for axis in every) > MAX_FACTOR_CELLS:
-        raise SizeError(
-            "this table needs too large a part of the network; sample rows and count them instead"
-        )
-    return np.asarray(_spread(factor, live, every, sizes) * _spread(node.table, order, every, sizes)), every
-
-
-def _spread(table: Floats, axes: Axes, every: Axes, sizes: Mapping[int, int]) -> Floats:
-    """A table with its dimensions in the order of `every`, and length one where it has none."""
-    order = [axes.index(axis) for axis in every if axis in axes]
-    return table.transpose(order).reshape([sizes[axis] if axis in axes else 1 for axis in every])
-
-
-def _place(codes: NDArray[np.int32], given: Axes, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Which row of a node's table each row of codes needs."""
-    place = np.zeros(len(codes), dtype=np.int64)
-    for axis in given:
-        place = place * shape[axis] + codes[:, axis]
-    return place

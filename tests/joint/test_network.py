@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpcipher.errors import ConditionError
-from dpcipher.methods.network import Network, Node, conditional
+from dpcipher.errors import ConditionError, JointError
+from dpcipher.joint.network import Network, Node, conditional
 
 SHAPE = (2, 3, 2, 4)
 
@@ -72,3 +72,31 @@ def test_conditions_are_refused_with_advice() -> None:
     """A large network has no exact conditional sampling."""
     with pytest.raises(ConditionError, match="filter"):
         example().sample(5, np.random.default_rng(0), allowed={0: np.array([True, False])})
+
+
+def test_a_network_survives_its_arrays() -> None:
+    """What `to_arrays` wrote comes back equal; arrays that do not fit are refused."""
+    network = example()
+    again = Network.from_arrays(network.to_arrays())
+    np.testing.assert_array_equal(again.project((0, 1, 2, 3)), network.project((0, 1, 2, 3)))
+    broken = network.to_arrays()
+    del broken["given1"]
+    with pytest.raises(JointError, match="fit together"):
+        Network.from_arrays(broken)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (Node((0,), (), np.array([0.5, 0.6])), Node((1,), (), np.array([1.0]))),
+        (Node((0,), (), np.array([0.5, 0.5])),),
+        (Node((0,), (1,), np.array([[0.5, 0.5]])), Node((1,), (), np.array([1.0]))),
+        (Node((0,), (), np.array([1.5, -0.5])), Node((1,), (), np.array([1.0]))),
+        (Node((0,), (), np.array([0.2, 0.3, 0.5])), Node((1,), (), np.array([1.0]))),
+    ],
+    ids=["not a distribution", "a column is missing", "given comes later", "negative", "wrong levels"],
+)
+def test_what_is_no_network_is_refused(nodes: tuple[Node, ...]) -> None:
+    """Checked at birth."""
+    with pytest.raises(JointError, match="fit the joint again"):
+        Network((2, 1), nodes)
