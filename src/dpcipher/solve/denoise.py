@@ -19,7 +19,7 @@ from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.solve.agree import consensus, nearest, sweep_to
 from dpcipher.solve.oneway import posterior_counts, smooth
-from dpcipher.solve.positivity import interaction_variance, use_positivity
+from dpcipher.solve.positivity import Positive, interaction_variance, use_positivity
 from dpcipher.solve.shrink import Deviation, shrink
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 
@@ -42,15 +42,15 @@ def undenoised(reconciled: Reconciled) -> Targets:
 
 def _targets(reconciled: Reconciled, rule: Shrinker, *, shrunk: bool) -> Targets:
     _check(reconciled)
-    counts = use_positivity(reconciled) if shrunk else reconciled
-    built = _one_way_tables(reconciled, counts, rule, shrunk)
+    best = use_positivity(reconciled) if shrunk else Positive(reconciled, reconciled, 1.0)
+    built = _one_way_tables(reconciled, best, rule, shrunk)
     one_way = {axes[0]: table / reconciled.total for axes, table in built.items()}
     orders: dict[int, list[Axes]] = defaultdict(list)
     for axes in reconciled.closure():
         orders[len(axes)].append(axes)
     for order in sorted(orders)[1:]:
         start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
-        found = {axes: _deviation(axes, start[axes], reconciled, reconciled) for axes in start}
+        found = {axes: _deviation(axes, start[axes], reconciled, best.larger) for axes in start}
         kept = rule(found, one_way, reconciled.total)
         for axes in start:
             exact = found[axes].variance == 0
@@ -77,7 +77,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Reconciled, counts: Reconciled, rule: Shrinker, shrunk: bool
+    reconciled: Reconciled, best: Positive, rule: Shrinker, shrunk: bool
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total = reconciled.total
@@ -88,7 +88,8 @@ def _one_way_tables(
         axes: Axes = (axis,)
         possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
         start[axes] = np.where(possible, total / possible.sum(), 0.0)
-        found[axes] = _deviation(axes, start[axes], reconciled, counts)
+        one = _deviation(axes, start[axes], reconciled, best.one_way)
+        found[axes] = Deviation(one.counts, one.variance * best.passed)
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
     for axes, one in found.items():
         possible = start[axes] > 0

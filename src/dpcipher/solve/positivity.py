@@ -7,6 +7,7 @@ is judged by Stein's unbiased risk estimate on the one-way tables: with raw esti
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -20,21 +21,41 @@ ROUNDS = 30
 STEP = 0.1
 
 
-def use_positivity(reconciled: Reconciled) -> Reconciled:
-    """The non-negative least-squares tables if their estimated risk is lower, else what was given."""
+@dataclass(frozen=True)
+class Positive:
+    """One-way tables to trust (`one_way`) and larger ones (`larger`), and the share of the one-way noise that is left."""
+
+    one_way: Reconciled
+    larger: Reconciled
+    passed: float
+
+
+def use_positivity(reconciled: Reconciled) -> Positive:
+    """Non-negative least-squares tables for the one-way tables if their estimated risk is lower, else what was given.
+
+    With at least one row per cell of the joint table they are used throughout.
+    """
+    as_given = Positive(reconciled, reconciled, 1.0)
     exact = any(one.variance == 0 for one in reconciled.measured)
     if exact or prod(reconciled.shape) > LARGEST_JOINT or not _has_negative(reconciled):
-        return reconciled
+        return as_given
+    corrected = project(reconciled)
+    risk, passed = _relative_risk(reconciled, corrected)
+    if prod(reconciled.shape) <= reconciled.total:
+        return Positive(corrected, corrected, passed)
+    return Positive(corrected, reconciled, passed) if risk < 1 else as_given
+
+
+def _relative_risk(reconciled: Reconciled, corrected: Reconciled) -> tuple[float, float]:
+    """Stein's estimate of the risk of the corrected one-way tables, relative to the raw ones, and div/d."""
     sigma = np.sqrt([interaction_variance(reconciled, (axis,)) for axis in range(len(reconciled.shape))])
     sigma[sigma == 0] = 1.0  # an attribute of one level has no deviation
-    corrected, nudged = project(reconciled), _nudge(reconciled)
-    if prod(reconciled.shape) <= reconciled.total:
-        return corrected
+    nudged = _nudge(reconciled)
     raw, best = _one_ways(reconciled, sigma), _one_ways(corrected, sigma)
     before, after = _one_ways(nudged, sigma) - raw, _one_ways(project(nudged), sigma) - best
-    passed = float(before @ after) / float(before @ before)
-    freedom = sum(levels - 1 for levels in reconciled.shape)
-    return corrected if float(((best - raw) ** 2).sum()) < 2 * freedom * (1 - passed) else reconciled
+    passed = min(max(float(before @ after) / max(float(before @ before), 1e-300), 0.1), 1.0)
+    freedom = max(sum(levels - 1 for levels in reconciled.shape), 1)
+    return float(((best - raw) ** 2).sum()) / freedom + 2 * passed - 1, passed
 
 
 def project(reconciled: Reconciled) -> Reconciled:

@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 
 from dpcipher.solve.targets import Axes, Floats
 
-LEAST_ONE_WAY = 0.05
+LEAST_ONE_WAY = 0.03
 LARGEST_ONE_WAY = 3.0
 LARGEST = 30.0
 GRID = 12
