@@ -28,4 +28,17 @@ METHODS: Mapping[str, type[Synthesizer]] = {
     "uniform": Uniform,
 }
 
-__all__ = ["METHODS", "Synthesizer", *(method.__name__ for method in METHODS.values())]
+__all__ = [
+    "METHODS",
+    "MWEM",
+    "Cipher",
+    "Fourier",
+    "FullHistogram",
+    "Independent",
+    "JunctionTree",
+    "Modips",
+    "MultinomialDirichlet",
+    "PrivBayes",
+    "Synthesizer",
+    "Uniform",
+]

@@ -33,7 +33,7 @@ def least_prior(n_rows: int, epsilon: Fraction, max_rows: int) -> Fraction:
     """The smallest α that makes `n_rows` draws cost at most epsilon, rounded up.
 
     >>> float(least_prior(200, Fraction(1), 1))
-    116.396484375
+    116.3955078125
     """
     exact = n_rows / math.expm1(float(epsilon / max_rows)) if epsilon < 700 * max_rows else 0.0
     return Fraction(max(1, math.ceil(exact * _MARGIN * _GRAIN)), _GRAIN)
