@@ -189,6 +189,14 @@ def test_several_covering_tables_are_averaged_by_inverse_variance() -> None:
     assert np.allclose(solve_paper((2, 3), exact)[0], first / first.sum())
 
 
+@pytest.mark.parametrize("target", ["random", "last", "largest", "average"])
+def test_an_attribute_of_one_level_changes_nothing(target: str) -> None:
+    """A constant attribute, target or not, leaves the answer for the others a distribution with the same first table."""
+    joint = random_joint((2, 3, 1), 4)
+    solved, _ = solve_paper((2, 3, 1), counted(joint, sets_of(3, 2)), target=target, lam=1e-9)
+    assert np.abs(solved - joint).max() < 1e-6
+
+
 # guards
 
 

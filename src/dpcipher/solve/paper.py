@@ -29,7 +29,7 @@ from dpcipher.solve.targets import Axes, Floats, margin
 TARGETS = ("random", "largest", "last", "average")
 GUARDS = ("rows", "clip", "none")
 MISSING = ("build", "drop")
-# The sum of the cells of all 2^p subset tables: 1.6e8 took eight minutes, and two neighbouring levels of them are in memory at once.
+# The cells of all 2^p - 1 subset tables together; ten attributes of five levels have 60 million.
 MAX_CELLS = 2**27
 
 # A sum below this share of the absolute values in it is what opposite signs left over: "probabilities" beyond ten would follow.

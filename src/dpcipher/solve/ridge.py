@@ -62,7 +62,9 @@ def explicit(rest: Floats, families: list[Family]) -> Floats:
 
 def _solve_dense(rest: Floats, families: list[Family], lam: float) -> Floats:
     matrix = explicit(rest, families)
-    right = np.concatenate([family.right.reshape(len(family.right), -1) for family in families], axis=1).T
+    right = np.concatenate(
+        [family.right.reshape(len(family.right), family.inverse.size) for family in families], axis=1
+    ).T
     if matrix.shape[0] < matrix.shape[1]:
         return (matrix.T @ np.linalg.solve(matrix @ matrix.T + lam * np.eye(len(matrix)), right)).T
     return np.linalg.solve(matrix.T @ matrix + lam * np.eye(rest.size), matrix.T @ right).T
