@@ -22,6 +22,7 @@ def targets_of(joint, workload, total=20_000.0, zeros=()):
 
 
 def all_of(order, n_attrs):
+    """All sets of attributes of one order."""
     return list(itertools.combinations(range(n_attrs), order))
 
 
@@ -32,10 +33,12 @@ def table_of(chain):
 
 
 def distance(one, other):
+    """Total variation distance."""
     return 0.5 * np.abs(one - other).sum()
 
 
 def counted(codes, shape):
+    """The share of rows in every cell."""
     return np.bincount(np.ravel_multi_index(codes.T, shape), minlength=np.prod(shape)).reshape(shape) / len(
         codes
     )
@@ -207,6 +210,6 @@ def test_the_population_follows_the_total_within_bounds():
     """Small and large data sets get a population of bounded size; a population of no rows is refused."""
     joint = np.full((2, 2), 0.25)
     assert solve_rows(targets_of(joint, [(0, 1)], total=10.0))[1].population == 16_384
-    assert solve_rows(targets_of(joint, [(0, 1)], total=1e9))[1].population == 65_536
+    assert solve_rows(targets_of(joint, [(0, 1)], total=1e9))[1].population == 32_768
     with pytest.raises(ParameterError, match="population \\(0\\) must be"):
         solve_rows(targets_of(joint, [(0, 1)]), population=0)

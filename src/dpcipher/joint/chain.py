@@ -27,7 +27,9 @@ Masks = Mapping[int, NDArray[np.bool_]]
 class Chain:
     """P(row) = Π P(attribute | earlier attributes), one `Link` per attribute, in order.
 
-    `shape` holds the levels per attribute. Codes are integer arrays (rows, attributes), columns in schema order.
+    `shape` holds the levels per attribute. Codes are integer arrays (rows, attributes), columns in schema order. Where several
+    structural zeros together leave a row without any level to go on with, sampling replaces it by a copy of another row, and
+    `log_prob` counts the mass of such rows as lost.
     """
 
     shape: tuple[int, ...]

@@ -5,6 +5,7 @@ a given level of an earlier attribute (or tuple of attributes) gives the reconci
 conditional models that samples any number of rows; the cost is linear in the rows and in the tables, whatever the number of cells.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +16,17 @@ from numpy.typing import NDArray
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column, group_codes
+from dpcipher.joint.sequence import Codes
 from dpcipher.solve.order import mutual_information, order_attributes
 from dpcipher.solve.rows_step import SWEEPS, Crossings, Equation, fit_link
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 
 PASSES = 4  # of settling the population: fewer than for rows that are handed out
-MISFIT = 0.03  # total variation distance of a table, beyond rounding, up to which a fit counts as converged
-POPULATION = (16_384, 65_536)  # a default population is as large as the data, within these bounds
+MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
+WORKSPACE = (
+    2**24
+)  # numbers in the largest array of a step, beyond which the population shrinks to its lower bound
+POPULATION = (16_384, 32_768)  # as large as the data within these bounds; more rows than that gain nothing
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,8 @@ def solve_rows(
 
 def _population(targets: Targets, population: int | None) -> int:
     if population is None:
-        return int(np.clip(round(targets.total), *POPULATION))
+        most = max(POPULATION[0], min(POPULATION[1], WORKSPACE // max(*targets.shape, len(targets.shape))))
+        return int(np.clip(round(targets.total), POPULATION[0], most))
     if population < 1:
         raise ParameterError(
             f"population ({population}) must be a whole number above 0; try population=65_536"
@@ -144,13 +150,22 @@ def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArr
     return tuple(found)
 
 
-def _misfit(targets: Targets, codes: NDArray[np.int32]) -> tuple[dict[Axes, float], bool]:
-    """Root mean square misfit of each table of the population, and whether all are within `MISFIT` and rounding."""
+def _misfit(targets: Targets, codes: Codes) -> tuple[dict[Axes, float], bool]:
+    """Root mean square misfit of each table of the population, and whether every table is as near as it should be."""
     residuals, converged = {}, True
     for axes, table in targets.tables.items():
         counts = np.bincount(group_codes(codes, axes, targets.shape), minlength=table.size)
         difference = counts / len(codes) - table.ravel()
         residuals[axes] = float(np.sqrt(np.mean(difference**2)))
-        rounding = min(table.size, len(codes)) / (2 * len(codes))
-        converged &= bool(np.abs(difference).sum() / 2 <= MISFIT + rounding)
+        converged &= bool(np.abs(difference).sum() / 2 <= _tolerance(targets, axes, len(codes)))
     return residuals, converged
+
+
+def _tolerance(targets: Targets, axes: Axes, n_rows: int) -> float:
+    """The total variation distance to expect of a table: its own noise, within the bounds of `MISFIT`, and half a row per cell.
+
+    Noisy tables need not have a joint in common, so that none can be nearer to all of them than they are to one another.
+    """
+    cells = targets.tables[axes].size
+    noise = targets.sigma.get(axes, 0.0) * cells * math.sqrt(2 / math.pi) / 2  # Σ|normal| / 2
+    return float(np.clip(noise, *MISFIT)) + min(cells, n_rows) / (2 * n_rows)
