@@ -227,7 +227,7 @@ def plot(lines: dict[int, list[float]]) -> str:
     def place(step: int, value: float) -> tuple[float, float]:
         return left + wide * step / (len(MODEL_EPSILONS) - 1), top + tall * (1 - value) / (1 - lowest)
 
-    parts = []
+    parts, drawn = [], []
     for mark in [*np.arange(np.ceil(lowest * 10) / 10, 1.001, 0.1).tolist(), 0.95]:
         y = place(0, mark)[1]
         dash = "4 3" if mark == 0.95 else None
@@ -237,20 +237,21 @@ def plot(lines: dict[int, list[float]]) -> str:
         points = [place(step, value) for step, value in enumerate(values)]
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         parts.append(element("path", d=path, stroke=colour, fill="none", stroke_width=2))
-        parts.append(text(points[-1][0] + 6, points[-1][1] + 4, f"n = {n_rows:,}", fill=colour))
+        parts.append(text(left + wide + 8, top + 14 + 18 * len(drawn), f"n = {n_rows:,}", fill=colour))
+        drawn.append(n_rows)
     parts += [
         text(place(step, 1)[0], top + tall + 20, f"ε = {epsilon:g}", anchor="middle")
         for step, epsilon in enumerate(MODEL_EPSILONS)
     ]
     says = "; ".join(f"n = {n}: " + ", ".join(f"{v:.2f}" for v in values) for n, values in lines.items())
-    drawn = image(
+    chart = image(
         left + wide + 90,
         top + tall + 34,
         "".join(parts),
         title="Coverage of 95 % intervals of coefficients",
         description=says,
     )
-    return standalone(drawn)
+    return standalone(chart)
 
 
 def main(repeats: int = 1000, model_repeats: int = 200) -> None:
@@ -279,7 +280,16 @@ def main(repeats: int = 1000, model_repeats: int = 200) -> None:
     )
 
 
-READING = ""
+READING = """\
+## Reading it
+
+- Where tables overlap, intervals of cells, sums and shares cover 94 to 96 % at every ε. The error of a reconciled cell is a sum of many noises and close to normal.
+- A table that overlaps with no other keeps its plain discrete Laplace noise. Its cells are covered in about 93.6 % of cases at scale 2, and in fewer (92.5 % at scale 1, 90.3 % at
+  scale 1/3) once the noise is of the size of one count: the count is whole and the normal interval is not.
+- For coefficients the rule holds from about n·ε = 1,500 on. Below, shrinkage biases the sets toward independence, and T does not contain a bias: the worst case here, n = 2,000 at
+  ε = .5, covers 74 % instead of 95 %. At n = 200 intervals are so long that they hide the bias. Look at the last columns before trusting an interval: where the mean bias is as large as a tenth of a
+  log-odds, coverage suffers.
+- Evenly spread rows, the default of `sample`, make better tables than independent draws and do not change coverage beyond chance."""
 
 if __name__ == "__main__":
     main(*(int(argument) for argument in sys.argv[1:3]))
