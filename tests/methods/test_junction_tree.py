@@ -8,6 +8,7 @@ from replaying import run
 from test_contract import SCHEMA, planted
 from test_priv_bayes import chain
 
+from dpcipher.errors import SizeError
 from dpcipher.methods import JunctionTree
 from dpcipher.methods.graph import cliques, junction_tree, merged
 from dpcipher.privacy.draws import Draws
@@ -107,3 +108,10 @@ def test_bad_options_are_refused(options: dict[str, object]) -> None:
     """At birth."""
     with pytest.raises(ValueError, match=next(iter(options))):
         JunctionTree(1.0, unit="replace", **options)
+
+
+def test_too_many_columns_are_refused_from_the_schema() -> None:
+    """Before the data are opened."""
+    wide = Schema.from_domain({f"c{number}": 2 for number in range(201)})
+    with pytest.raises(SizeError, match="200 columns"):
+        JunctionTree(1.0, unit="replace").fit("no such file", wide)

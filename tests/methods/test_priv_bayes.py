@@ -80,6 +80,8 @@ def test_the_search_is_bounded() -> None:
     assert degree_within(4, 5000) == 3
     assert degree_within(14, 5000) >= 3
     assert degree_within(50, 5000) >= 1
+    assert degree_within(139, 5000) == 1
+    assert degree_within(141, 5000) == 0
 
 
 @pytest.mark.parametrize(
@@ -114,3 +116,12 @@ def test_the_binary_form_costs_one_table_less_for_every_parent() -> None:
     measured = [event["what"] for event in events if "×" in str(event["what"])]
     degree = measured[0].count("×")
     assert len(measured) == 6 - degree
+
+
+def test_a_table_with_very_many_columns_is_taken_as_independent() -> None:
+    """No parents can be chosen among so many, so every column is measured alone with its full share."""
+    schema = Schema.from_domain({f"c{number}": 2 for number in range(150)})
+    codes = np.random.default_rng(1).integers(0, 2, (300, 150))
+    method = PrivBayes(1.0, unit="replace").fit_counts(codes, schema, draws=Draws.seeded(1), codes=True)
+    assert [event["share"] for event in method.statement.certificate["events"]] == ["1/150"] * 150
+    assert method.sample(20, seed=1).shape == (20, 150)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 Axes = tuple[int, ...]
 Edge = tuple[int, int]
@@ -15,21 +14,33 @@ def cliques(columns: int, edges: Iterable[Edge]) -> list[Axes]:
     for one, other in edges:
         near[one].add(other)
         near[other].add(one)
-    found: list[Axes] = []
+    fill = {axis: _fill(near, axis) for axis in near}
+    found: list[set[int]] = []
     while near:
         # The column whose removal adds the fewest edges, the smallest number first: a rule that looks at the graph alone.
-        axis = min(near, key=lambda a: (_fill(near, a), len(near[a]), a))
-        found.append(tuple(sorted({axis, *near[axis]})))
-        for one, other in combinations(near[axis], 2):
-            near[one].add(other)
-            near[other].add(one)
-        for other in near.pop(axis):
-            near[other].discard(axis)
-    return [clique for clique in found if not any(set(clique) < set(other) for other in found)]
+        axis = min(near, key=lambda a: (fill[a], len(near[a]), a))
+        clique = {axis, *near[axis]}
+        # Whatever lies inside another clique lies inside one that was found before it.
+        if not any(clique <= other for other in found):
+            found.append(clique)
+        for other in _eliminate(near, axis):
+            fill[other] = _fill(near, other)
+    return [tuple(sorted(clique)) for clique in found]
+
+
+def _eliminate(near: dict[int, set[int]], axis: int) -> set[int]:
+    """Join the neighbours of a column and take it away; returns the columns whose surroundings changed."""
+    around = near.pop(axis)
+    for one in around:
+        near[one] |= around - {one}
+        near[one].discard(axis)
+    return around.union(*(near[one] for one in around))
 
 
 def _fill(near: dict[int, set[int]], axis: int) -> int:
-    return sum(other not in near[one] for one, other in combinations(near[axis], 2))
+    """How many edges are missing between the neighbours of a column."""
+    around = near[axis]
+    return sum(len(around) - 1 - len(near[one] & around) for one in around) // 2
 
 
 @dataclass(frozen=True)
@@ -41,16 +52,20 @@ class Cluster:
 
 
 def junction_tree(groups: Sequence[Axes]) -> list[Cluster]:
-    """Order groups by a maximum spanning tree over what they share, which has the running intersection property for cliques."""
-    rest = sorted(groups, key=lambda axes: (-len(axes), axes))
-    placed = [Cluster(rest.pop(0), ())]
-    while rest:
-        share, group = max(
-            ((tuple(sorted(set(axes) & set(done.axes))), axes) for axes in rest for done in placed),
-            key=lambda pair: (len(pair[0]), [-axis for axis in pair[1]]),
-        )
-        rest.remove(group)
-        placed.append(Cluster(group, share))
+    """Order groups by a maximum spanning tree over what they share, which has the running intersection property for cliques.
+
+    Prim's algorithm: every group that has no place yet remembers the most it shares with one that has.
+    """
+    first, *others = sorted(groups, key=lambda axes: (-len(axes), axes))
+    placed, newest = [Cluster(first, ())], first
+    shared: dict[Axes, Axes] = dict.fromkeys(others, ())
+    while shared:
+        for axes, most in shared.items():
+            common = tuple(axis for axis in axes if axis in newest)
+            if len(common) > len(most):
+                shared[axes] = common
+        newest = min(shared, key=lambda axes: (-len(shared[axes]), axes))
+        placed.append(Cluster(newest, shared.pop(newest)))
     return placed
 
 

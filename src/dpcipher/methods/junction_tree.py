@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.errors import SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
@@ -24,7 +25,9 @@ from dpcipher.methods.total import Total, first_total, no_total
 from dpcipher.private.door import Door, Stretch
 from dpcipher.private.truth import Truth
 from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
 
+MAX_COLUMNS = 200
 # No cluster above this, whatever the noise allows.
 MAX_CLUSTER_CELLS = 2**22
 
@@ -47,6 +50,13 @@ class JunctionTree(Synthesizer):
         check_between("beta", self.beta, 0, 1, 0.3)
         check_between("strength", self.strength, 0, 1, 0.2)
         check_between("theta", self.theta, 0, math.inf, 4.0)
+
+    def check_schema(self, schema: Schema) -> None:
+        """The graph has an edge for every pair of columns to be thought of, one after the other."""
+        if len(schema.attrs) > MAX_COLUMNS:
+            raise SizeError(
+                f"JunctionTree takes at most {MAX_COLUMNS} columns, not {len(schema.attrs)}; use Cipher, or fewer columns"
+            )
 
     def _learn(self, door: Door) -> Sequence[Joint]:
         several = len(door.schema.attrs) > 1
@@ -88,12 +98,14 @@ class JunctionTree(Synthesizer):
         """The cliques of as many edges as fit, then merged where fewer tables mean less noise."""
         columns, shape = len(door.schema.shape), door.schema.shape
         edges: list[Edge] = []
+        found = cliques(columns, edges)
         for edge in ranked:
+            if any(set(edge) <= set(axes) for axes in found):
+                continue  # the triangulation holds it already
             trial = cliques(columns, [*edges, edge])
             useful = self._useful_cells(door, len(trial), total)
             if all(len(axes) == 1 or _cells(shape, axes) <= useful for axes in trial):
-                edges.append(edge)
-        found = cliques(columns, edges)
+                edges, found = [*edges, edge], trial
         return merged(
             found,
             shape,

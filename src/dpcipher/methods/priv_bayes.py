@@ -120,12 +120,11 @@ def _plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
         return _binary_plan(door, total, beta, theta)
     share = left * (1 - beta) / d
     cells = _useful_cells(door, total, share, theta)
-    smallest = sorted(shape)[:2]
-    if (
-        d == 1 or math.prod(smallest) > cells
-    ):  # no pair of columns is useful: all of the budget measures one-way tables
+    degree = degree_within(d, MAX_CANDIDATES)
+    if degree == 0 or math.prod(sorted(shape)[:2]) > cells:
+        # No pair of columns is useful, or there are too many to choose from: all of the budget measures one-way tables.
         return _Plan(Fraction(0), left / d, cells, 0, 0)
-    return _Plan(left * beta / (d - 1), share, cells, degree_within(d, MAX_CANDIDATES), 0)
+    return _Plan(left * beta / (d - 1), share, cells, degree, 0)
 
 
 def _binary_plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
