@@ -33,8 +33,11 @@ pytest: $(VENV)/.dev
 slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
 
+# Those that need nothing from outside; others: make bench BENCH="rows small" with the folders they name.
+BENCH ?= plan cost coverage
+
 bench: $(VENV)/.dev
-	for script in benchmarks/*.py; do echo "== $$script"; OMP_NUM_THREADS=1 $(BIN)/python "$$script" || exit 1; done
+	for name in $(BENCH); do echo "== $$name"; OMP_NUM_THREADS=1 $(BIN)/python "benchmarks/$$name.py" || exit 1; done
 
 docs: $(VENV)/.core
 	$(BIN)/python -m dpcipher.cli.reference > docs/cli.md

@@ -13,6 +13,7 @@ COMMANDS = {
     "evaluate": "Score synthetic rows against private ones. Curator only.",
     "report": "Write a publishable page about a release and its rows.",
     "compare": "Compare methods on private rows. Curator only.",
+    "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
     "ledger": "Create a ledger and show what was spent.",
     "demo": "Run the whole story on invented people.",
 }

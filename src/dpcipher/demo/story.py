@@ -30,7 +30,7 @@ FILES = (
     ("people.ledger", "what was spent; stays with the curator"),
     ("people.release.parquet", "noisy tables and how they were made; can be published"),
     ("synthetic.csv", "synthetic rows; can be published"),
-    ("summary.html", "this page; can be published"),
+    ("summary.html", "release and synthetic rows side by side; can be published"),
 )
 
 

@@ -1,6 +1,6 @@
 """Memory and time of a release and of its solution, judged on the schema and on a short probe of this machine.
 
-Memory is arithmetic. Time is the amount of work, in passes over numbers, times what a pass took here a moment ago. `benchmarks/plan.md`
+Memory is arithmetic. Time is the amount of work, in passes over numbers, times what a pass took here a moment ago. `benchmarks/results/plan.md`
 has what was foreseen and what was then measured.
 """
 
@@ -30,7 +30,7 @@ CALL, BLOCKS = 4_000, 1 << 15
 INNER = 12
 DRAW = 60
 # Raking takes from one sweep to the engine's limit, as the data have it; this many is in the middle.
-SWEEPS = 20
+SWEEPS = 10
 SMALL_SWEEPS, SMALL_POPULATION = 4, 8_192
 
 
