@@ -42,8 +42,14 @@ OUTCOME = NAMES.index("Class")
 
 # The supplement crosses what it expects to be associated, so that its pairs hold one 4-way, six 3-way and three 2-way tables.
 SCHEMA = Schema(
-    (*(Column(name, "categorical", levels=("P", "A", "N")) for name in NAMES[:-1]), Column("Class", "categorical", levels=("NB", "B"))),
-    compounds={"Class×Credibility": ("Class", "Credibility"), "IndustrialRisk×Competitiveness": ("IndustrialRisk", "Competitiveness")},
+    (
+        *(Column(name, "categorical", levels=("P", "A", "N")) for name in NAMES[:-1]),
+        Column("Class", "categorical", levels=("NB", "B")),
+    ),
+    compounds={
+        "Class×Credibility": ("Class", "Credibility"),
+        "IndustrialRisk×Competitiveness": ("IndustrialRisk", "Competitiveness"),
+    },
 )
 
 
@@ -55,20 +61,23 @@ class Bankruptcy:
 
     def table(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.int64]:
         """The full table of counts of all rows, or of some."""
-        codes = self.codes if rows is None else self.codes[rows]
-        cells = np.ravel_multi_index(codes.T.astype(np.intp), SCHEMA.shape)
+        cells = self.cells if rows is None else self.cells[rows]
         return np.bincount(cells, minlength=int(np.prod(SCHEMA.shape))).reshape(SCHEMA.shape)
 
     @cached_property
     def cells(self) -> NDArray[np.intp]:
         """The number of the cell of each row."""
-        return np.ravel_multi_index(self.codes.T.astype(np.intp), SCHEMA.shape)
+        return np.asarray(np.ravel_multi_index(tuple(self.codes.T.astype(np.intp)), SCHEMA.shape))
 
 
 def load(folder: Path | None) -> Bankruptcy:
     """Read the data from a folder, by default the one that DPCIPHER_DATA names."""
     path = _find(folder)
-    rows = [tuple(cell.strip() for cell in row) for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if row]
+    rows = [
+        tuple(cell.strip() for cell in row)
+        for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
+        if row
+    ]
     rows = [row for row in rows if row[-1] in ("B", "NB")]
     if digest(rows) != DIGEST:
         raise TableFileError(f"{path} does not hold the rows of the paper's data: {_where()}")

@@ -32,6 +32,7 @@ class Contender:
     name: str
     kind: str
     order: int
+    lam: float = LAM
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -53,11 +54,11 @@ class Contender:
         tables = self.tables(counts.ndim - 1)
         if self.uses_rounds:
             method = mwem_many if self.kind == "MWEM" else mwem_cells
-            return method(counts, tables, epsilon=epsilon, rounds=rounds, seed=seed) / counts[0].sum()
+            return np.asarray(method(counts, tables, epsilon=epsilon, rounds=rounds, seed=seed) / counts[0].sum())
         noisy = Sanitized.of(counts, tables, epsilon, seed)
         if self.kind == "FDH":
             return normalised(noisy.tables[0])
-        return noisy.solve(self.kind)
+        return noisy.solve_paper(self.lam) if self.kind == "paper" else noisy.solve_ours()
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,14 @@ class Sanitized:
             for number in range(len(self.tables[0]))
         ]
 
-    def solve(self, engine: str) -> Floats:
-        """The distribution behind the noisy tables of each data set, by the paper's algorithm or by our default."""
-        if engine == "paper":
-            return np.stack([solve_paper(self.shape, one, lam=LAM, seed=i)[0] for i, one in enumerate(self._sets)])
+    def solve_paper(self, lam: float) -> Floats:
+        """The distribution behind the noisy tables of each data set, by the paper's algorithm."""
+        return np.stack(
+            [solve_paper(self.shape, one, lam=lam, seed=i)[0] for i, one in enumerate(self._sets)]
+        )
+
+    def solve_ours(self) -> Floats:
+        """The same by our default: reconcile, denoise, table engine."""
         return np.stack([self._ours(one) for one in self._sets])
 
     def _ours(self, tables: list[tuple[Axes, Floats, float]]) -> Floats:
@@ -109,4 +114,5 @@ MWEM_3 = Contender("MWEM 3-way", "MWEM", 3)
 CELLS_2 = Contender("MWEM 2-way, cells", "MWEM cells", 2)
 CELLS_3 = Contender("MWEM 3-way, cells", "MWEM cells", 3)
 CONTENDERS = (FDH, CIPHER_2, CIPHER_3, OURS_2, OURS_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
-
+# How much the paper's ridge matters.
+RIDGES = tuple(Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, lam) for lam in (1e-4, 1e-3, 1e-1))

@@ -91,7 +91,9 @@ def run_block(block: Block, data: Bankruptcy) -> Arrays:
         whole = np.repeat(data.table()[None], block.repeats, axis=0)
         found |= _named(contender, _regression(_synthetic(contender, whole, block, first), block))
         train = np.stack([data.table(np.flatnonzero(~out)) for out in held])
-        found |= _named(contender, _prediction(_synthetic(contender, train, block, second), held, data, block))
+        found |= _named(
+            contender, _prediction(_synthetic(contender, train, block, second), held, data, block)
+        )
     return found
 
 
@@ -119,7 +121,9 @@ def best_rounds(contender: Contender, power: int, sets: int) -> int:
     invented, *seeds = np.random.SeedSequence([_TUNE, power + 2, sets]).spawn(1 + len(ROUNDS))
     stack = np.repeat(_invented(np.random.default_rng(invented))[None], TUNING_DRAWS, axis=0)
     errors = [
-        tvd(stack, contender.synthesize(stack, epsilon=exp(power) / sets, seed=seed, rounds=rounds), [2]).mean()
+        tvd(
+            stack, contender.synthesize(stack, epsilon=exp(power) / sets, seed=seed, rounds=rounds), [2]
+        ).mean()
         for rounds, seed in zip(ROUNDS, seeds, strict=True)
     ]
     return ROUNDS[int(np.argmin(errors))]
@@ -148,7 +152,9 @@ def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
         "original/variance": one.variance,
         "original/dof": one.dof,
         "original/accuracy": right,
-        "original/majority": np.array([[(classes[out] == np.bincount(classes[~out]).argmax()).mean()] for out in held]),
+        "original/majority": np.array(
+            [[(classes[out] == np.bincount(classes[~out]).argmax()).mean()] for out in held]
+        ),
     }
 
 
@@ -178,7 +184,9 @@ def fit_class(table: Counts) -> tuple[Floats, Floats]:
 def _design() -> tuple[Floats, NDArray[np.intp]]:
     """A row for every combination of the qualities, and where each cell of the full table belongs."""
     levels, cells = np.unique(np.delete(columns_of_cells(), OUTCOME, axis=1), axis=0, return_inverse=True)
-    dummies = [(levels[:, column] == level).astype(float) for column in range(levels.shape[1]) for level in (1, 2)]
+    dummies = [
+        (levels[:, column] == level).astype(float) for column in range(levels.shape[1]) for level in (1, 2)
+    ]
     return np.column_stack([np.ones(len(levels)), *dummies]), cells.ravel()
 
 
@@ -186,7 +194,10 @@ def _prediction(rows: Counts, held: NDArray[np.bool_], data: Bankruptcy, block: 
     """The mean accuracy of the sets' SVMs, and the accuracy of their majority vote."""
     right = np.array([_right(table, data, held[number // block.sets]) for number, table in enumerate(rows)])
     right = right.reshape(block.repeats, block.sets, -1)
-    return {"accuracy": right.mean(axis=(1, 2))[:, None], "vote": (right.mean(axis=1) > 0.5).mean(axis=1)[:, None]}
+    return {
+        "accuracy": right.mean(axis=(1, 2))[:, None],
+        "vote": (right.mean(axis=1) > 0.5).mean(axis=1)[:, None],
+    }
 
 
 def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -196,7 +207,7 @@ def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[
     test = data.cells[held]
     truth = columns_of_cells()[test, OUTCOME]
     if len(np.unique(classes)) == 1:
-        return truth == classes[0]
+        return np.asarray(truth == classes[0])
     return np.asarray(svm()(x, classes)(one_hot()[test]) == truth)
 
 

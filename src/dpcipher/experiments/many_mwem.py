@@ -121,7 +121,7 @@ def _measure(
 def _margin(counts: Counts, axes: Axes) -> Counts:
     """The margin of every member, summed axes kept at length one."""
     drop = tuple(1 + axis for axis in range(counts.ndim - 1) if axis not in axes)
-    return counts.sum(axis=drop, keepdims=True)
+    return np.asarray(counts.sum(axis=drop, keepdims=True))
 
 
 def _dropped(margin: Counts) -> Axes:

@@ -72,7 +72,7 @@ class Regression:
     @property
     def size(self) -> int:
         """How many parameters it has."""
-        return self.x.shape[1] * (SHAPE[self.outcome] - 1)
+        return int(self.x.shape[1]) * (SHAPE[self.outcome] - 1)
 
     def grouped(self, counts: NDArray[np.generic]) -> Floats:
         """Tables of counts as designs by outcomes, along the first axis."""
@@ -86,7 +86,10 @@ class Regression:
 
 
 # "A multinomial logit with a binary outcome" of "10 parameters" cannot be: ten parameters need an outcome with three levels.
-REGRESSIONS = (Regression("three-level outcome, 10 parameters", 3), Regression("binary outcome, 6 parameters", 0))
+REGRESSIONS = (
+    Regression("three-level outcome, 10 parameters", 3),
+    Regression("binary outcome, 6 parameters", 0),
+)
 
 
 def design(shape: tuple[int, ...]) -> Floats:

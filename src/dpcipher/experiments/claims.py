@@ -1,0 +1,67 @@
+"""A claim of the paper beside our numbers, with a verdict that follows from them by a rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpcipher.errors import ParameterError
+
+CONFIRMED = "confirmed"
+REFUTED = "not confirmed"
+UNDECIDABLE = "not decidable"
+VERDICTS = (CONFIRMED, REFUTED, UNDECIDABLE)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says and where, our numbers, the verdict, and what our own engine makes of it.
+
+    `but` qualifies the verdict, for example by the reading it holds for.
+    """
+
+    says: str
+    where: str
+    numbers: str
+    verdict: str
+    ours: str = ""
+    but: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ParameterError(f"verdict ({self.verdict!r}) must be one of {', '.join(VERDICTS)}")
+
+    def row(self) -> str:
+        """One row of the verdict table."""
+        verdict = f"**{self.verdict}**" + (f" {self.but}" if self.but else "")
+        return f"| {self.says} | {self.where} | {self.numbers} | {verdict} | {self.ours or '—'} |"
+
+
+def judge(holds: bool) -> str:
+    """The verdict on something that either holds or does not."""
+    return CONFIRMED if holds else REFUTED
+
+
+def table(claims: Sequence[Claim]) -> str:
+    """The verdict table."""
+    head = "| the paper says | where | our numbers, paper's engine | verdict | with our engine |\n|---|---|---|---|---|\n"
+    return head + "\n".join(claim.row() for claim in claims) + "\n"
+
+
+def series(values: Sequence[float], digits: int = 3) -> str:
+    """Numbers in the order of epsilon.
+
+    >>> series([0.5, 0.25], 2)
+    '.50 / .25'
+    """
+    return " / ".join(
+        f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+        for value in values
+    )
+
+
+def percents(values: Sequence[float]) -> str:
+    """Shares as whole per cents.
+
+    >>> percents([0.5, 0.256])
+    '50 / 26 %'
+    """
+    return " / ".join(f"{100 * value:.0f}" for value in values) + " %"
