@@ -127,13 +127,24 @@ def _draw(axes: Any, panel: Panel) -> None:
     if panel.level is not None:
         axes.axhline(panel.level, color="#999999", linewidth=0.8, linestyle=":")
     axes.set_xticks(x, panel.places)
-    axes.set_title(panel.title, fontsize=10)
-    axes.set_ylabel(panel.label)
+    axes.set_title(f"{panel.label}: {panel.title}" if panel.label else panel.title, fontsize=9)
+    axes.tick_params(labelsize=8)
     if panel.log:
-        axes.set_yscale("log")
+        _log_scale(axes)
     else:
         axes.locator_params(axis="y", nbins=5)
     axes.grid(axis="y", alpha=0.25)
+
+
+def _log_scale(axes: Any) -> None:
+    """A logarithmic axis with few, plain numbers."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
 
 
 def _legend(made: Any, axes: Any) -> None:

@@ -94,7 +94,7 @@ def _parameters(summary: Summary, n: int, power: int, regression: int, metric: s
     for contender in CONTENDERS:
         one: Inference = summary.cards[n, power, contender.name].inference[regression]
         lines.append(Line(contender.name, _scale(contender, normal) * getattr(one, metric)))
-    title = f"{metric}, ε = {NAMES[power]}, n = {n}"
+    title = f"ε = {NAMES[power]}, n = {n}"
     level = {"coverage": 0.95, "bias": 0.0}.get(metric)
     return Panel(title, _short(TERMS[regression]), lines, label=f"{metric}{_word(normal)}", level=level)
 

@@ -1,5 +1,6 @@
 """The page of a reproduction: what was run, the figures, and one table of verdicts."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,30 +48,30 @@ FIRST = """## Experiment 1: simulated tables ({repeats} repeats for each n and �
 
 Figure 2: total variation distance, mean and standard deviation over repeats.
 
-![TVD](fig2-tvd.svg)
-![TVD, normalised](fig2-tvd-normalised.svg)
+![TVD](reproduction/fig2-tvd.svg)
+![TVD, normalised](reproduction/fig2-tvd-normalised.svg)
 
 Figure 3: the largest error of a cell.
 
-![l∞](fig3-linf.svg)
-![l∞, normalised](fig3-linf-normalised.svg)
+![l∞](reproduction/fig3-linf.svg)
+![l∞, normalised](reproduction/fig3-linf-normalised.svg)
 
 Figure 4 and the supplement: bias, RMSE, coverage and width of 95 % intervals of the ten parameters (two outcomes, each: constant, V1, V2, V3 = 1, V3 = 2).
 
-![inference, n = 200](fig4-inference-n200.svg)
-![inference, n = 200, normalised](fig4-inference-n200-normalised.svg)
-![inference, n = 500](fig4-inference-n500.svg)
-![inference, n = 500, normalised](fig4-inference-n500-normalised.svg)
-![inference, binary outcome](fig4-binary-n200.svg)
+![inference, n = 200](reproduction/fig4-inference-n200.svg)
+![inference, n = 200, normalised](reproduction/fig4-inference-n200-normalised.svg)
+![inference, n = 500](reproduction/fig4-inference-n500.svg)
+![inference, n = 500, normalised](reproduction/fig4-inference-n500-normalised.svg)
+![inference, binary outcome](reproduction/fig4-binary-n200.svg)
 
 Figure 5: sign and significance.
 
-![SSS](fig5-sss.svg)
+![SSS](reproduction/fig5-sss.svg)
 
 Figure 6: log-odds of Best.
 
-![log-odds](fig6-log-odds.svg)
-![log-odds, normalised](fig6-log-odds-normalised.svg)
+![log-odds](reproduction/fig6-log-odds.svg)
+![log-odds, normalised](reproduction/fig6-log-odds-normalised.svg)
 """
 
 SECOND = """## Experiment 2: bankruptcy data ({repeats} repeats for each m and ε)
@@ -81,13 +82,13 @@ rows that the synthesizer never saw. Of the 250 rows only 103 differ, so that a 
 
 Figure 7: sign and significance of 13 coefficients.
 
-![SSS](fig7-sss.svg)
+![SSS](reproduction/fig7-sss.svg)
 
 Table 2: SVM accuracy in per cent, mean (standard deviation over repeats), beside the printed values. With m = 5 each set has ε/5 and
 the accuracy is the mean over the sets. An SVM on the original 200 rows: {original:.1%}; always saying the larger class: {majority:.1%}.
 
 {table}
-![SVM accuracy](table2-svm.svg)
+![SVM accuracy](reproduction/table2-svm.svg)
 """
 
 
@@ -99,7 +100,7 @@ def write_page(
     first: summary1.Summary | None,
     second: summary2.Summary | None,
 ) -> Path:
-    """Write reproduction.md beside the figures."""
+    """Write reproduction.md; the figures are in the folder `reproduction` beside it."""
     parts = [INTRODUCTION.format(stamp=STAMP), _verdicts(claims)]
     if first:
         parts.append(_choices(first))
@@ -117,7 +118,7 @@ def write_page(
             )
         )
     path = folder / "reproduction.md"
-    path.write_text("\n".join(parts), encoding="utf-8")
+    path.write_text(re.sub(r"(\d)%", r"\1 %", "\n".join(parts)), encoding="utf-8")
     return path
 
 
@@ -147,7 +148,7 @@ def _storage() -> str:
         for one in checks()
     )
     errata = "\n".join(f"- {line}" for line in ERRATA)
-    return f"## Storage\n\n![stored cells](fig1-storage.svg)\n\n| printed | as | computed | agrees |\n|---|---|---|---|\n{rows}\n\nErrata:\n\n{errata}\n"
+    return f"## Storage\n\n![stored cells](reproduction/fig1-storage.svg)\n\n| printed | as | computed | agrees |\n|---|---|---|---|\n{rows}\n\nErrata:\n\n{errata}\n"
 
 
 def _tvd_table(first: summary1.Summary) -> str:

@@ -65,7 +65,7 @@ def reproduce(
     """
     _check(what, repeats)
     figure(1, 1)  # a missing part is said before an hour's work, not after it
-    folder.mkdir(parents=True, exist_ok=True)
+    pictures(folder).mkdir(parents=True, exist_ok=True)
     parts = _parts(what, data, say)
     cores = workers or os.cpu_count() or 1
     first = _first(folder, repeats, cores, say) if "experiment1" in parts else None
@@ -73,7 +73,7 @@ def reproduce(
         _second(folder, max(1, repeats // SECOND_SHARE), data, cores, say) if "experiment2" in parts else None
     )
     if "storage" in parts:
-        figures1.draw_storage(folder / "fig1-storage.svg")
+        figures1.draw_storage(pictures(folder) / "fig1-storage.svg")
     claims = (
         *(storage_claims() if "storage" in parts else ()),
         *((*table_claims(first), *model_claims(first)) if first else ()),
@@ -91,6 +91,11 @@ def reproduce(
     )
     page = write_page(folder, claims, storage="storage" in parts, first=first, second=second)
     return Reproduction(folder, page, claims)
+
+
+def pictures(folder: Path) -> Path:
+    """Where the figures of a page go."""
+    return folder / "reproduction"
 
 
 def _check(what: str, repeats: int) -> None:
@@ -119,14 +124,14 @@ def _parts(what: str, data: Path | None, say: Say) -> Sequence[str]:
 def _first(folder: Path, repeats: int, workers: int, say: Say) -> summary1.Summary:
     experiment1.run(folder, repeats=repeats, workers=workers, say=_prefixed(say, "experiment 1"))
     summary = summary1.summarise(folder, repeats)
-    figures1.draw_all(folder, summary)
+    figures1.draw_all(pictures(folder), summary)
     return summary
 
 
 def _second(folder: Path, repeats: int, data: Path | None, workers: int, say: Say) -> summary2.Summary:
     experiment2.run(folder, data=data, repeats=repeats, workers=workers, say=_prefixed(say, "experiment 2"))
     summary = summary2.summarise(folder, repeats, data)
-    figures2.draw_all(folder, summary)
+    figures2.draw_all(pictures(folder), summary)
     return summary
 
 
