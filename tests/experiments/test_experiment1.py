@@ -127,7 +127,7 @@ def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
         np.testing.assert_array_equal(first[key], second[key])
 
 
-def mean_tvd(contender: Contender, power: int, many: int = 30) -> float:
+def mean_tvd(contender: Contender, power: int, many: int = 12) -> float:
     """The mean 2-way TVD of synthetic rows at one fifth of e^power."""
     counts = POPULATION.draw(200, many, np.random.default_rng(1))
     chances = contender.synthesize(

@@ -1,6 +1,7 @@
 """The command, the rules behind the verdicts, and the page, from invented numbers."""
 
 import json
+import re
 import sys
 import xml.etree.ElementTree as ET
 from itertools import product
@@ -24,7 +25,7 @@ from dpcipher.experiments.contenders import CIPHER_2, CONTENDERS, FDH, RIDGES
 from dpcipher.experiments.experiment1 import POWERS, SIZES
 from dpcipher.experiments.experiment2 import CONTENDERS as SECOND
 from dpcipher.experiments.experiment2 import SETS
-from dpcipher.experiments.figures import draw_panels
+from dpcipher.experiments.figures import Line, Panel, draw_panels
 from dpcipher.experiments.page import write_page
 
 pytest.importorskip("matplotlib")
@@ -117,6 +118,15 @@ def test_the_page_holds_every_claim_and_every_figure(tmp_path: Path, monkeypatch
     assert shown == drawn
     assert all(ET.parse(tmp_path / name).getroot().tag.endswith("svg") for name in drawn)
     assert all(STAMP in (tmp_path / name).read_text() for name in drawn)
+
+
+def test_shortened_figures_keep_the_numbers_people_read(tmp_path: Path) -> None:
+    """Coordinates lose digits, tick labels do not."""
+    draw_panels(tmp_path / "a.svg", [[Panel("t", ["x", "y"], [Line("FDH", [0.02, 0.08])])]])
+    text = (tmp_path / "a.svg").read_text()
+    assert ">0.04<" in text
+    assert re.findall(r'x="\d+\.\d"', text)
+    assert not re.findall(r'x="\d+\.\d\d+"', text)
 
 
 def test_the_command_reproduces_storage(tmp_path: Path) -> None:

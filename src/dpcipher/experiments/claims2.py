@@ -87,6 +87,7 @@ class _View:
             ),
             judge(any(leads(sets) for sets in SETS)),
             "; ".join(f"m = {sets}: {percents(lines[sets][OURS])}" for sets in SETS),
+            but=_where([sets for sets in SETS if leads(sets)]),
         )
 
     def mwem_best(self) -> Claim:
@@ -164,3 +165,8 @@ class _View:
             f"largest distance of our FDH from the printed one: {misfit[1]:.0f} points (m = 1), {misfit[5]:.0f} points (m = 5); m, the split, the SVM and the number of runs are not printed, nor any spread",
             UNDECIDABLE,
         )
+
+
+def _where(sets: Sequence[int]) -> str:
+    """For which numbers of sets something holds, where it is not all or none."""
+    return f"for m = {sets[0]} only" if len(sets) == 1 else ""

@@ -98,7 +98,10 @@ def save(made: Any, path: Path) -> None:
         made.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"<!--[^>]*-->", "", drawn.getvalue())
     lines = (line.strip() for line in text.splitlines())
-    short = re.sub(r"(\d+\.\d)\d+", r"\1", "\n".join(line for line in lines if line))
+    # Inside tags only: the labels of ticks are numbers too.
+    short = re.sub(
+        r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), "\n".join(filter(None, lines))
+    )
     path.write_text(short + "\n", encoding="utf-8")
 
 
@@ -163,6 +166,7 @@ def draw_bars(path: Path, columns: Mapping[str, Mapping[str, Mapping[str, float]
             one.barh(np.arange(len(bars)), shares, left=start, color=colour, label=category, height=0.8)
             start += shares
         one.set_yticks(np.arange(len(bars)), list(bars), fontsize=7)
+        one.margins(y=0.01)
         one.invert_yaxis()
         one.set_xlim(0, 1)
         one.set_title(title, fontsize=10)

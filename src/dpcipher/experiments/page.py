@@ -40,7 +40,7 @@ CHOICES = """## What the paper leaves open, and what we did
   {populations} random sets of coefficients.
 - *Regression.* "A binary outcome" with "10 parameters" cannot be: ten parameters are a 3-level outcome (V4) on V1, V2, V3. That is the headline; the
   binary outcome (V1, 6 parameters) is drawn too. All fits carry Firth's penalty, original and synthetic alike, since the noise separates
-  synthetic tables: at n = 200 a level and an outcome never meet in {separated} of the sets.
+  synthetic tables: at n = 200 a level and an outcome never meet in {separated} of the CIPHER 2-way sets.
 - *m = 5 sets* get ε/5 each and are combined by T = B/m + W. Our engine is fitted on one repeat in {every} (its fits cannot be stacked).
 """
 
@@ -133,9 +133,8 @@ def _verdicts(claims: Sequence[Claim]) -> str:
 
 def _choices(first: summary1.Summary) -> str:
     shares = [first.cards[200, power, "CIPHER 2-way"].separated for power in POWERS]
-    separated = (
-        ", ".join(f"{share:.0%} (ε = {NAMES[power]})" for share, power in zip(shares, POWERS, strict=True))
-        + " of CIPHER 2-way"
+    separated = ", ".join(
+        f"{share:.0%} (ε = {NAMES[power]})" for share, power in zip(shares, POWERS, strict=True)
     )
     return CHOICES.format(
         seed=SEED, coefficients=COEFFICIENTS, populations=POPULATIONS, separated=separated, every=OURS_EVERY
