@@ -28,6 +28,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.private import draft as _draft  # noqa: F401  gives Schema its `draft`
 from dpcipher.private.sanitize import measure
 from dpcipher.release.release import Release
+from dpcipher.report.page import report
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.front import solve
 
@@ -54,6 +55,7 @@ __all__ = [
     "fit_models",
     "measure",
     "plan",
+    "report",
     "solve",
     "sss",
 ]

@@ -217,7 +217,7 @@ def test_biased_versions_of_opendp_are_refused(
 ) -> None:
     """The version is checked when noise is drawn, not only when the package is installed."""
     monkeypatch.setattr(importlib.metadata, "version", lambda package: version)
-    load = noise._opendp.__wrapped__
+    load = noise.opendp.__wrapped__
     if accepted:
         assert load().__name__ == "opendp.prelude"
     else:

@@ -1,5 +1,6 @@
 """Denoising: shrinkage, non-negativity, agreement."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,8 +12,8 @@ from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.solve.agree import nearest, sweep_to
 from dpcipher.solve.denoise import denoise, undenoised
 from dpcipher.solve.oneway import posterior_counts, smooth
-from dpcipher.solve.positivity import project
 from dpcipher.solve.shrink import GRID, PRIOR_TABLES, STEPS, Deviation, shrink, sizes
+from dpcipher.solve.whole import TAUS, _equations, _path, fit_whole
 
 SHAPE = (3, 4, 2, 3)
 WORKLOADS = {
@@ -214,10 +215,46 @@ def test_nearest_is_the_projection():
 
 
 def test_positive_projection_of_one_table_is_the_nearest():
-    """With a single table the agreeing non-negative tables are a simplex, whose projection is known."""
+    """With a single table the joint nearest to it is a point of a simplex, whose projection is known."""
     counts = np.array([[30.0, -8.0, 5.0], [2.0, 12.0, -3.0]])
-    result = project(reconcile((2, 3), [Noisy((0, 1), counts, 4.0)]))
-    np.testing.assert_allclose(result.table((0, 1)), nearest(counts, float(counts.sum())), atol=1e-3)
+    whole = fit_whole(reconcile((2, 3), [Noisy((0, 1), counts, 4.0)]), {0: np.ones(2), 1: np.ones(3)})
+    assert whole is not None
+    total = float(counts.sum())
+    np.testing.assert_allclose(total * whole.nearest, nearest(counts, total), atol=1e-2)
+    assert 0 < whole.passed < 1
+
+
+def test_the_fitted_joint_minimises_its_objective():
+    """At every tau the fit is the minimum that a general optimiser finds, and its divergence is that of finite differences."""
+    rng = np.random.default_rng(5)
+    shape, axes = (2, 3, 2), [(0, 1), (1, 2)]
+    start = rng.dirichlet(np.ones(12))
+    measured = [Noisy(a, rng.normal(10, 6, [shape[i] for i in a]), 9.0) for a in axes]
+    equations = _equations(reconcile(shape, measured))
+    assert equations is not None
+    point = _path(equations, start)[1]
+
+    def objective(p):
+        miss = equations.matrix @ p - equations.right
+        return 0.5 * miss @ miss + TAUS[1] * np.sum(p * np.log(p / start))
+
+    best = minimize(
+        objective,
+        start,
+        bounds=[(1e-12, 1)] * 12,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    np.testing.assert_allclose(point.joint, best.x, atol=1e-5)
+    freedom = 0.0
+    for i in range(len(equations.right)):
+        moved = [
+            replace(equations, right=equations.right + sign * 1e-5 * np.eye(len(equations.right))[i])
+            for sign in (1, -1)
+        ]
+        ends = [equations.matrix @ _path(one, start)[1].joint for one in moved]
+        freedom += (ends[0] - ends[1])[i] / 2e-5
+    assert point.freedom == pytest.approx(freedom, rel=1e-4)
 
 
 def test_sweeps_restore_margins():

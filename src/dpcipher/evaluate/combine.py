@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from dpcipher.errors import ParameterError
 
@@ -87,7 +87,11 @@ def t_quantile(level: float, dof: ArrayLike) -> Floats:
     """
     if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
         raise ParameterError(f"level ({level!r}) must be a number between 0 and 1; try level=0.95")
-    return np.asarray(stats.t.ppf(0.5 + level / 2, np.asarray(dof, dtype=float)))
+    freedom = np.asarray(dof, dtype=float)
+    finite = np.where(np.isfinite(freedom), freedom, 1.0)
+    return np.asarray(
+        np.where(np.isfinite(freedom), stdtrit(finite, 0.5 + level / 2), ndtri(0.5 + level / 2))
+    )
 
 
 def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:

@@ -54,7 +54,9 @@ class Contender:
         tables = self.tables(counts.ndim - 1)
         if self.uses_rounds:
             method = mwem_many if self.kind == "MWEM" else mwem_cells
-            return np.asarray(method(counts, tables, epsilon=epsilon, rounds=rounds, seed=seed) / counts[0].sum())
+            return np.asarray(
+                method(counts, tables, epsilon=epsilon, rounds=rounds, seed=seed) / counts[0].sum()
+            )
         noisy = Sanitized.of(counts, tables, epsilon, seed)
         if self.kind == "FDH":
             return normalised(noisy.tables[0])

@@ -15,6 +15,7 @@ from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import Health
+from dpcipher.joint.network import Network
 from dpcipher.schema.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
@@ -51,7 +52,11 @@ class Core(Protocol):
         ...
 
 
-_CORES: Mapping[str, type[DenseTable] | type[Chain]] = {"dense": DenseTable, "chain": Chain}
+_CORES: Mapping[str, type[DenseTable] | type[Chain] | type[Network]] = {
+    "dense": DenseTable,
+    "chain": Chain,
+    "network": Network,
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Joint:
     """
 
     schema: Schema
-    core: DenseTable | Chain
+    core: DenseTable | Chain | Network
     n_rows: int
     health: Health
     kind: str = field(default="pandas", compare=False)
@@ -86,8 +91,8 @@ class Joint:
         """Synthetic rows, as the kind of table that went in (a pandas data frame from a loaded release).
 
         Rows are spread evenly over the distribution, so that their tables match it nearly to rounding; `independent=True` draws
-        independent rows instead. `given={"sex": "F"}` samples from the exact conditional distribution. `seed` repeats a draw:
-        sampling costs no privacy.
+        independent rows instead. `given={"sex": "F"}` samples from the conditional distribution: exactly from a table, by
+        importance resampling from a chain (see `effective_rows`). `seed` repeats a draw: sampling costs no privacy.
         """
         parts = list(self.batches(n_rows, seed=seed, given=given, independent=independent))
         return mirror(self.kind, pa.concat_tables(parts))
@@ -116,6 +121,16 @@ class Joint:
         yield self.schema.decode(np.empty((0, len(self.schema.attrs)), dtype=np.int32), rng)
         for codes in self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK):
             yield self.schema.decode(codes, rng)
+
+    def effective_rows(self, n_rows: int, given: Mapping[str, object], *, seed: int = 0) -> float:
+        """How many independent rows `sample(n_rows, given=given)` is worth: all of them from a table, fewer from a chain.
+
+        A chain meets conditions on late attributes by weighting; a number far below `n_rows` means that few distinct rows met them.
+        """
+        allowed = self.schema.allowed(given)
+        if not isinstance(self.core, Chain):
+            return float(checked_n_rows(n_rows))
+        return self.core.sample_given(checked_n_rows(n_rows), np.random.default_rng(seed), allowed)[1]
 
     def log_prob(self, rows: Any) -> NDArray[np.float64]:
         """The log-probability of each row's levels (a number counts as its bin)."""

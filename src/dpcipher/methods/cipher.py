@@ -13,7 +13,7 @@ from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole
 from dpcipher.methods.network import Network, Node, network_joint
 from dpcipher.privacy.budget import Budget
 from dpcipher.private.door import Door
-from dpcipher.private.sanitize import _weights as table_weights
+from dpcipher.private.sanitize import table_weights
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.front import ENGINES, pick, solve_set

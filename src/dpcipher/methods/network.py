@@ -1,7 +1,6 @@
 """From a network of conditional tables to a joint: what PrivBayes and the junction tree return."""
 
 import math
-from typing import Any, cast
 
 from dpcipher.errors import SizeError
 from dpcipher.joint.health import Health
@@ -24,5 +23,4 @@ def network_joint(door: Door, network: Network, *, n_rows: float, engine: str) -
         raise SizeError(
             f"{engine} needs the full table where the schema has structural zeros; use Cipher instead"
         )
-    core = cast(Any, network)
-    return Joint(door.schema, core, rows_to_draw(door, n_rows), Health(engine), kind=door.kind)
+    return Joint(door.schema, network, rows_to_draw(door, n_rows), Health(engine), kind=door.kind)

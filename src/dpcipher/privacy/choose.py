@@ -2,7 +2,7 @@
 
 A candidate with integer score s is chosen with probability proportional to exp(s / scale) (McSherry and Talwar 2007). If one
 person changes every score by at most `sensitivity`, that costs epsilon = 2·sensitivity/scale, or rho = epsilon²/8 of zCDP
-(Cesar and Rogers 2021, Lemma 3.4). Scores are integers, so that no rounding of floats can tell neighbours apart.
+(Cesar and Rogers 2021). Scores are integers, so that no rounding of floats can tell neighbours apart.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.accounting import exponential_to_rho, float_up, sqrt_up
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import _opendp
+from dpcipher.privacy.noise import opendp
 
 Scores = NDArray[np.int64]
 
@@ -117,7 +117,7 @@ class SeededChooser(Chooser):
 @lru_cache(maxsize=256)
 def _measurement(scale: float) -> Any:
     """OpenDP's report-noisy-max with Gumbel noise on 64-bit scores, which is the exponential mechanism."""
-    dp = _opendp()
+    dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
     return dp.m.make_noisy_max(
         domain, dp.linf_distance(T=dp.i64), dp.zero_concentrated_divergence(), scale=scale

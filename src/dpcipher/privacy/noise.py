@@ -94,7 +94,7 @@ class SeededNoise(NoiseSource):
 
 
 @cache
-def _opendp() -> Any:
+def opendp() -> Any:
     """OpenDP, imported at first use (it takes a second) and refused if it is one of the biased versions."""
     version = importlib.metadata.version("opendp")
     if tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < OPENDP_MINIMUM:
@@ -110,7 +110,7 @@ def _opendp() -> Any:
 @lru_cache(maxsize=256)
 def _measurement(mechanism: Mechanism) -> Any:
     """OpenDP's measurement on a vector of 64-bit counts."""
-    dp = _opendp()
+    dp = opendp()
     # T is always said: OpenDP's plain `int` means 32 bits and saturates.
     domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
     if mechanism.name == "laplace":

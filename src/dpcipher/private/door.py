@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError
+from dpcipher.privacy.account import Account
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import choice_scale
@@ -70,12 +71,12 @@ class Door:
         unit: Unit,
         draws: Draws,
         charge: Charge | None = None,
-        ledger: Ledger | None = None,
+        account: Account | None = None,
         kind: str = "pandas",
     ) -> None:
         self.schema, self.budget, self.unit, self.kind = schema, budget, unit, kind
         self.rng = draws.rng
-        self._truth, self._draws, self._charge, self._ledger = truth, draws, charge, ledger
+        self._truth, self._draws, self._charge, self._account = truth, draws, charge, account
         self._whole = budget.composable()
         self._most = _largest_share(self._whole, unit)
         self._spent = Fraction(0)
@@ -96,12 +97,11 @@ class Door:
     ) -> "Door":
         """Read private rows, charge the ledger with the whole budget, and open the door."""
         schema.require_signed()
-        book = _book(ledger, budget, unit, name)
-        if book is not None:
-            book.check(budget.composable(), unit=unit)
+        account = Account(ledger, budget, unit, name)
+        account.check()
         truth = open_truth(data, schema, None if person is None else Person(person, unit.max_rows))
         note = {**(what or {}), "schema": schema.fingerprint()}
-        charge = None if book is None else book.charge(budget.composable(), unit=unit, what=note)
+        charge = account.charge(note)
         return cls(
             truth,
             schema,
@@ -109,7 +109,7 @@ class Door:
             unit=unit,
             draws=Draws.secure(),
             charge=charge,
-            ledger=book,
+            account=account,
             kind=kind_of(data),
         )
 
@@ -212,13 +212,15 @@ class Door:
         weights = counts * prior.denominator + prior.numerator
         if possible is not None:
             weights = np.where(possible, weights, 0)
-        return polya_urn(weights.reshape(-1), prior.denominator, n_rows, self._draws.below).reshape(counts.shape)
+        return polya_urn(weights.reshape(-1), prior.denominator, n_rows, self._draws.below).reshape(
+            counts.shape
+        )
 
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
         self._spent = Fraction(1)
-        if self._ledger is not None and self._charge is not None:
-            self._ledger.mark_released(self._charge.id, checksum)
+        if self._account is not None:
+            self._account.mark_released(self._charge, checksum)
 
     def statement(self) -> Statement:
         """What was done so far, under which promise."""
@@ -277,14 +279,3 @@ def _largest_share(whole: Budget, unit: Unit) -> Fraction:
 @cache
 def _software() -> dict[str, str]:
     return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}
-
-
-def _book(ledger: str | Path | Ledger | None, budget: Budget, unit: Unit, name: str) -> Ledger | None:
-    """The ledger; a path that does not exist becomes one whose limit is this budget."""
-    if ledger is None or isinstance(ledger, Ledger):
-        return ledger
-    if Path(ledger).exists():
-        return Ledger.open(ledger)
-    return Ledger.create(
-        ledger, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, unit=unit, name=name
-    )

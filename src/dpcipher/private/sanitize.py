@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcipher.errors import BudgetError, ParameterError, did_you_mean
+from dpcipher.privacy.account import Account
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.ledger import Charge, Ledger
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
@@ -83,23 +84,17 @@ def measure(
     schema.require_signed()
     if save is not None:
         check_writable(Path(save))
-    book = _open_ledger(ledger, order, name)
-    if book is not None:
-        book.check(order.budget.composable(), unit=order.unit)
+    account = Account(ledger, order.budget, order.unit, name)
+    account.check()
     say("counting")
     tally = count(data, order, None if person is None else Person(person, order.unit.max_rows))
     say("charging the ledger and drawing noise")
-    charge = (
-        None
-        if book is None
-        else book.charge(order.budget.composable(), unit=order.unit, what=_purpose(order))
-    )
+    charge = account.charge(_purpose(order))
     release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
     if save is not None:
         say("writing the release")
         release.save(save)
-    if book is not None and charge is not None:
-        book.mark_released(charge.id, release.checksum)
+    account.mark_released(charge, release.checksum)
     return release
 
 
@@ -119,7 +114,7 @@ def make_order(
             f"sets ({sets!r}) must be a whole number above 0; try sets=1, or 5 for inference over sets"
         )
     parsed = Workload.parse(schema, workload)
-    mechanisms = _mechanisms(budget, _weights(parsed, weights), unit, sets)
+    mechanisms = _mechanisms(budget, table_weights(parsed, weights), unit, sets)
     return Order(schema, parsed, budget, unit, sets, mechanisms, n_rows_public)
 
 
@@ -174,7 +169,7 @@ def _mechanisms(budget: Budget, weights: Sequence[Fraction], unit: Unit, sets: i
     return tuple(affordable[share] for share in shares)
 
 
-def _weights(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple[Fraction, ...]:
+def table_weights(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple[Fraction, ...]:
     """The weight of each table: equal, or as given."""
     if weights is None:
         return (Fraction(1),) * len(workload.tables)
@@ -190,19 +185,6 @@ def _weights(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple
             f"weights have no entry for {absent[0]!r}; give one per table, or none for equal shares"
         )
     return tuple(positive_fraction("weight", given[frozenset(attrs)]) for attrs in workload.tables)
-
-
-def _open_ledger(ledger: str | Path | Ledger | None, order: Order, name: str) -> Ledger | None:
-    """Open the ledger; a path that does not exist becomes one whose limit is this release."""
-    if ledger is None or isinstance(ledger, Ledger):
-        return ledger
-    path = Path(ledger)
-    if path.exists():
-        return Ledger.open(path)
-    limit = order.budget
-    return Ledger.create(
-        path, epsilon=limit.epsilon, delta=limit.delta, rho=limit.rho, unit=order.unit, name=name
-    )
 
 
 def _purpose(order: Order) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release import declared, file
 from dpcipher.release.interval import interval
+from dpcipher.release.query import Answer, ask
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.cover import Cover
@@ -140,6 +141,21 @@ class Release:
         """
         cover = self._inside(attrs)
         return interval(cover.fold(self.reconciled.table(cover.axes)), self._variance(cover), level)
+
+    def query(
+        self,
+        attrs: Sequence[str],
+        weights: NDArray[np.float64] | None = None,
+        *,
+        where: Mapping[str, object] | None = None,
+        share: bool = False,
+    ) -> Answer:
+        """A linear question about a measured table, with a standard error that includes the privacy noise.
+
+        `weights` has one number per cell, in the order of `attrs`; `where={"sex": "F"}` counts the rows that meet a condition instead;
+        `share=True` asks for the share of all rows.
+        """
+        return ask(self.schema, self.reconciled, self._inside(attrs), weights, where=where, share=share)
 
     def _variance(self, cover: Cover) -> NDArray[np.float64]:
         """The noise variance of every cell of a table, sums over the rest of a compound included."""

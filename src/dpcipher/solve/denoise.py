@@ -9,19 +9,21 @@ public and nothing else is used: no budget is spent. Without noise all of this i
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
 from dpcipher.errors import SolveError
 from dpcipher.release.components import centre
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Reconciled
+from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.solve.agree import consensus, nearest, sweep_to
 from dpcipher.solve.oneway import posterior_counts, smooth
-from dpcipher.solve.positivity import Positive, interaction_variance, use_positivity
 from dpcipher.solve.shrink import Deviation, shrink
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
+from dpcipher.solve.whole import Whole, fit_whole
 
 MANY_LEVELS = 12
 ROUNDS = 20
@@ -30,27 +32,69 @@ Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dic
 
 def denoise(reconciled: Reconciled) -> Targets:
     """Shrunk, non-negative tables that agree: what an engine should reproduce."""
-    return _targets(reconciled, shrink, shrunk=True)
+    _check(reconciled)
+    plain = _one_way_tables(reconciled, Seen(reconciled, 1.0), shrink, shrunk=True)
+    whole = fit_whole(reconciled, {axes[0]: table for axes, table in plain.items()})
+    if whole is None:
+        return _targets(reconciled, Seen(reconciled, 1.0), plain, shrink)
+    seen = _positive(reconciled, whole)
+    shrunk = _targets(reconciled, seen, _one_way_tables(reconciled, seen, shrink, shrunk=True), shrink)
+    return _mean(shrunk, whole.joint)
 
 
 def undenoised(reconciled: Reconciled) -> Targets:
     """The same without shrinkage: non-negative and consistent only."""
-    return _targets(
-        reconciled, lambda found, _, __: {axes: one.counts for axes, one in found.items()}, shrunk=False
-    )
-
-
-def _targets(reconciled: Reconciled, rule: Shrinker, *, shrunk: bool) -> Targets:
     _check(reconciled)
-    best = use_positivity(reconciled) if shrunk else Positive(reconciled, reconciled, 1.0)
-    built = _one_way_tables(reconciled, best, rule, shrunk)
+    seen = Seen(reconciled, 1.0)
+    return _targets(reconciled, seen, _one_way_tables(reconciled, seen, _keep, shrunk=False), _keep)
+
+
+def _keep(found: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total: float) -> dict[Axes, Floats]:
+    """No shrinkage."""
+    return {axes: one.counts for axes, one in found.items()}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the shrinkage looks at, and the share of the noise that is left in its one-way tables."""
+
+    counts: Reconciled
+    passed: float
+
+
+def _positive(reconciled: Reconciled, whole: Whole) -> Seen:
+    """With at least one row per cell, the tables of the nearest joint, whose cells are not negative; else the tables as they are.
+
+    In a large sparse table that would only add bias: many cells at zero add up.
+    """
+    if prod(reconciled.shape) > reconciled.total:
+        return Seen(reconciled, 1.0)
+    everything = tuple(range(len(reconciled.shape)))
+    tables = [
+        Noisy(one.axes, reconciled.total * margin(whole.nearest, everything, one.axes), one.variance)
+        for one in reconciled.measured
+    ]
+    return Seen(reconcile(reconciled.shape, tables, total=reconciled.total), whole.passed)
+
+
+def _mean(targets: Targets, joint: Floats) -> Targets:
+    """Halfway between the shrunk tables and those of the fitted joint: each errs where the other does not."""
+    everything = tuple(range(joint.ndim))
+    tables = {axes: 0.5 * (table + margin(joint, everything, axes)) for axes, table in targets.tables.items()}
+    return replace(targets, tables=tables)
+
+
+def _targets(
+    reconciled: Reconciled, seen: Seen, one_way_tables: dict[Axes, Floats], rule: Shrinker
+) -> Targets:
+    built = dict(one_way_tables)
     one_way = {axes[0]: table / reconciled.total for axes, table in built.items()}
     orders: dict[int, list[Axes]] = defaultdict(list)
     for axes in reconciled.closure():
         orders[len(axes)].append(axes)
     for order in sorted(orders)[1:]:
         start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
-        found = {axes: _deviation(axes, start[axes], reconciled, best.larger) for axes in start}
+        found = {axes: _deviation(axes, start[axes], reconciled, seen.counts) for axes in start}
         kept = rule(found, one_way, reconciled.total)
         for axes in start:
             exact = found[axes].variance == 0
@@ -77,7 +121,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Reconciled, best: Positive, rule: Shrinker, shrunk: bool
+    reconciled: Reconciled, seen: Seen, rule: Shrinker, *, shrunk: bool
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total = reconciled.total
@@ -88,15 +132,17 @@ def _one_way_tables(
         axes: Axes = (axis,)
         possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
         start[axes] = np.where(possible, total / possible.sum(), 0.0)
-        one = _deviation(axes, start[axes], reconciled, best.one_way)
-        found[axes] = Deviation(one.counts, one.variance * best.passed)
+        one = _deviation(axes, start[axes], reconciled, seen.counts)
+        found[axes] = Deviation(one.counts, one.variance * seen.passed)
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
     for axes, one in found.items():
         possible = start[axes] > 0
         built[axes] = np.zeros(len(possible))
         if shrunk and one.variance > 0 and possible.sum() >= MANY_LEVELS:
-            seen = start[axes] + one.counts
-            built[axes][possible] = posterior_counts(*smooth(seen[possible], one.variance**0.5), total)
+            level_counts = start[axes] + one.counts
+            built[axes][possible] = posterior_counts(
+                *smooth(level_counts[possible], one.variance**0.5), total
+            )
         else:
             built[axes][possible] = nearest((start[axes] + kept[axes])[possible], total)
     return built
@@ -106,6 +152,16 @@ def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, counts: Reconc
     """What the counts show beyond the prediction, seen by no smaller table, and its noise."""
     variance = interaction_variance(reconciled, axes)
     return Deviation(centre(counts.table(axes) - start), variance)
+
+
+def interaction_variance(reconciled: Reconciled, axes: Axes) -> float:
+    """The noise variance of one direction of the interaction on `axes`: that of a unit contrast of the first two levels."""
+    contrast = np.ones(())
+    for axis in axes:
+        step = np.zeros(reconciled.shape[axis])
+        step[:2] = [0.5**0.5, -(0.5**0.5)][: len(step)] if len(step) > 1 else 0.0
+        contrast = np.multiply.outer(contrast, step)
+    return reconciled.linear_variance(axes, contrast)
 
 
 def _prediction(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:

@@ -39,7 +39,7 @@ def smooth(counts: Floats, sigma: float) -> tuple[Floats, float]:
     """
     levels = len(counts)
     z = dct(counts, norm="ortho")[1:]
-    frequency = np.arange(1, levels)
+    frequency = np.arange(1.0, levels)
     prior = np.stack(
         [size * frequency ** (-2.0 * fall) for fall in FALLS for size in _powers(z, sigma, frequency, fall)]
     )

@@ -18,8 +18,9 @@ ever as close to uniform as chance, so theirs starts at `LEAST_ONE_WAY`.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -32,8 +33,8 @@ LARGEST_ONE_WAY = 3.0
 LARGEST = 30.0
 GRID = 12
 PRIOR_TABLES = 1.0
-STEPS = 100
-CHUNK = 200_000
+STEPS = 50
+CHUNK = 50_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Basis:
     spread: Floats
 
 
+@lru_cache(maxsize=256)
 def even_basis(levels: int) -> Basis:
     """Any basis of the contrasts, each of variance 1/levels."""
     square = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, : levels - 1]]))[0]
@@ -128,25 +130,24 @@ class _Group:
     def _evidence(self) -> Floats:
         """Log marginal likelihood of every table for every size of either shape."""
         columns = []
-        for z, spread in zip(self.coefficients, self.spreads, strict=True):
-            columns += [self._log_density(z, self.scale * size * spread) for size in self.sizes]
-        return np.stack(columns, axis=1)
+        for z, prior in zip(self.coefficients, self._priors(), strict=True):
+            variance = prior + self.noise[:, None]
+            columns.append(-0.5 * (np.log(variance) + z**2 / variance + np.zeros_like(z)).sum(axis=-1))
+        return np.concatenate(columns).T
 
-    def _log_density(self, z: Floats, prior: Floats) -> Floats:
-        variance = prior + self.noise[:, None]
-        return np.asarray(-0.5 * (np.log(variance) + z**2 / variance + np.zeros_like(z)).sum(axis=1))
+    def _priors(self) -> Iterator[Floats]:
+        """The prior variance of every coefficient, for every size of either shape."""
+        for spread in self.spreads:
+            yield self.scale * np.asarray(self.sizes)[:, None, None] * spread
 
     def means(self, weights: Floats) -> dict[Axes, Floats]:
         """The posterior mean of each table."""
         log_weight = self.evidence + np.log(weights)
-        belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True))
+        belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True)).T
         result: Floats | float = 0.0
-        for shape in (0, 1):
-            mine = belief[:, shape * GRID : (shape + 1) * GRID]
-            kept = np.zeros_like(self.coefficients[shape])
-            for size, trust in zip(self.sizes, mine.T, strict=True):
-                prior = self.scale * size * self.spreads[shape]
-                kept += trust[:, None] * prior / (prior + self.noise[:, None])
+        for shape, prior in enumerate(self._priors()):
+            mine = belief[shape * GRID : (shape + 1) * GRID, :, None]
+            kept = (mine * (prior / (prior + self.noise[:, None]))).sum(axis=0)
             z = (kept * self.coefficients[shape]).reshape(self._reduced())
             result = result + _turn(z, [np.swapaxes(basis.vectors, -1, -2) for basis in self.bases[shape]])
         return dict(zip(self.members, np.asarray(result), strict=True))

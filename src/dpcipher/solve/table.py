@@ -28,6 +28,8 @@ MAX_CELLS = 2**27
 _EARLY_SWEEPS = 20
 # Raking toward cells that must vanish gains only as 1 / sweeps; a table within this TVD of its goal counts as met.
 _ACCEPTED = 1e-3
+# The total variation distance within which a table without noise is met.
+_EXACT = 1e-6
 # An additive solution with less negative probability than this is non-negative up to rounding.
 _ROUNDING = 1e-9
 # The exponent's reach: a rare level can ask for a hundredfold rise, which raking should meet, not the starting point.
@@ -51,13 +53,18 @@ class TableFit:
 
 
 def solve_table(
-    targets: Targets, *, order: tuple[int, ...] | None = None, sweeps: int = 200, tolerance: float = 1e-6
+    targets: Targets,
+    *,
+    order: tuple[int, ...] | None = None,
+    sweeps: int = 200,
+    tolerance: float | None = None,
 ) -> tuple[Floats, TableFit]:
     """The joint of all attributes, dense, axes in schema order, and how well it meets `targets`.
 
     `tolerance` is the total variation distance within which every table is to be met, `sweeps` the most raking sweeps of a step.
     """
     check_targets(targets)
+    tolerance = _worthwhile(targets) if tolerance is None else tolerance
     order = order_attributes(targets) if order is None else order
     work = _reorder(targets, order)
     table, negative, used = _table(work, (0,)).copy(), 0.0, 0
@@ -72,6 +79,17 @@ def solve_table(
     misses = gaps(table, [Goal(axes, goal) for axes, goal in work.tables.items()])
     fit = TableFit(order, _residuals(misses, order), negative, used, _met(misses, max(tolerance, _ACCEPTED)))
     return np.ascontiguousarray(table.transpose(np.argsort(order))), fit
+
+
+def _worthwhile(targets: Targets) -> float:
+    """How closely to meet the tables: to a hundredth of the distance that their noise puts between them and the truth.
+
+    Noise of standard deviation s on K cells moves a table by about .4·K·s in total variation.
+    """
+    return max(
+        _EXACT,
+        0.01 * min(0.4 * table.size * targets.sigma.get(axes, 0.0) for axes, table in targets.tables.items()),
+    )
 
 
 def check_targets(targets: Targets) -> None:

@@ -38,7 +38,9 @@ class Targets:
 
     def closure(self) -> list[Axes]:
         """Every non-empty set of attributes that some table covers, small sets first."""
-        found = {sub for axes in self.tables for k in range(1, len(axes) + 1) for sub in combinations(axes, k)}
+        found = {
+            sub for axes in self.tables for k in range(1, len(axes) + 1) for sub in combinations(axes, k)
+        }
         return sorted(found, key=lambda axes: (len(axes), axes))
 
 
