@@ -37,7 +37,9 @@ def study(name: str, data: list[np.ndarray], shape: tuple[int, ...], folder: Pat
         np.add.at(truth, tuple(codes.T), 1 / len(codes))
         truths.append(truth)
     given = folder / f"{len(shape)}.npz"
-    np.savez(given, shape=shape, tables=json.dumps(tables), sigma=np.sqrt(mechanism.variance), y=np.array(observed))
+    np.savez(
+        given, shape=shape, tables=json.dumps(tables), sigma=np.sqrt(mechanism.variance), y=np.array(observed)
+    )
     rows = []
     peers = {"ours": (sys.executable, "our_fit.py"), "mbi 2.0": (os.environ["DPCIPHER_MBI"], "mbi_fit.py")}
     for method, (python, script) in peers.items():
@@ -45,7 +47,15 @@ def study(name: str, data: list[np.ndarray], shape: tuple[int, ...], folder: Pat
         error = np.mean([tvd_dense(t, p) for t, p in zip(truths, joints, strict=True)], axis=0)
         rows.append([name, method, show(error), f"{seconds[0]:.3f}", f"{np.median(seconds[1:]):.4f}"])
     ours, peer = rows
-    rows.append([name, "mbi ÷ ours", "", f"{float(peer[3]) / float(ours[3]):.0f} ×", f"{float(peer[4]) / float(ours[4]):.1f} ×"])
+    rows.append(
+        [
+            name,
+            "mbi ÷ ours",
+            "",
+            f"{float(peer[3]) / float(ours[3]):.0f} ×",
+            f"{float(peer[4]) / float(ours[4]):.1f} ×",
+        ]
+    )
     return rows
 
 
@@ -56,13 +66,20 @@ def main() -> None:
     small = (2, 2, 3, 3)
     with tempfile.TemporaryDirectory() as folder:
         rows = study("asia, 8 columns, n=10,000", [codes] * repeats, shape, Path(folder))
-        rows += study("2×2×3×3, n=500", [logits(small, 500, seed) for seed in range(repeats)], small, Path(folder))
+        rows += study(
+            "2×2×3×3, n=500", [logits(small, 500, seed) for seed in range(repeats)], small, Path(folder)
+        )
     note = (
         f"All pairs, discrete Laplace, pure ε = 1, add-remove, {repeats} repetitions; mean TVD of 1/2/3-way tables. Each method in a fresh "
         "process, imports excluded: cold is its first fit (compilation included), warm the median of the others."
     )
     head = ["data", "method", "TVD", "cold, s", "warm, s"]
-    write_page("asia", "Against mbi 2.0 on the same tables", f"python benchmarks/asia.py {repeats}", [note, markdown(head, rows)])
+    write_page(
+        "asia",
+        "Against mbi 2.0 on the same tables",
+        f"python benchmarks/asia.py {repeats}",
+        [note, markdown(head, rows)],
+    )
 
 
 if __name__ == "__main__":

@@ -95,9 +95,25 @@ def main() -> None:
             seconds, megabytes, misfit = run(engine, n_columns, LEVELS)
             timed.setdefault(engine, []).append((n_columns, seconds))
             cells = f"{LEVELS**n_columns:,}" if n_columns <= 10 else f"5^{n_columns}"
-            rows.append([engine, n_columns, cells, f"{seconds:.2f}", f"{megabytes:.0f}", "" if np.isnan(misfit) else f"{misfit:.0e}"])
+            rows.append(
+                [
+                    engine,
+                    n_columns,
+                    cells,
+                    f"{seconds:.2f}",
+                    f"{megabytes:.0f}",
+                    "" if np.isnan(misfit) else f"{misfit:.0e}",
+                ]
+            )
     wide = [[c, len(pairs(c)), *(f"{v:.1f}" for v in run("rows", c, 2)[:2])] for c in WIDE]
-    head = ["engine", "columns of 5 levels", "cells", "seconds", "peak MB", "worst pair misfit (rms, probability)"]
+    head = [
+        "engine",
+        "columns of 5 levels",
+        "cells",
+        "seconds",
+        "peak MB",
+        "worst pair misfit (rms, probability)",
+    ]
     sections = [
         "Noiseless pair tables of 10,000 rows; each solve in a fresh process, denoising and reconciling included, imports and counting not.",
         markdown(head, rows),

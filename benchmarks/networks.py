@@ -41,7 +41,9 @@ def _table(head: str, body: str, levels: dict[str, list[str]]) -> tuple[str, tup
             table[...] = [float(value) for value in line.removeprefix("table").split(",")]
         elif line.startswith("("):
             where, values = line[1:].split(")")
-            place = tuple(levels[p].index(level.strip()) for p, level in zip(parents, where.split(","), strict=True))
+            place = tuple(
+                levels[p].index(level.strip()) for p, level in zip(parents, where.split(","), strict=True)
+            )
             table[place] = [float(value) for value in values.split(",")]
     assert np.allclose(table.sum(-1), 1, atol=1e-3)
     return name, (parents, table / table.sum(-1, keepdims=True))
@@ -53,7 +55,9 @@ def sample(tables: Network, names: list[str], n_rows: int, rng: np.random.Genera
     while len(drawn) < len(tables):
         for name, (parents, table) in tables.items():
             if name not in drawn and all(parent in drawn for parent in parents):
-                chances = np.broadcast_to(table[tuple(drawn[parent] for parent in parents)], (n_rows, table.shape[-1]))
+                chances = np.broadcast_to(
+                    table[tuple(drawn[parent] for parent in parents)], (n_rows, table.shape[-1])
+                )
                 below = np.cumsum(chances, axis=1) < rng.random((n_rows, 1))
                 drawn[name] = below.sum(1).clip(0, table.shape[-1] - 1)
     return np.stack([drawn[name] for name in names], axis=1)
@@ -65,7 +69,9 @@ def main() -> None:
     for name in NAMES:
         levels, tables = load(name)
         rows = sample(tables, list(levels), 10_000, np.random.default_rng(0))
-        np.savetxt(folder / f"{name}.csv", rows, fmt="%d", delimiter=",", header=",".join(levels), comments="")
+        np.savetxt(
+            folder / f"{name}.csv", rows, fmt="%d", delimiter=",", header=",".join(levels), comments=""
+        )
         (folder / f"{name}-domain.json").write_text(json.dumps({v: len(k) for v, k in levels.items()}))
         print(name, rows.shape)
 

@@ -10,7 +10,19 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Codes, laplace, load_coded, markdown, noisy, peak_megabytes, real, show, subsets, tvd_rows, write_page
+from common import (
+    Codes,
+    laplace,
+    load_coded,
+    markdown,
+    noisy,
+    peak_megabytes,
+    real,
+    show,
+    subsets,
+    tvd_rows,
+    write_page,
+)
 
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.solve.denoise import denoise
@@ -36,12 +48,25 @@ def adult(repeats: int) -> str:
     rows = []
     for label, epsilon in EPSILONS.items():
         errors = [
-            tvd_rows(codes, synthesize(noisy(codes, shape, tables, laplace(len(tables), epsilon), seed), shape, len(codes), seed), shape)
+            tvd_rows(
+                codes,
+                synthesize(
+                    noisy(codes, shape, tables, laplace(len(tables), epsilon), seed), shape, len(codes), seed
+                ),
+                shape,
+            )
             for seed in range(repeats)
         ]
-        seconds, megabytes = map(float, subprocess.run([sys.executable, __file__, "once", label], check=True, capture_output=True, text=True).stdout.split())
+        seconds, megabytes = map(
+            float,
+            subprocess.run(
+                [sys.executable, __file__, "once", label], check=True, capture_output=True, text=True
+            ).stdout.split(),
+        )
         spread = np.std(errors, axis=0, ddof=1) / np.sqrt(repeats)
-        rows.append([label, show(np.mean(errors, axis=0)), show(spread, 5), f"{seconds:.1f}", f"{megabytes:.0f}"])
+        rows.append(
+            [label, show(np.mean(errors, axis=0)), show(spread, 5), f"{seconds:.1f}", f"{megabytes:.0f}"]
+        )
         print(rows[-1], flush=True)
     return markdown(["ε", "TVD", "standard error", "seconds, release to rows", "peak MB"], rows)
 
@@ -61,7 +86,13 @@ def networks(repeats: int) -> str:
     for name in ("child", "insurance", "alarm"):
         codes, shape = network(name)
         measured = noisy(codes, shape, subsets(len(shape), 2), laplace(1, None), 0)
-        ours = np.mean([tvd_rows(codes, synthesize(measured, shape, len(codes), seed), shape) for seed in range(repeats)], axis=0)
+        ours = np.mean(
+            [
+                tvd_rows(codes, synthesize(measured, shape, len(codes), seed), shape)
+                for seed in range(repeats)
+            ],
+            axis=0,
+        )
         draws = [np.random.default_rng(seed).integers(0, len(codes), len(codes)) for seed in range(repeats)]
         bootstrap = np.mean([tvd_rows(codes, codes[draw], shape) for draw in draws], axis=0)
         rows.append([f"{name}, {len(shape)} columns", show(ours), show(bootstrap), show(ours / bootstrap, 2)])
@@ -72,7 +103,13 @@ def networks(repeats: int) -> str:
 def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 25
     note = f"Mean TVD of 1/2/3-way tables (100 fixed triples) between rows and data; {repeats} repetitions; all pairs; discrete Laplace, add-remove."
-    sections = [note, "## Adult, 48,842 × 14", adult(repeats), "## Networks, n = 10,000, no noise", networks(repeats)]
+    sections = [
+        note,
+        "## Adult, 48,842 × 14",
+        adult(repeats),
+        "## Networks, n = 10,000, no noise",
+        networks(repeats),
+    ]
     write_page("rows", "The rows engine", f"python benchmarks/rows.py {repeats}", sections)
 
 
