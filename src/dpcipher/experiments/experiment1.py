@@ -6,6 +6,7 @@ largest error of the pairs and triples (of the synthetic rows, averaged over the
 
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from math import exp
 from pathlib import Path
 
@@ -79,7 +80,13 @@ class Block:
 
 def blocks(folder: Path) -> Blocks[Block]:
     """The blocks of the experiment below a folder."""
-    settings = {"coefficients": COEFFICIENTS, "sets": SETS, "block": BLOCK, "rounds": ROUNDS}
+    settings = {
+        "coefficients": COEFFICIENTS,
+        "sets": SETS,
+        "block": BLOCK,
+        "rounds": ROUNDS,
+        "version": version("dpcipher"),
+    }
     return Blocks(folder / "experiment1", run_block, settings)
 
 

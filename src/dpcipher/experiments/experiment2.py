@@ -8,6 +8,7 @@ Prediction: how often is an SVM right about 50 held-out businesses, when the syn
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import version
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,13 @@ class Block:
 
 def blocks(folder: Path, data: Bankruptcy) -> Blocks[Block]:
     """The blocks of the experiment below a folder."""
-    settings = {"data": DIGEST, "block": BLOCK, "held out": HELD_OUT, "rounds": ROUNDS}
+    settings = {
+        "data": DIGEST,
+        "block": BLOCK,
+        "held out": HELD_OUT,
+        "rounds": ROUNDS,
+        "version": version("dpcipher"),
+    }
     return Blocks(folder / "experiment2", partial(run_block, data=data), settings)
 
 
