@@ -110,8 +110,7 @@ def test_the_match_is_in_units_of_the_release_own_noise() -> None:
     found = match_tables(release, coded_rows(made, pages.SCHEMA, "synthetic"))
     one = next(m for m in found if m.attrs == ("sex", "owner"))
     counts = pd.crosstab(made["sex"], made["owner"]).to_numpy() * release.reconciled.total / len(made)
-    low, high = release.interval(("sex", "owner"))
-    sigma = (high - low) / 2 / 1.959964
+    sigma = np.sqrt(release.reconciled.variance(release.schema.axes(("sex", "owner"))))
     gaps = np.abs(counts - np.asarray(release.project(("sex", "owner")))) / sigma
     assert one.rms == pytest.approx(np.sqrt((gaps**2).mean()), rel=1e-5)
     assert one.largest == pytest.approx(gaps.max(), rel=1e-5)

@@ -35,6 +35,9 @@ GRID = 12
 PRIOR_TABLES = 1.0
 STEPS = 50
 CHUNK = 50_000
+# A table that would keep the share CLEAR of its freedom or more is left alone, one that would keep NOISY or less is shrunk in full: in
+# a clear table the gain in squared error is small, and cells that are truly empty would be moved off zero, which costs more.
+CLEAR, NOISY = 0.75, 0.35
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class _Group:
     ) -> None:
         self.members = members
         self.noise = np.array([deviations[axes].variance for axes in members])
-        stack = np.stack([deviations[axes].counts for axes in members])
+        self.counts = stack = np.stack([deviations[axes].counts for axes in members])
         self.bases = [_stack_even(stack.shape[1:]), _stack_proportional(members, one_way)]
         free = prod(k - 1 for k in stack.shape[1:])
         self.scale = total**2 / free
@@ -144,13 +147,16 @@ class _Group:
         """The posterior mean of each table."""
         log_weight = self.evidence + np.log(weights)
         belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True)).T
-        result: Floats | float = 0.0
+        result, freedom = np.zeros_like(self.counts), np.zeros(len(self.members))
         for shape, prior in enumerate(self._priors()):
             mine = belief[shape * GRID : (shape + 1) * GRID, :, None]
             kept = (mine * (prior / (prior + self.noise[:, None]))).sum(axis=0)
             z = (kept * self.coefficients[shape]).reshape(self._reduced())
-            result = result + _turn(z, [np.swapaxes(basis.vectors, -1, -2) for basis in self.bases[shape]])
-        return dict(zip(self.members, np.asarray(result), strict=True))
+            result += _turn(z, [np.swapaxes(basis.vectors, -1, -2) for basis in self.bases[shape]])
+            freedom += kept.mean(axis=1)
+        clear = CLEAR if result.ndim > 2 else np.inf
+        trust = np.clip((clear - freedom) / (CLEAR - NOISY), 0.0, 1.0).reshape(-1, *[1] * (result.ndim - 1))
+        return dict(zip(self.members, trust * result + (1 - trust) * self.counts, strict=True))
 
     def _reduced(self) -> list[int]:
         return [len(self.members), *(basis.vectors.shape[-1] for basis in self.bases[0])]
