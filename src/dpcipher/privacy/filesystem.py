@@ -51,7 +51,7 @@ def check_supported(path: Path, *, platform: str = sys.platform) -> None:
 def kind_at(real_path: str, table: Iterable[Mount]) -> str | None:
     """The type of the file system that holds a path: the deepest mount point wins, the later one among equals.
 
-    >>> kind_at("/home/ann/x", [("/", "ext4"), ("/home", "nfs4"), ("/home/an", "xfs")])
+    >>> kind_at("/data/ann/x", [("/", "ext4"), ("/data", "nfs4"), ("/data/an", "xfs")])
     'nfs4'
     """
     kind, depth = None, -1
