@@ -26,7 +26,9 @@ compounds:
 def people(folder: Path) -> pd.DataFrame:
     """The NIST excerpt, with a birth date derived from the age, a boolean, and missing incomes as empty cells."""
     raw = pd.read_csv(folder / "nist_ma2019" / "ma2019.csv", keep_default_na=False, dtype=str)
-    born = [f"{2019 - int(age)}-06-{1 + i % 28:02d}" if int(age) < 90 else "" for i, age in enumerate(raw["AGEP"])]
+    born = [
+        f"{2019 - int(age)}-06-{1 + i % 28:02d}" if int(age) < 90 else "" for i, age in enumerate(raw["AGEP"])
+    ]
     return pd.DataFrame(
         {
             "PUMA": raw["PUMA"],

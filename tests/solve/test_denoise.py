@@ -12,7 +12,7 @@ from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.solve.agree import nearest, sweep_to
 from dpcipher.solve.denoise import denoise, undenoised
 from dpcipher.solve.oneway import posterior_counts, smooth
-from dpcipher.solve.shrink import GRID, PRIOR_TABLES, STEPS, Deviation, shrink, sizes
+from dpcipher.solve.shrink import CLEAR, GRID, NOISY, PRIOR_TABLES, STEPS, Deviation, shrink, sizes
 from dpcipher.solve.whole import TAUS, _equations, _path, fit_whole
 
 SHAPE = (3, 4, 2, 3)
@@ -130,24 +130,26 @@ def dense_shrink(counts, noise, p, total):
     free = int(np.prod([k - 1 for k in levels]))
     contrasts = np.linalg.svd(np.kron(*centring))[0][:, :free]
     z = contrasts.T @ counts.ravel()
-    evidence, means = [], []
+    evidence, means, freedoms = [], [], []
     for space in spaces:
         for g in sizes(2, free, total):
             prior = g * total**2 / free * contrasts.T @ space @ contrasts
             whole = prior + noise * np.eye(free)
             evidence.append(-0.5 * (np.linalg.slogdet(whole)[1] + z @ np.linalg.solve(whole, z)))
             means.append(contrasts @ prior @ np.linalg.solve(whole, z))
+            freedoms.append(np.trace(np.linalg.solve(whole, prior)) / free)
     likelihood, weights = np.exp(np.array(evidence) - max(evidence)), np.full(2 * GRID, 0.5 / GRID)
     for _ in range(STEPS):
         belief = likelihood * weights / (likelihood @ weights)
         weights = (belief + PRIOR_TABLES / len(weights)) / (1 + PRIOR_TABLES)
     belief = likelihood * weights / (likelihood @ weights)
-    return (belief @ np.array(means)).reshape(levels)
+    trust = np.clip((CLEAR - belief @ np.array(freedoms)) / (CLEAR - NOISY), 0, 1)
+    return trust * (belief @ np.array(means)).reshape(levels) + (1 - trust) * counts
 
 
 @pytest.mark.parametrize("noise", [10.0, 1000.0, 1e5])
 def test_shrinkage_is_the_exact_posterior_mean(noise):
-    """The product-basis arithmetic equals dense Gaussian algebra."""
+    """The product-basis arithmetic equals dense Gaussian algebra, in noisy, middling and clear tables."""
     rng = np.random.default_rng(6)
     p = [rng.dirichlet(np.ones(k)) for k in (3, 4)]
     counts = rng.normal(size=(3, 4)) * 50

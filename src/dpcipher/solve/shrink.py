@@ -10,7 +10,7 @@ with p the one-way probabilities and d = ∏(K − 1). Each is diagonal in a pro
 noise is white, so a coefficient z with prior variance A shrinks to z·A/(A + W), exactly, at the cost of one small matrix product
 per axis; D stays centred, so margins do not move. The weights of a grid of (shape, g) are estimated from all tables of the
 order by EM on their marginal likelihoods, with one pseudo-table spread over the grid; each table then gets its own posterior
-mean. With W = 0 nothing is shrunk.
+mean, less of it the clearer the table is (`CLEAR`). With W = 0 nothing is shrunk.
 
 The grid of g runs from what N rows drawn from the prediction would show by chance, d/N, to `LARGEST`. (A point mass at g = 0 would
 be wrong, since the tables to estimate are counts of a sample, and costs up to 5 % at moderate noise.) One-way tables are hardly
