@@ -19,14 +19,14 @@ EPSILONS = {"e^-2": np.exp(-2), "e^-1": np.exp(-1), "1": 1.0, "e": np.e, "e^2": 
 Codes = np.ndarray
 
 
-def logits(shape: Sequence[int], n_rows: int, seed: int) -> Codes:
-    """Rows from a sequence of main-effects multinomial logits with N(0, 1) coefficients, new ones for every seed."""
+def logits(shape: Sequence[int], n_rows: int, seed: int, intercept: float = 1.0, slope: float = 1.0) -> Codes:
+    """Rows from a sequence of main-effects multinomial logits with normal coefficients of these sizes, new ones for every seed."""
     rng = np.random.default_rng([1, seed])
     columns: list[np.ndarray] = []
     for size in shape:
-        score = np.tile(rng.normal(size=size), (n_rows, 1))
+        score = np.tile(intercept * rng.normal(size=size), (n_rows, 1))
         for earlier, levels in zip(columns, shape, strict=False):
-            score += rng.normal(size=(levels, size))[earlier]
+            score += slope * rng.normal(size=(levels, size))[earlier]
         columns.append(np.argmax(score + rng.gumbel(size=score.shape), axis=1))
     return np.stack(columns, axis=1)
 
@@ -91,13 +91,10 @@ def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     small, large = (2, 2, 3, 3), (6, 9, 3, 3, 3)
     rows = []
-    for order in (2, 3):
-        rows += study(
-            f"2×2×3×3, n=500, order {order}",
-            small,
-            subsets(4, order),
-            [logits(small, 500, s) for s in range(repeats)],
-        )
+    for name, sizes in {"weak": (0.0, 0.25), "mild": (0.1, 0.4), "strong": (1.0, 1.0)}.items():
+        data = [logits(small, 500, seed, *sizes) for seed in range(repeats)]
+        for order in (2, 3):
+            rows += study(f"2×2×3×3, n=500, {name}, order {order}", small, subsets(4, order), data)
     rows += study(
         "bankruptcy 6×9×3×3×3, n=250, order 2", large, subsets(5, 2), [bankruptcy()] * (repeats // 4)
     )
