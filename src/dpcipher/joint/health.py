@@ -31,6 +31,8 @@ class Health:
         lines = [f"engine {self.engine}: {self.why}" if self.why else f"engine {self.engine}"]
         if self.worst is not None:
             lines.append(f"worst residual {self.worst[1]:.3g} sigmas, table {' × '.join(self.worst[0])}")
+        if not self.converged:
+            lines.append("did not converge")
         lines.append(
             f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
         )

@@ -1,6 +1,7 @@
 """The release: noisy tables and how they were made. The one object that both sides share."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -124,7 +125,18 @@ class Release:
             for t in chosen
         ]
         total = None if self.statement.n_rows is None else float(self.statement.n_rows)
-        return reconcile(self.schema.shape, measured, total=total, zeros=self.schema.zero_masks)
+        try:
+            return reconcile(self.schema.shape, measured, total=total, zeros=self.schema.zero_masks)
+        except ReleaseError as error:
+            raise ReleaseError(self._with_names(str(error))) from None
+
+    def _with_names(self, message: str) -> str:
+        """The algebra knows attributes by number; a person knows them by name."""
+        named = re.sub(r"\((\d+(?:, \d+)*),?\)", lambda found: self._name_axes(found[1]), message)
+        return named.replace("on axes ", "on ")
+
+    def _name_axes(self, numbers: str) -> str:
+        return " × ".join(self.schema.attrs[int(number)] for number in numbers.split(", "))
 
     def project(self, attrs: Sequence[str]) -> Marginal:
         """The reconciled counts of any columns inside a measured table, axes in the order asked for."""

@@ -7,7 +7,7 @@ only, so cyclic raking over blocks has the same limit as over single goals (Csis
 attributes instead of forty-five.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeVar
@@ -24,6 +24,8 @@ _DIRECT_CELLS = 1 << 15
 # A block may have this fraction of the table's cells: raking it then costs less than one pass over the table.
 _BLOCK_SHARE = 64
 _INNER_SWEEPS = 12
+# A raking ends when this many sweeps have left more than this share of the misfit.
+_PATIENCE, _GAIN = 10, 0.9
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,25 @@ class Raked:
 
 
 def rake(table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float) -> Raked:
-    """Rake `table`, contiguous in memory, in place until every goal is met within `tolerance` (a TVD), or `sweeps` are used up."""
+    """Rake `table`, contiguous in memory, in place until every goal is met within `tolerance` (a TVD), or nothing is gained any more.
+
+    Goals that no table has (noisy ones seldom have one) are approached and then circled: ten sweeps that gain less than a tenth end it.
+    """
     if table.size <= _DIRECT_CELLS:
         return _rake_directly(table, goals, sweeps=sweeps, tolerance=tolerance)
     blocks = _blocks(goals, table.shape)
-    for used in range(sweeps):
-        worst = max(_rake_block(table, axes, members, tolerance) for axes, members in blocks)
-        if worst <= tolerance:
-            return Raked(used, worst)
-    return Raked(sweeps, _worst(gaps(table, goals)))
+    return _repeat(lambda: max(_rake_block(table, *block, tolerance) for block in blocks), sweeps, tolerance)
+
+
+def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float) -> Raked:
+    """Sweep until the misfit before a sweep is within `tolerance`, or has stopped falling."""
+    misfits: list[float] = []
+    while len(misfits) < sweeps:
+        misfits.append(sweep())
+        stalled = len(misfits) > _PATIENCE and misfits[-1] > _GAIN * misfits[-1 - _PATIENCE]
+        if misfits[-1] <= tolerance or stalled:
+            return Raked(len(misfits) - 1, misfits[-1])
+    return Raked(sweeps, misfits[-1] if misfits else np.inf)
 
 
 def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
@@ -70,23 +82,13 @@ def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
     return found
 
 
-def _worst(misses: dict[Axes, Floats]) -> float:
-    return max((_distance(miss) for miss in misses.values()), default=0.0)
-
-
 def _distance(miss: Floats) -> float:
     """The total variation distance between two tables, from their difference."""
     return 0.5 * float(np.abs(miss).sum())
 
 
 def _rake_directly(table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float) -> Raked:
-    for used in range(sweeps):
-        worst = max((_rake_goal(table, goal) for goal in goals), default=0.0)
-        if worst <= tolerance:
-            return Raked(used, worst)
-    return Raked(
-        sweeps, max((_distance(collapse(table, goal.axes) - goal.table) for goal in goals), default=0.0)
-    )
+    return _repeat(lambda: max((_rake_goal(table, goal) for goal in goals), default=0.0), sweeps, tolerance)
 
 
 def _rake_goal(table: Floats, goal: Goal) -> float:

@@ -1,8 +1,9 @@
 """The front door of the solvers: reconcile, denoise, pick an engine, and say how it went."""
 
+import math
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,13 +16,14 @@ from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.solve.denoise import denoise
 from dpcipher.solve.paper import solve_paper
-from dpcipher.solve.rows import solve_rows
-from dpcipher.solve.table import solve_table
+from dpcipher.solve.rows import RowsFit, solve_rows
+from dpcipher.solve.table import TableFit, solve_table
 from dpcipher.solve.targets import Axes, Targets
 
 ENGINES = ("auto", "paper", "table", "rows")
 TABLE_CELLS = 2_000_000  # above this the rows engine is both faster and lighter (benchmarks/cost.md)
 MAX_TABLE_CELLS = 2**27
+TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
 def solve(release: Release, *, engine: str = "auto", lam: float = 0.01, seed: int = 0) -> Joint | list[Joint]:
@@ -44,11 +46,19 @@ def solve_set(
     started = time.perf_counter()
     reconciled = release.reconcile(number)
     _require_rows(reconciled)
-    core, health = _paper(release, number, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
-    named = {_names(release, axes): value for axes, value in health[1].items()}
-    health_named = replace(health[0], why=why, residuals=named, seconds=time.perf_counter() - started)
+    solved = _paper(release, number, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
+    health = Health(
+        name,
+        why=why,
+        residuals={_names(release, axes): value for axes, value in solved.residuals.items()},
+        negative_mass=solved.negative_mass,
+        sweeps=solved.sweeps,
+        seconds=time.perf_counter() - started,
+        converged=solved.converged,
+        notes=solved.notes,
+    )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return Joint(release.schema, core, n_rows, health_named, kind=release.kind)
+    return Joint(release.schema, solved.core, n_rows, health, kind=release.kind)
 
 
 def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
@@ -57,7 +67,7 @@ def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
         raise ParameterError(
             f"engine ({engine!r}) must be one of {', '.join(ENGINES)}{did_you_mean(str(engine), ENGINES)}"
         )
-    cells = _cells(shape)
+    cells = math.prod(shape)
     if engine == "auto":
         small = cells <= TABLE_CELLS
         side = "at most" if small else "above"
@@ -69,13 +79,6 @@ def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
     return engine, "as asked"
 
 
-def _cells(shape: tuple[int, ...]) -> int:
-    cells = 1
-    for size in shape:
-        cells *= size
-    return cells
-
-
 def _require_rows(reconciled: Reconciled) -> None:
     if reconciled.total <= 0:
         raise SolveError(
@@ -84,25 +87,50 @@ def _require_rows(reconciled: Reconciled) -> None:
         )
 
 
-Fitted = tuple[DenseTable | Chain, tuple[Health, Mapping[Axes, float]]]
+@dataclass(frozen=True)
+class Solved:
+    """What an engine found, and how it ended."""
+
+    core: DenseTable | Chain
+    negative_mass: float
+    converged: bool
+    residuals: Mapping[Axes, float] = field(default_factory=dict)
+    sweeps: int = 0
+    notes: tuple[str, ...] = ()
 
 
-def _ours(name: str, reconciled: Reconciled, seed: int) -> Fitted:
+def _ours(name: str, reconciled: Reconciled, seed: int) -> Solved:
     """Our engines: denoise the reconciled tables, then fit."""
     targets = denoise(reconciled)
+    core: DenseTable | Chain
+    fit: TableFit | RowsFit
     if name == "table":
         probabilities, fit = solve_table(targets)
-        core: DenseTable | Chain = DenseTable(probabilities)
-        health = Health("table", negative_mass=fit.negative_mass, sweeps=fit.sweeps, converged=fit.converged)
-        return core, (health, _in_sigmas(fit.residuals, targets))
-    chain, rows_fit = solve_rows(targets, seed=seed)
-    health = Health(
-        "rows", negative_mass=rows_fit.negative_mass, sweeps=rows_fit.sweeps, converged=rows_fit.converged
+        core = DenseTable(probabilities)
+    else:
+        core, fit = solve_rows(targets, seed=seed)
+    residuals = _in_sigmas(fit.residuals, targets, reconciled)
+    exact = not all(targets.sigma.values())
+    met = not _beyond(residuals, targets) and (fit.converged or not exact)
+    return Solved(
+        core, fit.negative_mass, met, residuals, fit.sweeps, () if met else (_advice(residuals, targets),)
     )
-    return chain, (health, _in_sigmas(rows_fit.residuals, targets))
 
 
-def _paper(release: Release, number: int, lam: float, seed: int) -> Fitted:
+def _beyond(residuals: Mapping[Axes, float], targets: Targets) -> int:
+    """How many noisy tables are further from the answer than their noise explains."""
+    return sum(value > TOO_FAR and targets.sigma[axes] > 0 for axes, value in residuals.items())
+
+
+def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
+    """What to tell a person about tables that no one distribution has."""
+    return (
+        f"not all tables could be met: {_beyond(residuals, targets)} of {len(residuals)} are more than {TOO_FAR:g} sigmas away. They "
+        "contradict one another: check the scale of published tables and that they are about the same rows, or try another engine"
+    )
+
+
+def _paper(release: Release, number: int, lam: float, seed: int) -> Solved:
     """The literal algorithm goes from the noisy tables straight to solve."""
     tables = [
         (release.schema.axes(t.attrs), np.asarray(t.counts, dtype=np.float64), t.mechanism.variance)
@@ -110,12 +138,24 @@ def _paper(release: Release, number: int, lam: float, seed: int) -> Fitted:
         if t.set == number
     ]
     probabilities, fit = solve_paper(release.schema.shape, tables, lam=lam, seed=seed)
-    return DenseTable(probabilities), (Health("paper", negative_mass=fit.negative_mass), {})
+    notes = (f"{fit.skipped} equations had no usable denominator and were left out",) if fit.skipped else ()
+    return Solved(DenseTable(probabilities), fit.negative_mass, fit.converged, notes=notes)
 
 
-def _in_sigmas(residuals: Mapping[Axes, float], targets: Targets) -> dict[Axes, float]:
-    """Misfit in units of the table's noise; in counts where a table is exact."""
-    return {axes: value / (targets.sigma[axes] or 1 / targets.total) for axes, value in residuals.items()}
+def _in_sigmas(
+    residuals: Mapping[Axes, float], targets: Targets, reconciled: Reconciled
+) -> dict[Axes, float]:
+    """How far the answer is from each reconciled table: root mean square over its cells, in units of its noise.
+
+    Two parts add up in squares: what denoising moved, about one sigma or less where it removed noise, and what the engine missed. A
+    table that is exact is measured in counts.
+    """
+    found = {}
+    for axes, missed in residuals.items():
+        moved = targets.tables[axes] - reconciled.table(axes) / reconciled.total
+        unit = targets.sigma[axes] or 1 / targets.total
+        found[axes] = math.sqrt(float((moved**2).mean()) + missed**2) / unit
+    return found
 
 
 def _names(release: Release, axes: Axes) -> tuple[str, ...]:
