@@ -45,7 +45,7 @@ def study(name: str, data: list[np.ndarray], shape: tuple[int, ...], folder: Pat
     for method, (python, script) in peers.items():
         joints, seconds = fit(python, script, given)
         error = np.mean([tvd_dense(t, p) for t, p in zip(truths, joints, strict=True)], axis=0)
-        rows.append([name, method, show(error), f"{seconds[0]:.3f}", f"{np.median(seconds[1:]):.4f}"])
+        rows.append([name, method, show(error, 5), f"{seconds[0]:.3f}", f"{np.median(seconds[1:]):.4f}"])
     ours, peer = rows
     rows.append(
         [

@@ -44,23 +44,28 @@ class Raked:
     misfit: float
 
 
-def rake(table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float) -> Raked:
+def rake(
+    table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float, gain: float = _GAIN
+) -> Raked:
     """Rake `table`, contiguous in memory, in place until every goal is met within `tolerance` (a TVD), or nothing is gained any more.
 
-    Goals that no table has (noisy ones seldom have one) are approached and then circled: ten sweeps that gain less than a tenth end it.
+    Goals that no table has (noisy ones seldom have one) are approached and then circled: ten sweeps that leave
+    more than the share `gain` of the misfit end it.
     """
     if table.size <= _DIRECT_CELLS:
-        return _rake_directly(table, goals, sweeps=sweeps, tolerance=tolerance)
+        return _rake_directly(table, goals, sweeps=sweeps, tolerance=tolerance, gain=gain)
     blocks = _blocks(goals, table.shape)
-    return _repeat(lambda: max(_rake_block(table, *block, tolerance) for block in blocks), sweeps, tolerance)
+    return _repeat(
+        lambda: max(_rake_block(table, *block, tolerance) for block in blocks), sweeps, tolerance, gain
+    )
 
 
-def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float) -> Raked:
+def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float, gain: float) -> Raked:
     """Sweep until the misfit before a sweep is within `tolerance`, or has stopped falling."""
     misfits: list[float] = []
     while len(misfits) < sweeps:
         misfits.append(sweep())
-        stalled = len(misfits) > _PATIENCE and misfits[-1] > _GAIN * misfits[-1 - _PATIENCE]
+        stalled = len(misfits) > _PATIENCE and misfits[-1] > gain * misfits[-1 - _PATIENCE]
         if misfits[-1] <= tolerance or stalled:
             return Raked(len(misfits) - 1, misfits[-1])
     return Raked(sweeps, misfits[-1] if misfits else np.inf)
@@ -87,15 +92,30 @@ def _distance(miss: Floats) -> float:
     return 0.5 * float(np.abs(miss).sum())
 
 
-def _rake_directly(table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float) -> Raked:
-    return _repeat(lambda: max((_rake_goal(table, goal) for goal in goals), default=0.0), sweeps, tolerance)
+def _rake_directly(
+    table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float, gain: float = _GAIN
+) -> Raked:
+    """Rake goal by goal; how each goal lies in the table is worked out once, because small tables take many quick sweeps."""
+    steps = [_step(table, goal) for goal in goals]
+    return _repeat(lambda: max((_rake_goal(*step) for step in steps), default=0.0), sweeps, tolerance, gain)
 
 
-def _rake_goal(table: Floats, goal: Goal) -> float:
-    """One factor of one goal; returns the misfit before it."""
-    now = collapse(table, goal.axes)
-    table *= expand(_ratio(goal.table, now), goal.axes, table.ndim)
-    return _distance(now - goal.table)
+def _step(table: Floats, goal: Goal) -> tuple[Floats, Floats, Axes]:
+    """The table with adjacent axes merged, the goal shaped to broadcast over it, and the axes to sum over."""
+    shape, kept = _runs(table.shape, goal.axes)
+    wide = [size if run in kept else 1 for run, size in enumerate(shape)]
+    return (
+        table.reshape(shape),
+        goal.table.reshape(wide),
+        tuple(run for run in range(len(shape)) if run not in kept),
+    )
+
+
+def _rake_goal(view: Floats, wanted: Floats, drop: Axes) -> float:
+    """One factor of one goal, in place; returns the misfit before it."""
+    now = view.sum(axis=drop, keepdims=True)
+    view *= _ratio(wanted, now)
+    return _distance(now - wanted)
 
 
 def _rake_block(table: Floats, axes: Axes, goals: Sequence[Goal], tolerance: float) -> float:

@@ -30,6 +30,8 @@ _EARLY_SWEEPS = 20
 _ACCEPTED = 1e-3
 # The total variation distance within which a table without noise is met.
 _EXACT = 1e-6
+# Ten sweeps must leave at most this share of the misfit: exact tables are worth a slow approach, noisy ones are not.
+_PATIENT, _BRISK = 0.9, 0.7
 # An additive solution with less negative probability than this is non-negative up to rounding.
 _ROUNDING = 1e-9
 # The exponent's reach: a rare level can ask for a hundredfold rise, which raking should meet, not the starting point.
@@ -65,6 +67,7 @@ def solve_table(
     """
     check_targets(targets)
     tolerance = _worthwhile(targets) if tolerance is None else tolerance
+    gain = _PATIENT if tolerance <= _EXACT else _BRISK
     order = order_attributes(targets) if order is None else order
     work = _reorder(targets, order)
     table, negative, used = _table(work, (0,)).copy(), 0.0, 0
@@ -73,7 +76,7 @@ def solve_table(
         table, below = _add(work, table, new)
         _clear(table, work)
         most = sweeps if new == len(order) - 1 else min(sweeps, _EARLY_SWEEPS)
-        used = rake(table, _goals(work, new + 1), sweeps=most, tolerance=tolerance).sweeps
+        used = rake(table, _goals(work, new + 1), sweeps=most, tolerance=tolerance, gain=gain).sweeps
         negative = max(negative, below)
     _normalise(table)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in work.tables.items()])
@@ -82,14 +85,14 @@ def solve_table(
 
 
 def _worthwhile(targets: Targets) -> float:
-    """How closely to meet the tables: to a hundredth of the distance that their noise puts between them and the truth.
+    """How closely to meet the tables: to a fiftieth of the distance that their noise puts between them and the truth.
 
     Noise of standard deviation s on K cells moves a table by about .4·K·s in total variation.
     """
-    return max(
-        _EXACT,
-        0.01 * min(0.4 * table.size * targets.sigma.get(axes, 0.0) for axes, table in targets.tables.items()),
-    )
+    distances = [
+        0.4 * targets.tables[axes].size * targets.sigma.get(axes, 0.0) for axes in maximal(targets.tables)
+    ]
+    return max(_EXACT, 0.02 * min(distances))
 
 
 def check_targets(targets: Targets) -> None:
