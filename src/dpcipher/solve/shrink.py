@@ -24,7 +24,6 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpcipher.solve.targets import Axes, Floats
 
@@ -48,6 +47,7 @@ class Deviation:
     variance: float
 
 
+@lru_cache(maxsize=256)
 def sizes(order: int, free: int, total: float) -> Floats:
     """The grid of φ² for tables of one order with `free` free numbers."""
     if order == 1:
@@ -145,8 +145,8 @@ class _Group:
 
     def means(self, weights: Floats) -> dict[Axes, Floats]:
         """The posterior mean of each table."""
-        log_weight = self.evidence + np.log(weights)
-        belief = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True)).T
+        likelihood = weights * np.exp(self.evidence - self.evidence.max(axis=1, keepdims=True))
+        belief = (likelihood / likelihood.sum(axis=1, keepdims=True)).T
         result, freedom = np.zeros_like(self.counts), np.zeros(len(self.members))
         for shape, prior in enumerate(self._priors()):
             mine = belief[shape * GRID : (shape + 1) * GRID, :, None]
@@ -201,7 +201,7 @@ def _mix(evidence: Floats) -> Floats:
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     weights = np.full(size, 1 / size)
     for _ in range(STEPS):
-        belief = likelihood * weights
-        belief /= belief.sum(axis=1, keepdims=True)
-        weights = (belief.sum(axis=0) + PRIOR_TABLES / size) / (tables + PRIOR_TABLES)
+        # The mean belief of the tables, as two products: one EM step.
+        found = weights * ((1 / (likelihood @ weights)) @ likelihood)
+        weights = (found + PRIOR_TABLES / size) / (tables + PRIOR_TABLES)
     return weights
