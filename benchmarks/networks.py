@@ -25,7 +25,7 @@ def load(name: str) -> tuple[dict[str, list[str]], Network]:
     if spec is None or spec.origin is None:
         raise SystemExit("pgmpy is not installed; run: pip install --no-deps pgmpy")
     path = Path(spec.origin).parent / "utils" / "example_models" / f"{name}.bif.gz"
-    text = gzip.open(path, "rt").read()
+    text = gzip.decompress(path.read_bytes()).decode()
     levels = {found[1]: [level.strip() for level in found[2].split(",")] for found in VARIABLE.finditer(text)}
     tables = dict(_table(found[1], found[2], levels) for found in PROBABILITY.finditer(text))
     assert set(tables) == set(levels)
