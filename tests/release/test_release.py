@@ -221,11 +221,9 @@ def test_an_interval_is_the_estimate_plus_and_minus_its_noise() -> None:
     low, high = declared().interval(("job",), level=0.95)
     # the total of age × sex sharpens the total of job, so the interval is narrower than the table's own noise
     own = 1.959964 * np.sqrt(Mechanism("laplace", 2.0).variance)
-    # bounds go out to whole counts: at most one count on either side
-    assert ((high - low) < 2 * own + 2).all()
+    assert ((high - low) < 2 * own).all()
     assert ((high - low) > own).all()
     assert (low >= 0).all()
-    assert np.array_equal(low, np.round(low))
 
 
 @pytest.mark.parametrize("level", [0, 1, -1, 1.5, float("nan"), "0.95", True, None])

@@ -10,19 +10,15 @@ from dpcipher.errors import ParameterError
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-6  # a whole count that arithmetic left just beside itself
-
 
 def interval(estimate: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
     """Normal bounds around reconciled counts.
 
-    A reconciled cell averages many independent noises, so its error is close to normal (DESIGN: coverage .947 at epsilon .5, 1
-    and 3). Counts are whole and not negative, so the bounds go out to the next whole count, from zero up: that loses no coverage,
-    and gains what a coarse grid would lose.
+    A reconciled cell averages many independent noises, so its error is close to normal (benchmarks/results/coverage.md). Counts cannot be
+    negative, so neither are the bounds; that loses no coverage.
     """
     half = quantile(level) * np.sqrt(variance)
-    low, high = np.floor(estimate - half + _ROUNDING), np.ceil(estimate + half - _ROUNDING)
-    return np.maximum(low, 0.0), np.maximum(high, 0.0)
+    return np.maximum(estimate - half, 0.0), np.maximum(estimate + half, 0.0)
 
 
 def quantile(level: float) -> float:
