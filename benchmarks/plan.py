@@ -101,7 +101,7 @@ def main() -> None:
     ]
     note = (
         "Seconds; epsilon 1, all tables of the order. A plan reads no data, so it cannot know how many raking sweeps the table engine "
-        "will need: it foresees 10 a step, and the last column says how many the last step took."
+        "will need: it foresees 3 a step, and the last column says how many the last step took."
     )
     write_page("plan", "What a plan foresees", "python benchmarks/plan.py", [note, markdown(head, found)])
 

@@ -34,7 +34,7 @@ TUNING_DRAWS = 40
 # The random populations of the sensitivity run, and how many repeats each gets of every thousand.
 POPULATIONS = 20
 POPULATION_SHARE = 25
-# Our default engine is fitted on some of the repeats only: a fit takes 30 ms and more, of the paper's 2 ms, and the rest is done in stacks.
+# Our default engine is fitted on some of the repeats only: a fit takes about 10 ms, of the paper's 2 ms, and the rest is done in stacks.
 OURS_EVERY = 4
 RIDGE_EVERY = 5
 _RUN, _TUNE, _RANDOM = 1, 2, 3

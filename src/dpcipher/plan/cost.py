@@ -30,7 +30,7 @@ CALL, BLOCKS = 4_000, 1 << 15
 INNER = 12
 DRAW = 60
 # Raking takes from one sweep to the engine's limit, as the data have it; this many is in the middle.
-SWEEPS = 10
+SWEEPS = 3
 SMALL_SWEEPS, SMALL_POPULATION = 4, 8_192
 
 
