@@ -15,12 +15,12 @@ from dpcipher.experiments.contenders import (
     MWEM_3,
     OURS_2,
     OURS_3,
+    PAPERS,
     Contender,
 )
 from dpcipher.experiments.experiment1 import POWERS, SIZES
 from dpcipher.experiments.summary1 import Inference, Summary, cost
 
-PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 MWEMS = (MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 NOMINAL = 0.90
 

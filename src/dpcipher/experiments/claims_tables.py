@@ -8,14 +8,13 @@ import numpy as np
 from dpcipher.experiments.claims import Claim, judge, series
 from dpcipher.experiments.contenders import (
     CELLS_2,
-    CELLS_3,
     CIPHER_2,
     CIPHER_3,
     FDH,
     MWEM_2,
-    MWEM_3,
     OURS_2,
     OURS_3,
+    PAPERS,
     RIDGES,
     Contender,
 )
@@ -25,7 +24,6 @@ from dpcipher.experiments.simulate import SHAPE
 from dpcipher.experiments.storage import parameters
 from dpcipher.experiments.summary1 import Summary, cost
 
-PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 SCENES = tuple(product(SIZES, POWERS, (1, 2, 3)))
 # "Similar" in these verdicts means within a tenth.
 SIMILAR = 1.1

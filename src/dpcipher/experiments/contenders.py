@@ -115,6 +115,8 @@ MWEM_2 = Contender("MWEM 2-way", "MWEM", 2)
 MWEM_3 = Contender("MWEM 3-way", "MWEM", 3)
 CELLS_2 = Contender("MWEM 2-way, cells", "MWEM cells", 2)
 CELLS_3 = Contender("MWEM 3-way, cells", "MWEM cells", 3)
+# The methods that the paper itself compares.
+PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 CONTENDERS = (FDH, CIPHER_2, CIPHER_3, OURS_2, OURS_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 # How much the paper's ridge matters.
 RIDGES = tuple(Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, lam) for lam in (1e-4, 1e-3, 1e-1))

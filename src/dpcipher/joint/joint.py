@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,38 +20,10 @@ from dpcipher.schema.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
 
-Axes = tuple[int, ...]
 CHUNK = 65_536
 
 
-class Core(Protocol):
-    """What an engine fits, over axis numbers and integer codes; it knows nothing of the schema."""
-
-    def sample(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Mapping[int, NDArray[np.bool_]] | None = None,
-        chunk: int = CHUNK,
-    ) -> Iterator[NDArray[np.int32]]:
-        """Chunks of coded rows."""
-        ...
-
-    def log_prob(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The log-probability of each coded row."""
-        ...
-
-    def project(self, axes: Axes) -> NDArray[np.float64]:
-        """The probabilities of the table over `axes`."""
-        ...
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays for the file."""
-        ...
-
-
+# What an engine fits, over axis numbers and integer codes; none of these knows of the schema.
 _CORES: Mapping[str, type[DenseTable] | type[Chain] | type[Network]] = {
     "dense": DenseTable,
     "chain": Chain,

@@ -3,8 +3,9 @@
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
 empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Then negative cells are removed and
-proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. The noise level is
-public and nothing else is used: no budget is spent. Without noise all of this is the identity.
+proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
+small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
+else is used: no budget is spent. Without noise all of this is the identity.
 """
 
 from collections import defaultdict

@@ -21,7 +21,7 @@ from dpcipher.solve.table import TableFit, solve_table
 from dpcipher.solve.targets import Axes, Targets
 
 ENGINES = ("auto", "paper", "table", "rows")
-TABLE_CELLS = 2_000_000  # above this the rows engine is both faster and lighter (benchmarks/cost.md)
+TABLE_CELLS = 2_000_000  # between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md)
 MAX_TABLE_CELLS = 2**27
 TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
