@@ -51,6 +51,14 @@ def brute(measured, total=None, zeros=(), shape=SHAPE):
     return BruteGLS(shape, [(one.axes, one.counts, one.variance) for one in measured], total, zeros)
 
 
+def first_contrast(axes):
+    """The unit contrast of the first two levels of every axis, flat."""
+    flat = np.ones(1)
+    for axis in axes:
+        flat = np.kron(flat, np.eye(SHAPE[axis])[0] - np.eye(SHAPE[axis])[1]) / np.sqrt(2)
+    return flat
+
+
 @pytest.mark.parametrize(
     "zeros", [(), SOME_CELLS, A_WHOLE_LEVEL], ids=["complete", "some zeros", "an empty level"]
 )
@@ -69,6 +77,8 @@ def test_equals_brute_force(workload, public, zeros):
         np.testing.assert_allclose(result.variance(axes).ravel(), np.diag(covariance), atol=1e-9)
         expected = weights.ravel() @ covariance @ weights.ravel()
         assert result.linear_variance(axes, weights) == pytest.approx(expected, abs=1e-9)
+        contrast = first_contrast(axes)
+        assert result.interaction_variance(axes) == pytest.approx(contrast @ covariance @ contrast, abs=1e-9)
     assert result.total == pytest.approx(reference.table(())[0])
     assert result.total_variance == pytest.approx(reference.table_covariance(())[0, 0], abs=1e-9)
     assert result.disagreement.overall.chi2 == pytest.approx(reference.chi2, abs=1e-8)

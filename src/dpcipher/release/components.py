@@ -13,6 +13,7 @@ the mean component and its own. So an isolated table of any width costs nothing.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
 
@@ -51,23 +52,36 @@ def subsets(axes: Axes) -> Iterable[Axes]:
     return chain.from_iterable(combinations(axes, k) for k in range(len(axes) + 1))
 
 
-def sum_to(table: Floats, axes: Axes, keep: Axes) -> Floats:
+@lru_cache(maxsize=4096)
+def dropped(axes: Axes, keep: Axes) -> Axes:
+    """The dimensions of a table on `axes` that its margin on `keep` sums over."""
+    return tuple(i for i, axis in enumerate(axes) if axis not in keep)
+
+
+def margin(table: Floats, axes: Axes, keep: Axes) -> Floats:
     """The margin of `table` on `keep`."""
-    drop = tuple(i for i, axis in enumerate(axes) if axis not in keep)
+    drop = dropped(axes, keep)
     return np.asarray(table.sum(axis=drop)) if drop else table
 
 
 def centre(table: Floats) -> Floats:
     """Subtract the mean along every axis in turn: what no lower-order margin sees."""
-    for axis in range(table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
+    for axis, levels in enumerate(table.shape):
+        table = table - table.sum(axis=axis, keepdims=True) / levels
     return table
 
 
-def spread(component: Floats, keep: Axes, axes: Axes, shape: Sequence[int]) -> Floats:
+def spread(component: Floats, keep: Axes, axes: Axes, shape: tuple[int, ...]) -> Floats:
     """Shape a component on `keep` so that it broadcasts, evenly shared, over a table on `axes`."""
-    inside = [shape[axis] if axis in keep else 1 for axis in axes]
-    return component.reshape(inside) / prod(shape[axis] for axis in axes if axis not in keep)
+    inside, others = _place(keep, axes, shape)
+    return component.reshape(inside) / others
+
+
+@lru_cache(maxsize=4096)
+def _place(keep: Axes, axes: Axes, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """The shape of a table on `keep` that broadcasts over one on `axes`, and how many cells there share one of its own."""
+    inside = tuple(shape[axis] if axis in keep else 1 for axis in axes)
+    return inside, cells(axes, shape) // prod(inside)
 
 
 def cells(axes: Iterable[int], shape: Sequence[int]) -> int:
@@ -136,11 +150,15 @@ def _candidates(axes: Axes, everything: Sequence[Axes]) -> Iterable[Axes]:
 
 @dataclass(frozen=True)
 class Components:
-    """Closed-form least squares: each table, corrected by the mean of every component that it shares."""
+    """Closed-form least squares: each table, corrected by the mean of every component that it shares.
+
+    `shared` holds those means and the scale of their variance, `gaps` what separates each from the component of (a table, on a set).
+    """
 
     shape: tuple[int, ...]
     tables: Mapping[Axes, Noisy]
     shared: Mapping[Axes, tuple[Floats, float]]
+    gaps: Mapping[tuple[Axes, Axes], Floats]
 
     @classmethod
     def fit(cls, shape: tuple[int, ...], tables: Mapping[Axes, Noisy], total: float | None) -> "Components":
@@ -148,21 +166,19 @@ class Components:
         covers = shared_sets(tables)
         if total is not None:
             covers.setdefault((), list(tables))
-        shared = {}
+        shared, gaps = {}, {}
         for sub, covering in covers.items():
             sources = [(axes, *own_component(tables[axes], sub, shape)) for axes in covering]
-            if total is not None and sub == ():
-                sources.insert(0, ((), np.asarray(float(total)), 0.0))
-            shared[sub] = weighted_mean(sources)
-        return cls(shape, tables, shared)
+            public = [((), np.asarray(float(total)), 0.0)] if total is not None and sub == () else []
+            shared[sub] = weighted_mean([*public, *sources])
+            gaps.update({(axes, sub): shared[sub][0] - own for axes, own, _ in sources})
+        return cls(shape, tables, shared, gaps)
 
     def table(self, cover: Axes, axes: Axes) -> Floats:
         """The estimate of the margin of table `cover` on `axes`."""
-        counts = sum_to(self.tables[cover].counts, cover, axes)
-        result = counts
+        result = margin(self.tables[cover].counts, cover, axes)
         for sub in self._corrections(axes):
-            own = centre(sum_to(counts, axes, sub))
-            result = result + spread(self.shared[sub][0] - own, sub, axes, self.shape)
+            result = result + spread(self.gaps[cover, sub], sub, axes, self.shape)
         return result
 
     def variance(self, cover: Axes, axes: Axes) -> Floats:
@@ -170,7 +186,7 @@ class Components:
         base = self._scale(cover, axes)
         value = base
         for sub in self._corrections(axes):
-            others = cells(set(axes) - set(sub), self.shape)
+            others = _place(sub, axes, self.shape)[1]
             centred = prod(1 - 1 / self.shape[axis] for axis in sub)
             value += (self.shared[sub][1] - base * others) * centred / others**2
         return np.full([self.shape[axis] for axis in axes], max(value, 0.0))
@@ -180,10 +196,16 @@ class Components:
         base = self._scale(cover, axes)
         value = base * float((weights**2).sum())
         for sub in self._corrections(axes):
-            others = cells(set(axes) - set(sub), self.shape)
-            seen = float((centre(sum_to(weights, axes, sub)) ** 2).sum()) / others**2
+            others = _place(sub, axes, self.shape)[1]
+            seen = float((centre(margin(weights, axes, sub)) ** 2).sum()) / others**2
             value += (self.shared[sub][1] - base * others) * seen
         return max(value, 0.0)
+
+    def interaction_variance(self, cover: Axes, axes: Axes) -> float:
+        """The noise variance of a unit contrast that only the component on `axes` sees; 0 where there is none."""
+        if not freedom(axes, self.shape):
+            return 0.0
+        return self.shared[axes][1] if axes in self.shared else self._scale(cover, axes)
 
     def misfit(self, one: Noisy) -> tuple[float, int]:
         """χ² and degrees of freedom of one measured table against everything else (repeats of itself included)."""
@@ -191,10 +213,10 @@ class Components:
         rest = one.counts - merged.counts
         chi2, dof, left, left_dof = 0.0, 0, float((rest**2).sum()), rest.size
         for sub in self._corrections(one.axes):
-            others = cells(set(one.axes) - set(sub), self.shape)
+            others = _place(sub, one.axes, self.shape)[1]
             own, variance = own_component(one, sub, self.shape)
             gap, spare = own - self.shared[sub][0], variance - self.shared[sub][1]
-            left -= float((centre(sum_to(rest, one.axes, sub)) ** 2).sum()) / others
+            left -= float((centre(margin(rest, one.axes, sub)) ** 2).sum()) / others
             left_dof -= freedom(sub, self.shape)
             if spare > 1e-12 * variance:
                 chi2, dof = chi2 + float((gap**2).sum()) / spare, dof + freedom(sub, self.shape)
@@ -225,10 +247,10 @@ class Components:
         return [sub for sub in self.shared if mine.issuperset(sub)]
 
     def _scale(self, cover: Axes, axes: Axes) -> float:
-        return self.tables[cover].variance * cells(set(cover) - set(axes), self.shape)
+        return self.tables[cover].variance * _place(axes, cover, self.shape)[1]
 
 
-def own_component(one: Noisy, sub: Axes, shape: Sequence[int]) -> tuple[Floats, float]:
+def own_component(one: Noisy, sub: Axes, shape: tuple[int, ...]) -> tuple[Floats, float]:
     """The component of one table on `sub`, and the variance scale of its noise (times a projector)."""
-    variance = one.variance * cells(set(one.axes) - set(sub), shape)
-    return centre(sum_to(one.counts, one.axes, sub)), variance
+    variance = one.variance * _place(sub, one.axes, shape)[1]
+    return centre(margin(one.counts, one.axes, sub)), variance

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.components import Axes, Floats, Noisy, cells, freedom, shared_sets, subsets, sum_to
+from dpcipher.release.components import Axes, Floats, Noisy, cells, freedom, margin, shared_sets, subsets
 
 MOST_SHARED = 5_000
 
@@ -82,7 +82,7 @@ class WithZeros:
         full[block.possible] = one.counts[block.possible]
         gap = self.shared[block.index] - block.matrix @ full[block.possible]
         full[block.possible] += one.variance * (block.matrix.T @ (block.precision @ gap))
-        return sum_to(full, cover, axes)
+        return margin(full, cover, axes)
 
     def variance(self, cover: Axes, axes: Axes) -> Floats:
         """The variance of every cell of `table(cover, axes)`."""
@@ -102,6 +102,15 @@ class WithZeros:
         block, levels = self.blocks[cover], self.tables[cover].counts.shape
         spread = np.broadcast_to(_inflate(weights, axes, cover), levels)[block.possible]
         return float(self._variances(cover, sparse.csr_matrix(spread[None, :]))[0])
+
+    def interaction_variance(self, cover: Axes, axes: Axes) -> float:
+        """The noise variance of a unit contrast of the first two levels of every axis; 0 where an axis has one level."""
+        contrast = np.ones(())
+        for axis in axes:
+            step = np.zeros(self.shape[axis])
+            step[:2] = (0.5**0.5, -(0.5**0.5)) if len(step) > 1 else 0.0
+            contrast = np.multiply.outer(contrast, step)
+        return self.linear_variance(cover, axes, contrast)
 
     def _variances(self, cover: Axes, weights: sparse.csr_matrix) -> Floats:
         """Var(wᵀμ) for every row w of `weights` (over the possible cells of `cover`)."""

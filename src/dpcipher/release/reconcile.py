@@ -59,6 +59,9 @@ class Estimate(Protocol):
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
 
+    def interaction_variance(self, cover: Axes, axes: Axes) -> float:
+        """The variance of a unit contrast of the interaction on `axes`, which no smaller table sees."""
+
     def misfit(self, one: Noisy) -> tuple[float, int]:
         """χ² and degrees of freedom of one measured table."""
 
@@ -98,6 +101,10 @@ class Reconciled:
         """The variance of `sum(weights * table(axes))`, covariances included."""
         return self.estimate.linear_variance(self._cover(axes), axes, np.asarray(weights, dtype=float))
 
+    def interaction_variance(self, axes: Axes) -> float:
+        """The variance of one direction of the interaction on `axes`: of a unit contrast that no smaller table sees."""
+        return self.estimate.interaction_variance(self._cover(axes), axes)
+
     @cached_property
     def disagreement(self) -> Disagreement:
         """How many sigmas the measured tables disagree by, one by one and together."""
@@ -133,8 +140,16 @@ class Reconciled:
         return any(len(other) > len(axes) and set(axes) < set(other) for other in rarest)
 
     def _cover(self, axes: Axes) -> Axes:
-        if axes in self._tables:
-            return axes
+        """The narrowest measured set that holds `axes`, found once."""
+        if axes not in self._covers:
+            self._covers[axes] = self._find_cover(axes)
+        return self._covers[axes]
+
+    @cached_property
+    def _covers(self) -> dict[Axes, Axes]:
+        return {axes: axes for axes in self._tables}
+
+    def _find_cover(self, axes: Axes) -> Axes:
         rarest = min((self._holding.get(axis, []) for axis in axes), key=len, default=list(self._tables))
         for other in rarest:
             if set(axes) <= set(other):

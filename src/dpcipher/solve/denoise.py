@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
 from dpcipher.errors import SolveError
 from dpcipher.release.components import centre
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.solve.agree import consensus, nearest, sweep_to
 from dpcipher.solve.oneway import posterior_counts, smooth
 from dpcipher.solve.shrink import Deviation, shrink
@@ -34,10 +34,11 @@ Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dic
 def denoise(reconciled: Reconciled) -> Targets:
     """Shrunk, non-negative tables that agree: what an engine should reproduce."""
     _check(reconciled)
-    plain = _one_way_tables(reconciled, Seen(reconciled, 1.0), shrink, shrunk=True)
-    whole = fit_whole(reconciled, {axes[0]: table for axes, table in plain.items()})
+    plain = Seen(reconciled.table, 1.0)
+    one_way_tables = _one_way_tables(reconciled, plain, shrink, shrunk=True)
+    whole = fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     if whole is None:
-        return _targets(reconciled, Seen(reconciled, 1.0), plain, shrink)
+        return _targets(reconciled, plain, one_way_tables, shrink)
     seen = _positive(reconciled, whole)
     shrunk = _targets(reconciled, seen, _one_way_tables(reconciled, seen, shrink, shrunk=True), shrink)
     return _mean(shrunk, whole.joint)
@@ -46,7 +47,7 @@ def denoise(reconciled: Reconciled) -> Targets:
 def undenoised(reconciled: Reconciled) -> Targets:
     """The same without shrinkage: non-negative and consistent only."""
     _check(reconciled)
-    seen = Seen(reconciled, 1.0)
+    seen = Seen(reconciled.table, 1.0)
     return _targets(reconciled, seen, _one_way_tables(reconciled, seen, _keep, shrunk=False), _keep)
 
 
@@ -57,9 +58,9 @@ def _keep(found: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the shrinkage looks at, and the share of the noise that is left in its one-way tables."""
+    """The counts the shrinkage looks at, and the share of the noise that is left in the one-way tables."""
 
-    counts: Reconciled
+    table: Callable[[Axes], Floats]
     passed: float
 
 
@@ -69,13 +70,9 @@ def _positive(reconciled: Reconciled, whole: Whole) -> Seen:
     In a large sparse table that would only add bias: many cells at zero add up.
     """
     if prod(reconciled.shape) > reconciled.total:
-        return Seen(reconciled, 1.0)
-    everything = tuple(range(len(reconciled.shape)))
-    tables = [
-        Noisy(one.axes, reconciled.total * margin(whole.nearest, everything, one.axes), one.variance)
-        for one in reconciled.measured
-    ]
-    return Seen(reconcile(reconciled.shape, tables, total=reconciled.total), whole.passed)
+        return Seen(reconciled.table, 1.0)
+    everything, counts = tuple(range(len(reconciled.shape))), reconciled.total * whole.nearest
+    return Seen(lambda axes: margin(counts, everything, axes), whole.passed)
 
 
 def _mean(targets: Targets, joint: Floats) -> Targets:
@@ -95,7 +92,7 @@ def _targets(
         orders[len(axes)].append(axes)
     for order in sorted(orders)[1:]:
         start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
-        found = {axes: _deviation(axes, start[axes], reconciled, seen.counts) for axes in start}
+        found = {axes: _deviation(axes, start[axes], reconciled, seen) for axes in start}
         kept = rule(found, one_way, reconciled.total)
         for axes in start:
             exact = found[axes].variance == 0
@@ -125,44 +122,39 @@ def _one_way_tables(
     reconciled: Reconciled, seen: Seen, rule: Shrinker, *, shrunk: bool
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
-    total = reconciled.total
-    built: dict[Axes, Floats] = {}
-    start: dict[Axes, Floats] = {}
-    found: dict[Axes, Deviation] = {}
-    for axis in range(len(reconciled.shape)):
-        axes: Axes = (axis,)
-        possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
-        start[axes] = np.where(possible, total / possible.sum(), 0.0)
-        one = _deviation(axes, start[axes], reconciled, seen.counts)
-        found[axes] = Deviation(one.counts, one.variance * seen.passed)
+    total, start = reconciled.total, _uniform(reconciled)
+    found = {axes: _deviation(axes, start[axes], reconciled, seen) for axes in start}
+    found = {axes: Deviation(one.counts, one.variance * seen.passed) for axes, one in found.items()}
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
-    for axes, one in found.items():
-        possible = start[axes] > 0
-        built[axes] = np.zeros(len(possible))
-        if shrunk and one.variance > 0 and possible.sum() >= MANY_LEVELS:
-            level_counts = start[axes] + one.counts
-            built[axes][possible] = posterior_counts(
-                *smooth(level_counts[possible], one.variance**0.5), total
-            )
-        else:
-            built[axes][possible] = nearest((start[axes] + kept[axes])[possible], total)
+    return {
+        axes: _one_way_table(table, found[axes], kept[axes], total, shrunk) for axes, table in start.items()
+    }
+
+
+def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
+    """The total spread evenly over the possible levels of every attribute."""
+    axes: list[Axes] = [(axis,) for axis in range(len(reconciled.shape))]
+    possible = [~zero_cells(one, reconciled.shape, reconciled.zeros) for one in axes]
+    return {
+        one: np.where(here, reconciled.total / np.count_nonzero(here), 0.0)
+        for one, here in zip(axes, possible, strict=True)
+    }
+
+
+def _one_way_table(start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool) -> Floats:
+    """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
+    possible, built = start > 0, np.zeros_like(start)
+    if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
+        counts = (start + one.counts)[possible]
+        built[possible] = posterior_counts(*smooth(counts, one.variance**0.5), total)
+    else:
+        built[possible] = nearest((start + kept)[possible], total)
     return built
 
 
-def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, counts: Reconciled) -> Deviation:
+def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, seen: Seen) -> Deviation:
     """What the counts show beyond the prediction, seen by no smaller table, and its noise."""
-    variance = interaction_variance(reconciled, axes)
-    return Deviation(centre(counts.table(axes) - start), variance)
-
-
-def interaction_variance(reconciled: Reconciled, axes: Axes) -> float:
-    """The noise variance of one direction of the interaction on `axes`: that of a unit contrast of the first two levels."""
-    contrast = np.ones(())
-    for axis in axes:
-        step = np.zeros(reconciled.shape[axis])
-        step[:2] = [0.5**0.5, -(0.5**0.5)][: len(step)] if len(step) > 1 else 0.0
-        contrast = np.multiply.outer(contrast, step)
-    return reconciled.linear_variance(axes, contrast)
+    return Deviation(centre(seen.table(axes) - start), reconciled.interaction_variance(axes))
 
 
 def _prediction(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
@@ -202,7 +194,7 @@ def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
     """Probabilities of the maximal sets and of every attribute, in agreement."""
     sets = reconciled.maximal()
     largest = {axes: built[axes] / built[axes].sum() for axes in sets}
-    sigma = {axes: float(np.sqrt(reconciled.variance(axes).mean())) / reconciled.total for axes in sets}
+    sigma = {axes: _sigma(axes, reconciled) for axes in sets}
     if max(map(len, sets)) > 2:
         largest = consensus(largest, {axes: 1 / max(sigma[axes], 1e-12) ** 2 for axes in sets})
     tables = dict(largest)
@@ -210,5 +202,11 @@ def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
         if (axis,) not in tables:
             cover = next(axes for axes in sets if axis in axes)
             tables[(axis,)] = margin(largest[cover], cover, (axis,))
-            sigma[(axis,)] = float(np.sqrt(reconciled.variance((axis,)).mean())) / reconciled.total
+            sigma[(axis,)] = _sigma((axis,), reconciled)
     return Targets(reconciled.shape, reconciled.total, tables, sigma, reconciled.zeros)
+
+
+def _sigma(axes: Axes, reconciled: Reconciled) -> float:
+    """The standard deviation of the noise of a cell, on the scale of probabilities."""
+    variance = reconciled.variance(axes)
+    return sqrt(float(variance.sum()) / variance.size) / reconciled.total

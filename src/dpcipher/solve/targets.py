@@ -7,8 +7,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-Axes = tuple[int, ...]
-Floats = NDArray[np.float64]
+from dpcipher.release.components import Axes, Floats, margin
+
+__all__ = ["Axes", "Floats", "Targets", "margin"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,3 @@ class Targets:
             sub for axes in self.tables for k in range(1, len(axes) + 1) for sub in combinations(axes, k)
         }
         return sorted(found, key=lambda axes: (len(axes), axes))
-
-
-def margin(table: Floats, axes: Axes, keep: Axes) -> Floats:
-    """Sum `table` over every axis that is not in `keep`."""
-    drop = tuple(i for i, axis in enumerate(axes) if axis not in keep)
-    return np.asarray(table.sum(axis=drop)) if drop else table
