@@ -234,7 +234,7 @@ def test_the_fitted_joint_minimises_its_objective():
     measured = [Noisy(a, rng.normal(10, 6, [shape[i] for i in a]), 9.0) for a in axes]
     equations = _equations(reconcile(shape, measured))
     assert equations is not None
-    point = _path(equations, start)[1]
+    path = _path(equations, start)
 
     def objective(p):
         miss = equations.matrix @ p - equations.right
@@ -247,16 +247,16 @@ def test_the_fitted_joint_minimises_its_objective():
         constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    np.testing.assert_allclose(point.joint, best.x, atol=1e-5)
+    np.testing.assert_allclose(path.joints[1], best.x, atol=1e-5)
     freedom = 0.0
     for i in range(len(equations.right)):
         moved = [
             replace(equations, right=equations.right + sign * 1e-5 * np.eye(len(equations.right))[i])
             for sign in (1, -1)
         ]
-        ends = [equations.matrix @ _path(one, start)[1].joint for one in moved]
+        ends = [equations.matrix @ _path(one, start).joints[1] for one in moved]
         freedom += (ends[0] - ends[1])[i] / 2e-5
-    assert point.freedom == pytest.approx(freedom, rel=1e-4)
+    assert path.freedom[1] == pytest.approx(freedom, rel=1e-4)
 
 
 def test_sweeps_restore_margins():

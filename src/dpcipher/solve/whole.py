@@ -14,8 +14,8 @@ best where noise dominates.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import prod
+from functools import cached_property, lru_cache
+from math import log, prod
 
 import numpy as np
 
@@ -52,13 +52,48 @@ class Equations:
 
 
 @dataclass(frozen=True)
-class Point:
-    """The fit at one tau: the joint, its misfit in units of the noise, degrees of freedom, and log evidence."""
+class State:
+    """The joint p = q · exp(Aᵀ λ) / Z of some multipliers λ, and log Z."""
 
+    equations: Equations
+    multipliers: Floats
     joint: Floats
-    misfit: float
-    freedom: float
-    evidence: float
+    log_total: float
+
+    @classmethod
+    def of(cls, equations: Equations, base: Floats, multipliers: Floats) -> "State":
+        """The joint of some multipliers; `base` is log q."""
+        exponent = base + multipliers.dot(equations.matrix)
+        top = float(exponent.max())
+        joint = np.exp(exponent - top)
+        total = float(joint.sum())
+        return cls(equations, multipliers, joint / total, top + log(total))
+
+    @cached_property
+    def mean(self) -> Floats:
+        """A p."""
+        return np.asarray(self.equations.matrix.dot(self.joint))
+
+    @cached_property
+    def curvature(self) -> Floats:
+        """C = A Cov_p Aᵀ."""
+        matrix = self.equations.matrix
+        return np.asarray((matrix * self.joint) @ matrix.T - self.mean[:, None] * self.mean)
+
+    def dual(self, tau: float) -> float:
+        """tau/2·|λ|² + log Z − λ·b, the function of λ that the fit at tau minimises; smooth and convex."""
+        size, reached = self.multipliers.dot(self.multipliers), self.multipliers.dot(self.equations.right)
+        return 0.5 * tau * float(size) + self.log_total - float(reached)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The fits as tau falls, one row or number each: joints, misfits in units of the noise, degrees of freedom, log evidence."""
+
+    joints: Floats
+    misfit: Floats
+    freedom: Floats
+    evidence: Floats
 
 
 def fit_whole(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> Whole | None:
@@ -67,11 +102,10 @@ def fit_whole(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> Whole | 
     if equations is None:
         return None
     path = _path(equations, _independent(one_way))
-    weights = _weights(path)
-    joint = sum((weight * point.joint for weight, point in zip(weights, path, strict=True)), np.zeros(1))
-    passed = path[-1].freedom / max(len(equations.right), 1)
+    joint = _weights(path) @ path.joints
+    passed = float(path.freedom[-1]) / max(len(equations.right), 1)
     shape = reconciled.shape
-    return Whole(joint.reshape(shape), path[-1].joint.reshape(shape), passed)
+    return Whole(joint.reshape(shape), path.joints[-1].reshape(shape), passed)
 
 
 def _equations(reconciled: Reconciled) -> Equations | None:
@@ -113,32 +147,34 @@ def _independent(one_way: Mapping[int, Floats]) -> Floats:
     return (1 - TRACE) * product.ravel() + TRACE / product.size
 
 
-def _path(equations: Equations, start: Floats) -> list[Point]:
+def _path(equations: Equations, start: Floats) -> Path:
     """The fits as tau falls, each from the last."""
-    multipliers, base = np.zeros(len(equations.right)), np.log(start)
-    path: list[Point] = []
+    base = np.log(start)
+    states = [State.of(equations, base, np.zeros(len(equations.right)))]
     for tau in TAUS:
-        multipliers, joint, curvature = _newton(equations, base, multipliers, float(tau))
-        spread = np.maximum(np.linalg.eigvalsh(curvature), 0.0)
-        miss = equations.matrix @ joint - equations.right
-        misfit = float(miss @ miss) / equations.noise
-        divergence = float(multipliers @ (equations.matrix @ joint)) - _log_total(
-            equations, base, multipliers
-        )
-        evidence = (
-            -0.5 * misfit
-            - float(tau) / equations.noise * divergence
-            - 0.5 * float(np.log1p(spread / tau).sum())
-        )
-        path.append(Point(joint, misfit, float((spread / (spread + tau)).sum()), evidence))
-    return path
+        states.append(_newton(states[-1], base, float(tau)))
+    return _judged(equations, states[1:])
 
 
-def _weights(path: Sequence[Point]) -> Floats:
+def _judged(equations: Equations, states: Sequence[State]) -> Path:
+    """The fits with what the two weightings need."""
+    spread = np.maximum(np.linalg.eigvalsh(np.array([one.curvature for one in states])), 0.0)
+    multipliers, means = (
+        np.array([one.multipliers for one in states]),
+        np.array([one.mean for one in states]),
+    )
+    misfit = ((means - equations.right) ** 2).sum(axis=1) / equations.noise
+    divergence = (multipliers * means).sum(axis=1) - [one.log_total for one in states]
+    occam = np.log1p(spread / TAUS[:, None]).sum(axis=1)
+    evidence = -0.5 * misfit - TAUS / equations.noise * divergence - 0.5 * occam
+    freedom = (spread / (spread + TAUS[:, None])).sum(axis=1)
+    return Path(np.array([one.joint for one in states]), misfit, freedom, evidence)
+
+
+def _weights(path: Path) -> Floats:
     """The mean of two weightings of the path: by estimated risk and by evidence."""
-    risk = np.array([point.misfit + 2 * point.freedom for point in path])
-    evidence = np.array([point.evidence for point in path])
-    return 0.5 * (_exponential(-risk / 4) + _exponential(evidence))
+    risk = path.misfit + 2 * path.freedom
+    return 0.5 * (_exponential(-risk / 4) + _exponential(path.evidence))
 
 
 def _exponential(scores: Floats) -> Floats:
@@ -146,48 +182,22 @@ def _exponential(scores: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _newton(
-    equations: Equations, base: Floats, multipliers: Floats, tau: float
-) -> tuple[Floats, Floats, Floats]:
-    """Minimise tau/2·|λ|² + log Z(λ) − λ·b, the dual, which is smooth and convex; returns λ, p and C."""
-    matrix, right = equations.matrix, equations.right
-    joint, value = _dual(equations, base, multipliers, tau)
+def _newton(state: State, base: Floats, tau: float) -> State:
+    """Minimise the dual at tau by Newton steps, halved until they gain."""
+    equations, value = state.equations, state.dual(tau)
+    ridge = tau * np.eye(len(equations.right))
     for _ in range(NEWTON_STEPS):
-        mean = matrix @ joint
-        curvature = (matrix * joint) @ matrix.T - np.outer(mean, mean)
-        slope = tau * multipliers + mean - right
-        step = -np.linalg.solve(curvature + tau * np.eye(len(right)), slope)
-        gain = -float(slope @ step)
+        slope = tau * state.multipliers + state.mean - equations.right
+        step = -np.linalg.solve(state.curvature + ridge, slope)
+        gain = -float(slope.dot(step))
         if gain < 1e-9 * equations.noise:
             break
         length = 1.0
         while length > 1e-6:
-            moved = multipliers + length * step
-            trial, lower = _dual(equations, base, moved, tau)
+            trial = State.of(equations, base, state.multipliers + length * step)
+            lower = trial.dual(tau)
             if lower <= value - 1e-4 * length * gain:
                 break
             length /= 2
-        multipliers, joint, value = moved, trial, lower
-    return multipliers, joint, curvature
-
-
-def _log_total(equations: Equations, base: Floats, multipliers: Floats) -> float:
-    """Log Z of some multipliers."""
-    exponent = base + multipliers @ equations.matrix
-    top = float(exponent.max())
-    return top + float(np.log(np.exp(exponent - top).sum()))
-
-
-def _dual(equations: Equations, base: Floats, multipliers: Floats, tau: float) -> tuple[Floats, float]:
-    """The joint of some multipliers, and the value of the dual."""
-    exponent = base + multipliers @ equations.matrix
-    top = float(exponent.max())
-    joint = np.exp(exponent - top)
-    total = float(joint.sum())
-    value = (
-        0.5 * tau * float(multipliers @ multipliers)
-        + top
-        + np.log(total)
-        - float(multipliers @ equations.right)
-    )
-    return joint / total, float(value)
+        state, value = trial, lower
+    return state
