@@ -15,11 +15,11 @@ is the same for every level of x. Constants are reproduced whatever the ridge: t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations
 
 import numpy as np
 
-from dpcipher.solve.blocks import cells_within, collapse, expand
+from dpcipher.solve.blocks import collapse, expand
 from dpcipher.solve.targets import Axes, Floats
 
 RIDGE = 1e-9
@@ -43,86 +43,96 @@ def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: 
     `base` is z0. `dense` forces one of the two solvers; by default the number of unknowns decides.
     """
     links = [link for link in links if link.axes]
-    weights = [collapse(earlier, link.axes) for link in links]
-    excess = [w[..., None] * (link.conditional - base) for link, w in zip(links, weights, strict=True)]
-    scales = [np.sqrt(np.where(w > 0, w, 1.0)) for w in weights]
-    right = np.concatenate(
-        [(e / s[..., None]).reshape(-1, base.size) for e, s in zip(excess, scales, strict=True)]
-        or [base[None] * 0]
-    )
+    if not links:
+        return base.reshape((1,) * earlier.ndim + base.shape)
+    step = _Step.of(earlier, [link.axes for link in links])
+    parts = zip(links, step.weights, strict=True)
+    excess = [(w[..., None] * (link.conditional - base)).reshape(-1, base.size) for link, w in parts]
+    right = np.concatenate(excess) / step.scale
     if dense is None:
         dense = len(right) <= _DENSE_UNKNOWNS
-    axes = [link.axes for link in links]
-    solve = _solve_dense if dense else _solve_free
-    unknowns = solve(earlier, axes, scales, right) if links else right
-    return _assemble(base, axes, scales, unknowns, earlier.ndim)
+    return step.assemble(base, step.solve_dense(right) if dense else step.solve_free(right))
 
 
-def _solve_dense(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats], right: Floats) -> Floats:
-    """Solve for the scaled unknowns with the system matrix in memory."""
-    matrix = _system(earlier, axes, scales)
-    matrix[np.diag_indices_from(matrix)] += RIDGE
-    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+@dataclass(frozen=True)
+class _Step:
+    """The earlier table and what the goals see of it: the axes t of each, P(t), and for every unknown the root of its P(t)."""
 
+    earlier: Floats
+    axes: Sequence[Axes]
+    weights: Sequence[Floats]
+    scale: Floats
 
-def _system(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats]) -> Floats:
-    """The margins of P(e) on every two goals together, scaled to a unit diagonal."""
-    sizes = [scale.size for scale in scales]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    matrix = np.zeros((starts[-1], starts[-1]))
-    for i, j in combinations_with_replacement(range(len(axes)), 2):
-        union = tuple(sorted({*axes[i], *axes[j]}))
-        row = starts[i] + cells_within(earlier.shape, axes[i], union)
-        column = starts[j] + cells_within(earlier.shape, axes[j], union)
-        values = collapse(earlier, union).ravel() / (
-            scales[i].ravel()[row - starts[i]] * scales[j].ravel()[column - starts[j]]
-        )
-        matrix[row, column] = values
-        matrix[column, row] = values
-    return matrix
+    @classmethod
+    def of(cls, earlier: Floats, axes: Sequence[Axes]) -> "_Step":
+        weights = [collapse(earlier, keep) for keep in axes]
+        flat = np.concatenate([w.reshape(-1, 1) for w in weights])
+        return cls(earlier, axes, weights, np.sqrt(np.where(flat > 0, flat, 1.0)))
 
+    def solve_dense(self, right: Floats) -> Floats:
+        """Solve for the scaled unknowns with the system matrix in memory."""
+        matrix = self._system()
+        matrix.flat[:: len(matrix) + 1] += RIDGE
+        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
 
-def _solve_free(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats], right: Floats) -> Floats:
-    """Solve for the scaled unknowns by conjugate gradients, all levels of the new attribute side by side."""
-    guess, residual = np.zeros_like(right), right.copy()
-    direction, size = residual.copy(), np.sum(residual**2, axis=0)
-    enough = _CG_TOLERANCE**2 * max(1.0, float(size.max(initial=0.0)))
-    for _ in range(_CG_STEPS):
-        if size.max(initial=0.0) <= enough:
-            break
-        image = _apply(earlier, axes, scales, direction)
-        length = np.divide(size, np.sum(direction * image, axis=0), out=np.zeros_like(size), where=size > 0)
-        guess += length * direction
-        residual -= length * image
-        size, before = np.sum(residual**2, axis=0), size
-        direction = residual + np.divide(size, before, out=np.zeros_like(size), where=before > 0) * direction
-    return guess
+    def _system(self) -> Floats:
+        """The margins of P(e) on every two goals together, scaled to a unit diagonal."""
+        matrix = np.diag(np.concatenate([w.ravel() for w in self.weights]))
+        parts = self._parts()
+        for i, j in combinations(range(len(parts)), 2):
+            block, levels = matrix[parts[i], parts[j]], self.weights[i].shape + self.weights[j].shape
+            both = (*self.axes[i], *self.axes[j])
+            union = tuple(sorted(set(both)))
+            # A view of the cells where both goals have the same levels of the attributes they share; the others stay 0.
+            view = np.einsum(block.reshape(levels), [union.index(axis) for axis in both], range(len(union)))
+            view[...] = collapse(self.earlier, union)
+            matrix[parts[j], parts[i]] = block.T
+        return np.asarray(matrix / (self.scale * self.scale.T))
 
+    def _parts(self) -> list[slice]:
+        """Where the unknowns of each goal are."""
+        ends = np.cumsum([w.size for w in self.weights]).tolist()
+        return [slice(end - w.size, end) for end, w in zip(ends, self.weights, strict=True)]
 
-def _apply(earlier: Floats, axes: Sequence[Axes], scales: Sequence[Floats], unknowns: Floats) -> Floats:
-    """The system matrix times `unknowns`: broadcasts, one product with P(e), axis sums."""
-    image = RIDGE * unknowns
-    for level in range(unknowns.shape[1]):
-        column = unknowns[:, level : level + 1]
-        spread = _assemble(np.zeros(1), axes, scales, column, earlier.ndim)[..., 0] * earlier
-        sums = [(collapse(spread, keep) / scale).ravel() for keep, scale in zip(axes, scales, strict=True)]
-        image[:, level] += np.concatenate(sums)
-    return image
+    def solve_free(self, right: Floats) -> Floats:
+        """Solve for the scaled unknowns by conjugate gradients, all levels of the new attribute side by side."""
+        guess, residual = np.zeros_like(right), right.copy()
+        direction, size = residual.copy(), np.sum(residual**2, axis=0)
+        enough = _CG_TOLERANCE**2 * max(1.0, float(size.max(initial=0.0)))
+        for _ in range(_CG_STEPS):
+            if size.max(initial=0.0) <= enough:
+                break
+            image = self._apply(direction)
+            length = np.divide(
+                size, np.sum(direction * image, axis=0), out=np.zeros_like(size), where=size > 0
+            )
+            guess += length * direction
+            residual -= length * image
+            size, before = np.sum(residual**2, axis=0), size
+            direction = (
+                residual + np.divide(size, before, out=np.zeros_like(size), where=before > 0) * direction
+            )
+        return guess
 
+    def _apply(self, unknowns: Floats) -> Floats:
+        """The system matrix times `unknowns`: broadcasts, one product with P(e), axis sums."""
+        image = RIDGE * unknowns
+        for level in range(unknowns.shape[1]):
+            spread = self.assemble(np.zeros(1), unknowns[:, level : level + 1])[..., 0] * self.earlier
+            sums = [collapse(spread, keep).ravel() for keep in self.axes]
+            image[:, level] += np.concatenate(sums) / self.scale[:, 0]
+        return image
 
-def _assemble(
-    base: Floats, axes: Sequence[Axes], scales: Sequence[Floats], unknowns: Floats, n_axes: int
-) -> Floats:
-    """Base + the sum of all g(t, x), grown one axis at a time so that small sums are made once."""
-    starts = np.cumsum([0, *(scale.size for scale in scales)])
-    parts = [
-        (keep, (unknowns[start : start + scale.size].reshape(*scale.shape, -1) / scale[..., None]))
-        for keep, scale, start in zip(axes, scales, starts[:-1], strict=True)
-    ]
-    total = base
-    for axis in range(n_axes):
-        total = total[..., None, :]
-        for keep, part in parts:
-            if keep[-1] == axis:
-                total = total + expand(part, (*keep, axis + 1), axis + 2)
-    return total
+    def assemble(self, base: Floats, unknowns: Floats) -> Floats:
+        """Base + the sum of all g(t, x), grown one axis at a time so that small sums are made once."""
+        flat = unknowns / self.scale
+        parts = [
+            flat[here].reshape(*w.shape, -1) for here, w in zip(self._parts(), self.weights, strict=True)
+        ]
+        total = base
+        for axis in range(self.earlier.ndim):
+            total = total[..., None, :]
+            for keep, part in zip(self.axes, parts, strict=True):
+                if keep[-1] == axis:
+                    total = total + expand(part, (*keep, axis + 1), axis + 2)
+        return total

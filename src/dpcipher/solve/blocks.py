@@ -9,6 +9,7 @@ attributes instead of forty-five.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TypeVar
 
@@ -175,7 +176,8 @@ def multiply(table: Floats, factor: Floats, axes: Axes) -> None:
 
 def expand(factor: NDArray[Cell], axes: Axes, n_axes: int) -> NDArray[Cell]:
     """`factor` with a dimension of length one for every axis it does not have."""
-    return np.expand_dims(factor, tuple(axis for axis in range(n_axes) if axis not in axes))
+    sizes = iter(factor.shape)
+    return factor.reshape([next(sizes) if axis in axes else 1 for axis in range(n_axes)])
 
 
 def cells_within(shape: tuple[int, ...], axes: Axes, union: Axes) -> NDArray[np.intp]:
@@ -198,7 +200,8 @@ def maximal(sets: Iterable[Axes]) -> list[Axes]:
     return sorted(kept)
 
 
-def _runs(shape: tuple[int, ...], keep: Axes) -> tuple[list[int], Axes]:
+@lru_cache(maxsize=4096)
+def _runs(shape: tuple[int, ...], keep: Axes) -> tuple[Axes, Axes]:
     """Merge neighbouring axes that are both kept or both not: the merged shape, and which of it is kept."""
     merged: list[int] = []
     flags: list[bool] = []
@@ -208,4 +211,4 @@ def _runs(shape: tuple[int, ...], keep: Axes) -> tuple[list[int], Axes]:
         else:
             merged.append(size)
             flags.append(axis in keep)
-    return merged, tuple(run for run, flag in enumerate(flags) if flag)
+    return tuple(merged), tuple(run for run, flag in enumerate(flags) if flag)

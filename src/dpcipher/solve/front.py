@@ -154,7 +154,7 @@ def _in_sigmas(
     for axes, missed in residuals.items():
         moved = targets.tables[axes] - reconciled.table(axes) / reconciled.total
         unit = targets.sigma[axes] or 1 / targets.total
-        found[axes] = math.sqrt(float((moved**2).mean()) + missed**2) / unit
+        found[axes] = math.sqrt(float((moved**2).sum()) / moved.size + missed**2) / unit
     return found
 
 

@@ -198,7 +198,8 @@ def _normalise(table: Floats) -> None:
 
 def _residuals(misses: Mapping[Axes, Floats], order: tuple[int, ...]) -> dict[Axes, float]:
     return {
-        tuple(sorted(order[i] for i in axes)): sqrt(float(np.mean(miss**2))) for axes, miss in misses.items()
+        tuple(sorted(order[i] for i in axes)): sqrt(float((miss**2).sum()) / miss.size)
+        for axes, miss in misses.items()
     }
 
 
