@@ -41,19 +41,21 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
 
 
 def fit(job: Job) -> Answer:
-    names = list(job.domain)
+    varying = {name: size for name, size in job.domain.items() if size > 1}  # one level leaves nothing to cut
     rho = zcdp_budget(job.epsilon, job.delta)
     context = dp.Context.compositor(
-        data=pl.LazyFrame(job.codes, schema=names, orient="row"),
+        data=pl.LazyFrame(job.codes, schema=list(job.domain), orient="row").select(*varying),
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(rho=rho),
     )
     algorithm = {"MST": dp.mbi.MST, "AIM": dp.mbi.AIM}[job.method]()
-    cuts = {name: list(range(size - 1)) for name, size in job.domain.items()}
+    cuts = {name: list(range(size - 1)) for name, size in varying.items()}
     table = context.query(rho=rho).contingency_table(cuts=cuts, algorithm=algorithm).release()
 
     def sample(method: str) -> Codes:
-        return table.synthesize(len(job.codes), method=method).select(names).cast(pl.Int64).to_numpy()
+        rows = table.synthesize(len(job.codes), method=method).cast(pl.Int64)
+        constant = [pl.lit(0).alias(name) for name in job.domain if name not in varying]
+        return rows.with_columns(constant).select(*job.domain).to_numpy()
 
     return Answer(rows=sample("sample"), rounded=sample("round"), note=NOTE)
 
