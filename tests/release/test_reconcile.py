@@ -105,6 +105,16 @@ def test_any_workload(data):
         )
 
 
+@pytest.mark.parametrize("scale", [0.3, 1.7, 40.0, 9e5])
+def test_what_exact_tables_fix_has_no_variance(scale):
+    """A noisy table inside an exact one is exact, and so is every margin of either: 0, not what rounding leaves."""
+    _, measured = simulate(np.random.default_rng(2), [((0, 1, 2), 0.0), ((1, 2), scale), ((2, 3), scale)])
+    result = reconcile(SHAPE, measured)
+    for axes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]:
+        assert set(result.variance(axes).ravel().tolist()) == {0.0}
+    assert result.variance((3,)).min() > 0
+
+
 @pytest.mark.parametrize("zeros", [(), SOME_CELLS], ids=["complete", "zeros"])
 def test_each_misfit_is_a_chi_square(zeros):
     """Over repeated noise the χ² of every table has the mean and the spread of its degrees of freedom."""

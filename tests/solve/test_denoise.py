@@ -94,6 +94,19 @@ def test_tables_are_probabilities_that_agree(make, workload, scale, zeros):
         np.testing.assert_allclose(left, right, atol=2e-4)
 
 
+@pytest.mark.parametrize("make", [denoise, undenoised])
+@pytest.mark.parametrize("scale", [0.0, 40.0, 300.0])
+def test_a_column_of_one_level_does_no_harm(make, scale):
+    """A table with such a column holds no interaction; it is the product of the others, and never negative."""
+    rng = np.random.default_rng(6)
+    joint = joint_table(rng, shape=(1, 2, 3), rows=500)
+    measured = measure(rng, joint, list(combinations(range(3), 2)), scale)
+    targets = make(reconcile((1, 2, 3), measured, total=500.0))
+    for axis in (1, 2):
+        np.testing.assert_allclose(targets.tables[(0, axis)][0], targets.tables[(axis,)], atol=1e-9)
+        assert targets.tables[(0, axis)].min() >= 0
+
+
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(("scale", "bound"), [(0.5, 1.02), (5.0, 1.02), (30.0, 1.02), (200.0, 0.75)])
 def test_it_helps_where_noise_dominates_and_never_hurts(order, scale, bound):

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
-from math import prod
+from math import isfinite, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class Noisy:
             raise ReleaseError(
                 f"the table on axes {self.axes} must have one dimension per axis and finite counts"
             )
-        if not (np.isfinite(self.variance) and self.variance >= 0):
+        if not (isfinite(self.variance) and self.variance >= 0):
             raise ReleaseError(
                 f"variance ({self.variance}) of the table on axes {self.axes} must be finite and 0 or more"
             )
@@ -89,7 +89,8 @@ def cells(axes: Iterable[int], shape: Sequence[int]) -> int:
     return prod(shape[axis] for axis in axes)
 
 
-def freedom(axes: Axes, shape: Sequence[int]) -> int:
+@lru_cache(maxsize=4096)
+def freedom(axes: Axes, shape: tuple[int, ...]) -> int:
     """How many free numbers the component on `axes` holds: ∏ (K − 1)."""
     return prod(shape[axis] - 1 for axis in axes)
 
@@ -187,9 +188,10 @@ class Components:
         value = base
         for sub in self._corrections(axes):
             others = _place(sub, axes, self.shape)[1]
-            centred = prod(1 - 1 / self.shape[axis] for axis in sub)
+            centred = freedom(sub, self.shape) / cells(sub, self.shape)
             value += (self.shared[sub][1] - base * others) * centred / others**2
-        return np.full([self.shape[axis] for axis in axes], max(value, 0.0))
+        # Where exact tables fix every component, what is left is rounding, and exact means 0.
+        return np.full([self.shape[axis] for axis in axes], value if value > 1e-14 * base else 0.0)
 
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""

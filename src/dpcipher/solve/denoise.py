@@ -17,7 +17,7 @@ from math import prod, sqrt
 import numpy as np
 
 from dpcipher.errors import SolveError
-from dpcipher.release.components import centre
+from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.solve.agree import consensus, nearest, sweep_to
@@ -95,7 +95,8 @@ def _targets(
         found = {axes: _deviation(axes, start[axes], reconciled, seen) for axes in start}
         kept = rule(found, one_way, reconciled.total)
         for axes in start:
-            exact = found[axes].variance == 0
+            # With a column of one level there is no interaction to be exact: the table is its prediction.
+            exact = found[axes].variance == 0 and freedom(axes, reconciled.shape) > 0
             built[axes] = (
                 reconciled.table(axes)
                 if exact
@@ -162,10 +163,11 @@ def _prediction(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled
     table = np.ones(()) * reconciled.total
     for axis in axes:
         table = np.multiply.outer(table, built[(axis,)] / reconciled.total)
-    possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
-    if len(axes) == 2 and possible.all():
+    if reconciled.zeros:
+        table = table * ~zero_cells(axes, reconciled.shape, reconciled.zeros)
+    elif len(axes) == 2:
         return table
-    return sweep_to(table * possible, axes, _faces(axes, built))
+    return sweep_to(table, axes, _faces(axes, built))
 
 
 def _faces(axes: Axes, built: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
