@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from dpcipher.errors import BudgetError, ParameterError
@@ -66,6 +67,7 @@ class Mechanism:
         return f"discrete {self.name.capitalize()} noise of scale {self.scale:.6g}"
 
 
+@lru_cache(maxsize=256)
 def mechanism_for(share: Budget, unit: Unit) -> Mechanism:
     """The least noise on one table that costs at most `share`: Laplace for pure epsilon, Gaussian otherwise.
 

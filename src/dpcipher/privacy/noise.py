@@ -87,10 +87,14 @@ class SeededNoise(NoiseSource):
 
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
         """What the law of the noise would cost if nobody could know the seed."""
-        if mechanism.name == "none":
-            return math.inf
-        cost = mechanism.cost(unit)
-        return float_up(cost.rho if cost.rho is not None else cost.epsilon or Fraction(0))
+        return math.inf if mechanism.name == "none" else _cost(mechanism, unit)
+
+
+@lru_cache(maxsize=256)
+def _cost(mechanism: Mechanism, unit: Unit) -> float:
+    """What one table costs by the law of its noise, rounded up."""
+    cost = mechanism.cost(unit)
+    return float_up(cost.rho if cost.rho is not None else cost.epsilon or Fraction(0))
 
 
 @cache

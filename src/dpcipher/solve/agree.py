@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
+from dpcipher.release.components import dropped
 from dpcipher.solve.targets import Axes, Floats, margin
 
 SWEEPS = 100
@@ -26,12 +27,16 @@ def nearest(table: Floats, total: float) -> Floats:
 
 def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweeps: int = SWEEPS) -> Floats:
     """Scale `table` proportionally until it has the given margins (iterative proportional fitting; zeros stay zero)."""
+    steps = [
+        (dropped(axes, keep), fill(wanted, keep, axes), max(float(wanted.sum()), 1e-300))
+        for keep, wanted in margins.items()
+    ]
     for _ in range(sweeps):
         worst = 0.0
-        for keep, wanted in margins.items():
-            have = margin(table, axes, keep)
-            worst = max(worst, float(np.abs(have - wanted).sum()) / max(float(wanted.sum()), 1e-300))
-            table = table * fill(ratio(wanted, have), keep, axes)
+        for drop, wanted, total in steps:
+            have = table.sum(axis=drop, keepdims=True)
+            worst = max(worst, float(np.abs(have - wanted).sum()) / total)
+            table = table * ratio(wanted, have)
         if worst < CLOSE:
             break
     return table
@@ -39,6 +44,8 @@ def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweep
 
 def ratio(wanted: Floats, have: Floats) -> Floats:
     """wanted / have, 0 where there is nothing to scale."""
+    if have.min(initial=np.inf) > 0:
+        return wanted / have
     return np.divide(wanted, have, out=np.zeros_like(have), where=have > 0)
 
 

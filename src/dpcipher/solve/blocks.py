@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.solve.agree import ratio
 from dpcipher.solve.targets import Axes, Floats, margin
 
 Cell = TypeVar("Cell", bound=np.generic)
@@ -115,7 +116,7 @@ def _step(table: Floats, goal: Goal) -> tuple[Floats, Floats, Axes]:
 def _rake_goal(view: Floats, wanted: Floats, drop: Axes) -> float:
     """One factor of one goal, in place; returns the misfit before it."""
     now = view.sum(axis=drop, keepdims=True)
-    view *= _ratio(wanted, now)
+    view *= ratio(wanted, now)
     return _distance(now - wanted)
 
 
@@ -126,13 +127,8 @@ def _rake_block(table: Floats, axes: Axes, goals: Sequence[Goal], tolerance: flo
     if worst > tolerance:
         after = before.copy()
         _rake_directly(after, goals, sweeps=_INNER_SWEEPS, tolerance=tolerance / 10)
-        multiply(table, _ratio(after, before), axes)
+        multiply(table, ratio(after, before), axes)
     return worst
-
-
-def _ratio(wanted: Floats, now: Floats) -> Floats:
-    """Wanted / now; 0 where there is nothing to scale."""
-    return np.divide(wanted, now, out=np.zeros_like(now), where=now > 0)
 
 
 def _blocks(goals: Sequence[Goal], shape: tuple[int, ...]) -> list[tuple[Axes, list[Goal]]]:

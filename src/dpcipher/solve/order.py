@@ -9,6 +9,7 @@ attribute over the edge to its only neighbour among those already visited: its p
 from itertools import combinations
 
 import numpy as np
+from scipy.special import rel_entr
 
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 
@@ -46,9 +47,9 @@ def mutual_information(table: Floats) -> float:
     >>> round(mutual_information(np.array([[0.5, 0.0], [0.0, 0.5]])), 6)
     0.693147
     """
+    table = np.maximum(table, 0.0)  # rounding may have left less
     product = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
-    some = (table > 0) & (product > 0)
-    return float(np.sum(table[some] * np.log(table[some] / product[some])))
+    return float(rel_entr(table, product).sum())
 
 
 def _pairs(targets: Targets) -> dict[Axes, Floats]:

@@ -12,6 +12,7 @@ of .0194 where the exponential leaves .0188, and of .0908 against .0867 on the 6
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod, sqrt
 
 import numpy as np
@@ -135,8 +136,8 @@ def _tilt(z: Floats, base: Floats) -> Floats:
 
 def _links(work: Targets, base: Floats, new: int) -> list[Link]:
     """What every goal says about the new attribute, given earlier ones."""
-    sets = maximal(tuple(axis for axis in axes if axis < new) for axes in work.tables if new in axes)
-    return [Link(axes, _given(_table(work, (*axes, new)), base)) for axes in sets if axes]
+    sets = _below(tuple(axes for axes in work.tables if new in axes), new)
+    return [Link(axes, _given(_table(work, (*axes, new)), base)) for axes in sets]
 
 
 def _given(table: Floats, base: Floats) -> Floats:
@@ -147,8 +148,14 @@ def _given(table: Floats, base: Floats) -> Floats:
 
 def _goals(work: Targets, n_axes: int) -> list[Goal]:
     """The maximal tables of the closure within the first `n_axes` attributes."""
-    sets = maximal(tuple(axis for axis in axes if axis < n_axes) for axes in work.tables)
-    return [Goal(axes, _table(work, axes)) for axes in sets if axes]
+    return [Goal(axes, _table(work, axes)) for axes in _below(tuple(work.tables), n_axes)]
+
+
+@lru_cache(maxsize=512)
+def _below(sets: tuple[Axes, ...], n_axes: int) -> tuple[Axes, ...]:
+    """What the first `n_axes` attributes have in common with some sets, as far as no more than that is in another."""
+    parts = maximal(tuple(axis for axis in axes if axis < n_axes) for axes in sets)
+    return tuple(part for part in parts if part)
 
 
 def _table(work: Targets, axes: Axes) -> Floats:

@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 from math import log, prod
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.reconcile import Reconciled
@@ -97,7 +98,7 @@ class Path:
 
 
 def fit_whole(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> Whole | None:
-    """Fit the joint around independence with the given one-way tables; None where the table is too large or partly known."""
+    """Fit the joint around independence with the given one-way tables; None where the table is too large, partly known or one cell."""
     equations = _equations(reconciled)
     if equations is None:
         return None
@@ -112,7 +113,7 @@ def _equations(reconciled: Reconciled) -> Equations | None:
     measured = list(merge_repeats(reconciled.measured).values())
     cells, rows = prod(reconciled.shape), sum(one.counts.size for one in measured)
     exact = any(one.variance == 0 for one in measured)
-    if reconciled.zeros or exact or float(rows) ** 2 * cells > LARGEST_STEP:
+    if cells == 1 or reconciled.zeros or exact or float(rows) ** 2 * cells > LARGEST_STEP:
         return None
     noise = max(one.variance for one in measured)
     scales = tuple((noise / one.variance) ** 0.5 for one in measured)
@@ -188,7 +189,7 @@ def _newton(state: State, base: Floats, tau: float) -> State:
     ridge = tau * np.eye(len(equations.right))
     for _ in range(NEWTON_STEPS):
         slope = tau * state.multipliers + state.mean - equations.right
-        step = -np.linalg.solve(state.curvature + ridge, slope)
+        step = -_solve(state.curvature + ridge, slope)
         gain = -float(slope.dot(step))
         if gain < 1e-9 * equations.noise:
             break
@@ -201,3 +202,9 @@ def _newton(state: State, base: Floats, tau: float) -> State:
             length /= 2
         state, value = trial, lower
     return state
+
+
+def _solve(matrix: Floats, right: Floats) -> Floats:
+    """The solution of a positive definite system by Cholesky; by elimination where rounding has made it something else."""
+    _, solution, failed = dposv(matrix, right)
+    return np.asarray(np.linalg.solve(matrix, right) if failed else solution)
