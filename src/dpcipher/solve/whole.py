@@ -78,8 +78,8 @@ class State:
     @cached_property
     def curvature(self) -> Floats:
         """C = A Cov_p Aᵀ."""
-        matrix = self.equations.matrix
-        return np.asarray((matrix * self.joint) @ matrix.T - self.mean[:, None] * self.mean)
+        half = self.equations.matrix * np.sqrt(self.joint)  # times itself: the symmetric product costs half
+        return np.asarray(half @ half.T - self.mean[:, None] * self.mean)
 
     def dual(self, tau: float) -> float:
         """tau/2·|λ|² + log Z − λ·b, the function of λ that the fit at tau minimises; smooth and convex."""
