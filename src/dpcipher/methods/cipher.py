@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from dpcipher.errors import ParameterError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole, tables_of
-from dpcipher.methods.network import Network, Node, network_joint
+from dpcipher.methods.network import product_joint, uniform
 from dpcipher.privacy.budget import Budget
 from dpcipher.private.door import Door
 from dpcipher.private.sanitize import table_weights
+from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.front import ENGINES, pick, solve_set
@@ -46,7 +45,9 @@ class Cipher(Synthesizer):
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""
         pick(self.engine, schema.shape)
-        self._shares(schema)
+        shares = self._shares(schema)
+        if schema.zeros:
+            check_zeros(schema.shape, [schema.axes(attrs) for attrs, _ in shares], schema.zero_masks)
 
     @property
     def release(self) -> Release:
@@ -75,12 +76,6 @@ class Cipher(Synthesizer):
     def _solved(self, door: Door, release: Release, number: int) -> Joint:
         try:
             return solve_set(release, number, engine=self.engine, lam=self.lam)
-        except (
-            SolveError
-        ):  # the noise drowned the data; the budget is spent, so the answer is that nothing is known
-            nodes = tuple(
-                Node((axis,), (), np.full(size, 1.0 / size)) for axis, size in enumerate(door.schema.shape)
-            )
-            return network_joint(
-                door, Network(door.schema.shape, nodes), n_rows=release.n_rows, engine=self.engine
-            )
+        except SolveError:
+            # The noise drowned the data; the budget is spent, so the answer is that nothing is known.
+            return product_joint(door, uniform(door.schema.shape), n_rows=release.n_rows, engine=self.engine)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
-from dpcipher.methods.network import Network, Node, network_joint
+from dpcipher.methods.network import product_joint
 from dpcipher.methods.outcome import normalised
 from dpcipher.private.door import Door
 from dpcipher.release.release import Release
@@ -25,9 +25,5 @@ class Independent(Synthesizer):
         share = Fraction(1, len(door.schema.attrs))
         tables = tuple(door.measure((attr,), share) for attr in door.schema.attrs)
         release = Release(door.schema, tables, door.statement(), kind=door.kind)
-        nodes = tuple(
-            Node((axis,), (), normalised(np.maximum(table.counts.astype(float), 0.0)))
-            for axis, table in enumerate(tables)
-        )
-        network = Network(door.schema.shape, nodes)
-        return [network_joint(door, network, n_rows=release.n_rows, engine="independent")]
+        one_way = [normalised(np.maximum(table.counts.astype(float), 0.0)) for table in tables]
+        return [product_joint(door, one_way, n_rows=release.n_rows, engine="independent")]

@@ -7,7 +7,7 @@ show not to be private; here the dependence of every pair is measured with noise
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import ClassVar
@@ -19,11 +19,12 @@ from dpcipher.errors import SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
-from dpcipher.methods.network import Network, Node, conditional, network_joint
+from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.scores import GRID, dependence
 from dpcipher.methods.total import Total, first_total, no_total
 from dpcipher.private.door import Door, Stretch
 from dpcipher.private.truth import Truth
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -52,7 +53,8 @@ class JunctionTree(Synthesizer):
         check_between("theta", self.theta, 0, math.inf, 4.0)
 
     def check_schema(self, schema: Schema) -> None:
-        """The graph has an edge for every pair of columns to be thought of, one after the other."""
+        """The graph has an edge for every pair of columns to be thought of; structural zeros need the full table."""
+        require_no_zeros(schema, "JunctionTree")
         if len(schema.attrs) > MAX_COLUMNS:
             raise SizeError(
                 f"JunctionTree takes at most {MAX_COLUMNS} columns, not {len(schema.attrs)}; use Cipher, or fewer columns"
@@ -141,10 +143,18 @@ def _cells(shape: Sequence[int], axes: Axes) -> int:
 
 def _nodes(release: Release, groups: Sequence[Axes]) -> tuple[Node, ...]:
     """The consistent tables along the junction tree: each cluster given what it shares with an earlier one."""
-    nodes = []
+    nodes, reconciled = [], _reconciled(release)
     for cluster in junction_tree(groups):
         own = tuple(axis for axis in cluster.axes if axis not in cluster.given)
         order = [cluster.axes.index(axis) for axis in (*cluster.given, *own)]
-        table = release.reconciled.table(cluster.axes).transpose(order)
+        table = reconciled.table(cluster.axes).transpose(order)
         nodes.append(Node(own, cluster.given, conditional(table, len(cluster.given))))
     return tuple(nodes)
+
+
+def _reconciled(release: Release) -> Reconciled:
+    """The clusters made to agree; as if without structural zeros where those are too many: the joint is cleared of them later."""
+    try:
+        return release.reconciled
+    except SizeError:
+        return replace(release, schema=replace(release.schema, zeros=())).reconciled

@@ -17,7 +17,7 @@ from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
-from dpcipher.methods.network import Network, Node, conditional, network_joint
+from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.parents import degree_within, maximal_parents
 from dpcipher.methods.total import Total, first_total, no_total
 from dpcipher.private.door import Door
@@ -57,7 +57,8 @@ class PrivBayes(Synthesizer):
             )
 
     def check_schema(self, schema: Schema) -> None:
-        """The score F is for binary columns."""
+        """The score F is for binary columns; structural zeros need the full table."""
+        require_no_zeros(schema, "PrivBayes")
         if self.score == "F" and not _binary(schema):
             raise ParameterError("score ('F') must have columns of at most two levels; try score='R'")
 

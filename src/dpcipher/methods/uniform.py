@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
-from dpcipher.methods.network import Network, Node, network_joint
+from dpcipher.methods.network import product_joint, uniform
 from dpcipher.private.door import Door
 
 
@@ -21,6 +19,4 @@ class Uniform(Synthesizer):
 
     def _learn(self, door: Door) -> Sequence[Joint]:
         n_rows = door.total(Fraction(1))[0] if door.n_rows is None else door.n_rows
-        shape = door.schema.shape
-        nodes = tuple(Node((axis,), (), np.full(size, 1.0 / size)) for axis, size in enumerate(shape))
-        return [network_joint(door, Network(shape, nodes), n_rows=n_rows, engine="uniform")]
+        return [product_joint(door, uniform(door.schema.shape), n_rows=n_rows, engine="uniform")]

@@ -149,7 +149,12 @@ def _inflate(values: NDArray[np.generic], axes: Axes, cover: Axes) -> NDArray[np
     return values.reshape([values.shape[axes.index(axis)] if axis in axes else 1 for axis in cover])
 
 
-def _positions(shape: tuple[int, ...], tables: Mapping[Axes, Noisy]) -> dict[Axes, int]:
+def check_shared(shape: tuple[int, ...], tables: Iterable[Axes]) -> None:
+    """Refuse tables that share too many margin cells, which can be told before any is measured."""
+    _positions(shape, tables)
+
+
+def _positions(shape: tuple[int, ...], tables: Iterable[Axes]) -> dict[Axes, int]:
     """Where the entries of each shared set start in t; the empty set, the total, always has one."""
     shared = sorted({(), *shared_sets(tables)}, key=lambda sub: (len(sub), sub))
     sizes = [freedom(sub, shape) for sub in shared]

@@ -5,7 +5,7 @@ known. Complete tables go through `components` (closed form); structural zeros t
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError
 from dpcipher.release.components import Axes, Components, Floats, Noisy, cells, merge_repeats, subsets
-from dpcipher.release.gls import WithZeros, zero_cells
+from dpcipher.release.gls import WithZeros, check_shared, zero_cells
 
-__all__ = ["Disagreement", "Misfit", "Noisy", "Reconciled", "reconcile"]
+__all__ = ["Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
 
 Zeros = tuple[tuple[Axes, NDArray[np.bool_]], ...]
 
@@ -170,9 +170,10 @@ def reconcile(
     shape = tuple(shape)
     _check(shape, measured)
     tables = merge_repeats(measured)
-    touched = any(zero_cells(axes, shape, zeros).any() for axes in tables) if zeros else False
     estimate: Estimate = (
-        WithZeros.fit(shape, tables, total, zeros) if touched else Components.fit(shape, tables, total)
+        WithZeros.fit(shape, tables, total, zeros)
+        if _touched(shape, tables, zeros)
+        else Components.fit(shape, tables, total)
     )
     first = next(iter(tables))
     return Reconciled(
@@ -183,6 +184,17 @@ def reconcile(
         tuple(measured),
         estimate,
     )
+
+
+def check_zeros(shape: Sequence[int], tables: Sequence[Axes], zeros: Zeros) -> None:
+    """Refuse tables that structural zeros make too many to reconcile: a `SizeError` before anything is measured."""
+    if _touched(tuple(shape), tables, zeros):
+        check_shared(tuple(shape), tables)
+
+
+def _touched(shape: tuple[int, ...], tables: Iterable[Axes], zeros: Zeros) -> bool:
+    """Whether a structural zero leaves a whole cell of some table empty."""
+    return bool(zeros) and any(zero_cells(axes, shape, zeros).any() for axes in tables)
 
 
 def _check(shape: tuple[int, ...], measured: Sequence[Noisy]) -> None:
