@@ -64,14 +64,16 @@ class TapedChooser(Chooser):
         self.tape, self.answers = tape, answers
         self.inner = SeededChooser(np.random.default_rng(seed))
 
-    def _choose(self, scores, scale):
+    def _choose(self, scores, scale, k):
         answer = (
-            self.inner.choose(scores, scale) if self.answers is None else replayed(self.tape, self.answers)
+            self.inner.choose_many(scores, scale, k)
+            if self.answers is None
+            else replayed(self.tape, self.answers)
         )
-        return self.tape.record("choice", scores, scale, answer)
+        return self.tape.record("choice", np.tile(scores, (k, 1)) if k > 1 else scores, scale, answer)
 
-    def _rho(self, scale, sensitivity, epsilon):
-        return self.inner._rho(scale, sensitivity, epsilon)
+    def _rho(self, scale, sensitivity, k):
+        return self.inner._rho(scale, sensitivity, k)
 
 
 def run(
@@ -95,13 +97,13 @@ def run(
 
 
 def true_cost(kind: str, one: np.ndarray, other: np.ndarray, scale: float) -> float:
-    """What the answer really tells the two apart by: epsilon of a Laplace answer, rho of a Gaussian one, epsilon of a choice."""
+    """What the answer really tells the two apart by: epsilon of a Laplace answer, rho of a Gaussian one, epsilon of the rounds of a choice."""
     gap = np.abs(one - other)
     if kind == "laplace":
         return float(gap.sum() / scale)
     if kind == "gaussian":
         return float((gap.astype(float) ** 2).sum() / (2 * scale**2))
-    return 2 * float(gap.max(initial=0)) / scale
+    return len(np.atleast_2d(gap)) * 2 * float(gap.max(initial=0)) / scale
 
 
 def check_neighbours(
@@ -121,7 +123,7 @@ def check_neighbours(
         assert mine.shape == theirs.shape
         cost = true_cost(kind, mine, theirs, scale)
         if kind == "choice" and method.delta is not None:
-            cost = cost**2 / 8
+            cost = cost**2 / (8 * len(np.atleast_2d(mine)))
         assert cost <= float(event["cost"]) * (1 + 1e-9), (
             f"{event['what']}: costs {cost}, declared {event['cost']}"
         )

@@ -1,7 +1,7 @@
 """The exponential mechanism: its law, its cost, and what it refuses."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import opendp.prelude as dp
@@ -33,6 +33,66 @@ def test_choices_follow_the_exponential_law_and_no_other(chooser: Chooser) -> No
     assert chisquare(seen, 6000 * law(SCORES, 2.0)).pvalue > 1e-6
     assert chisquare(seen, 6000 * law(SCORES, 1.0)).pvalue < 1e-20
     assert chisquare(seen, 6000 * law(SCORES, 4.0)).pvalue < 1e-20
+
+
+def rounds_law(scores: np.ndarray, scale: float, k: int) -> dict[tuple[int, ...], float]:
+    """The probability of every ordered choice of `k`, round after round among those that are left."""
+    weights = np.exp((scores - scores.max()) / scale)
+    found = {}
+    for order in permutations(range(len(scores)), k):
+        left = weights.sum() - np.concatenate([[0.0], np.cumsum(weights[list(order)])[:-1]])
+        found[order] = float(np.prod(weights[list(order)] / left))
+    return found
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("private", [True, False], ids=["opendp", "seeded"])
+def test_several_choices_are_rounds_of_one(private: bool, k: int) -> None:
+    """Ordered choices of two and of all four follow the law of successive rounds; half and double the scale are rejected."""
+    chooser = OpenDPChooser() if private else SeededChooser(np.random.default_rng(7))
+    scores = SCORES[[0, 1, 2, 4]]
+    orders = rounds_law(scores, 2.0, k)
+    seen = dict.fromkeys(orders, 0)
+    for _ in range(8000):
+        seen[tuple(chooser.choose_many(scores, 2.0, k))] += 1
+    counted = list(seen.values())
+    assert chisquare(counted, 8000 * np.array(list(orders.values()))).pvalue > 1e-6
+    for wrong in (1.0, 4.0):
+        assert chisquare(counted, 8000 * np.array(list(rounds_law(scores, wrong, k).values()))).pvalue < 1e-12
+
+
+def test_one_choice_is_several_choices_of_one() -> None:
+    """The same seed gives the same candidate either way."""
+    one, many = (SeededChooser(np.random.default_rng(5)) for _ in range(2))
+    assert [one.choose(SCORES, 2.0) for _ in range(50)] == [
+        many.choose_many(SCORES, 2.0, 1)[0] for _ in range(50)
+    ]
+
+
+@pytest.mark.parametrize("k", [0, -1, 6, 1.0, True, None])
+def test_the_number_of_choices_must_be_that_of_some_candidates(k: object) -> None:
+    """From one to all of them."""
+    with pytest.raises(ParameterError, match="number of candidates"):
+        SeededChooser(np.random.default_rng(0)).choose_many(SCORES, 1.0, k)
+
+
+@pytest.mark.parametrize("k", [1, 3, 3000])
+@pytest.mark.parametrize("sensitivity", [1, 7])
+@pytest.mark.parametrize(
+    "budget", [Budget(rho=Fraction(1, 50)), Budget(rho=Fraction(1, 3)), Budget(epsilon=Fraction(1, 3))]
+)
+def test_several_choices_stay_within_their_share_exactly(budget: Budget, sensitivity: int, k: int) -> None:
+    """k rounds at a k-th of the share each use it up and no more; for pure epsilon the exact cost says so."""
+    zcdp = budget.rho is not None
+    each = Budget(rho=budget.rho / k) if zcdp else Budget(epsilon=budget.epsilon / k)
+    scale = choice_scale(each, sensitivity)
+    certified = OpenDPChooser().certificate(scale, sensitivity, zcdp=zcdp, k=k)
+    exact = Fraction(certified) if zcdp else choice_cost(scale, sensitivity, k).epsilon
+    assert exact <= (budget.rho if zcdp else budget.epsilon)
+    assert certified == pytest.approx(float(budget.rho if zcdp else budget.epsilon), rel=1e-9)
+    assert SeededChooser(np.random.default_rng(0)).certificate(
+        scale, sensitivity, zcdp=zcdp, k=k
+    ) == pytest.approx(certified, rel=1e-12)
 
 
 def test_permute_and_flip_would_be_noticed() -> None:

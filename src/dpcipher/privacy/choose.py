@@ -1,8 +1,11 @@
-"""The exponential mechanism: choose one of several candidates, the better its score the likelier.
+"""The exponential mechanism: choose one candidate or several, the better its score the likelier.
 
 A candidate with integer score s is chosen with probability proportional to exp(s / scale) (McSherry and Talwar 2007). If one
 person changes every score by at most `sensitivity`, that costs epsilon = 2·sensitivity/scale, or rho = epsilon²/8 of zCDP
 (Cesar and Rogers 2021). Scores are integers, so that no rounding of floats can tell neighbours apart.
+
+Choosing k candidates is k such rounds, each among those that are left, and costs k times as much. Gumbel noise on every score and
+the k largest, in order, is exactly that (Durfee and Rogers 2019).
 """
 
 from abc import ABC, abstractmethod
@@ -44,9 +47,9 @@ def choice_scale(share: Budget, sensitivity: int) -> float:
     return float_up(2 * sensitivity / part.epsilon)
 
 
-def choice_cost(scale: float, sensitivity: int) -> Budget:
-    """What a choice costs, exactly, as pure epsilon."""
-    return Budget(epsilon=2 * sensitivity / Fraction(scale))
+def choice_cost(scale: float, sensitivity: int, k: int = 1) -> Budget:
+    """What choosing `k` candidates costs, exactly, as pure epsilon."""
+    return Budget(epsilon=k * 2 * sensitivity / Fraction(scale))
 
 
 class Chooser(ABC):
@@ -57,28 +60,36 @@ class Chooser(ABC):
     @final
     def choose(self, scores: Scores, scale: float) -> int:
         """The place of the chosen candidate."""
+        return self.choose_many(scores, scale, 1)[0]
+
+    @final
+    def choose_many(self, scores: Scores, scale: float, k: int) -> list[int]:
+        """The places of `k` different candidates in the order chosen: `k` rounds, each among those that are left."""
         if scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
             raise ParameterError("scores must be a one-dimensional int64 array with at least one candidate")
         if int(np.abs(scores).max()) > LARGEST_SCORE:
             raise ParameterError(f"scores must stay within ±{LARGEST_SCORE}; use a coarser grid")
         if not 0 < scale < float("inf"):
             raise BudgetError(f"scale ({scale!r}) of a choice must be finite and above 0; raise the budget")
-        return self._choose(scores, scale)
+        check_k(k, scores.size)
+        return self._choose(scores, scale, k)
 
     @abstractmethod
-    def _choose(self, scores: Scores, scale: float) -> int:
+    def _choose(self, scores: Scores, scale: float, k: int) -> list[int]:
         """The draw itself."""
 
     @final
-    def certificate(self, scale: float, sensitivity: int, *, zcdp: bool) -> float:
-        """What a choice costs, rounded up: epsilon, or rho where the budget is one of zCDP."""
-        epsilon = choice_cost(scale, sensitivity).epsilon
+    def certificate(self, scale: float, sensitivity: int, *, zcdp: bool, k: int = 1) -> float:
+        """What choosing `k` candidates costs, rounded up: epsilon, or rho where the budget is one of zCDP."""
+        if zcdp:
+            return self._rho(scale, sensitivity, k)
+        epsilon = choice_cost(scale, sensitivity, k).epsilon
         assert epsilon is not None  # choice_cost is pure
-        return self._rho(scale, sensitivity, epsilon) if zcdp else float_up(epsilon)
+        return float_up(epsilon)
 
     @abstractmethod
-    def _rho(self, scale: float, sensitivity: int, epsilon: Fraction) -> float:
-        """The rho of a choice that costs `epsilon`."""
+    def _rho(self, scale: float, sensitivity: int, k: int) -> float:
+        """The rho of `k` rounds."""
 
 
 @final
@@ -91,11 +102,11 @@ class OpenDPChooser(Chooser):
 
     is_private = True
 
-    def _choose(self, scores: Scores, scale: float) -> int:
-        return int(_measurement(scale)(scores))
+    def _choose(self, scores: Scores, scale: float, k: int) -> list[int]:
+        return [int(place) for place in _measurement(scale, k)(scores)]
 
-    def _rho(self, scale: float, sensitivity: int, epsilon: Fraction) -> float:
-        return float(_measurement(scale).map(sensitivity))
+    def _rho(self, scale: float, sensitivity: int, k: int) -> float:
+        return float(_measurement(scale, k).map(sensitivity))
 
 
 @final
@@ -107,18 +118,30 @@ class SeededChooser(Chooser):
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def _choose(self, scores: Scores, scale: float) -> int:
-        return int(np.argmax((scores - scores.max()) / scale + self._rng.gumbel(size=scores.size)))
+    def _choose(self, scores: Scores, scale: float, k: int) -> list[int]:
+        noisy = (scores - scores.max()) / scale + self._rng.gumbel(size=scores.size)
+        best = np.argpartition(noisy, -k)[-k:]
+        return [int(place) for place in best[np.argsort(-noisy[best])]]
 
-    def _rho(self, scale: float, sensitivity: int, epsilon: Fraction) -> float:
-        return float_up(exponential_to_rho(epsilon))
+    def _rho(self, scale: float, sensitivity: int, k: int) -> float:
+        epsilon = choice_cost(scale, sensitivity).epsilon
+        assert epsilon is not None  # choice_cost is pure
+        return float_up(k * exponential_to_rho(epsilon))
+
+
+def check_k(k: int, candidates: int) -> None:
+    """Refuse to choose fewer than one candidate, or more than there are."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= candidates:
+        raise ParameterError(
+            f"k ({k!r}) must be a whole number from 1 to the number of candidates ({candidates})"
+        )
 
 
 @lru_cache(maxsize=256)
-def _measurement(scale: float) -> Any:
-    """OpenDP's report-noisy-max with Gumbel noise on 64-bit scores, which is the exponential mechanism."""
+def _measurement(scale: float, k: int) -> Any:
+    """OpenDP's `k` rounds of the exponential mechanism on 64-bit scores."""
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
-    return dp.m.make_noisy_max(
-        domain, dp.linf_distance(T=dp.i64), dp.zero_concentrated_divergence(), scale=scale
+    return dp.m.make_noisy_top_k(
+        domain, dp.linf_distance(T=dp.i64), dp.zero_concentrated_divergence(), k=k, scale=scale
     )
