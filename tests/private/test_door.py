@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.errors import BudgetError
+from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -139,11 +139,83 @@ def test_the_best_candidate_is_chosen_when_the_budget_is_large() -> None:
     )
 
 
-def test_the_number_of_rows_is_public_only_under_replacement() -> None:
-    """Under add-remove the door does not tell."""
+def levels(truth: Truth) -> np.ndarray:
+    """A score per column: its most frequent level."""
+    return np.array([truth.counts((axis,)).max() for axis in range(3)])
+
+
+def test_several_candidates_come_out_best_first_as_one_event() -> None:
+    """With a large budget the order is that of the scores; the event takes the whole share."""
+    opened = door(3000.0)
+    chosen = opened.choose_many("levels", ["a", "b", "c"], levels, 3, Fraction(3, 4), sensitivity=1)
+    scores = levels(TableTruth(full_table()))
+    assert len(set(scores)) == 3
+    assert chosen == ["abc"[place] for place in np.argsort(-scores)]
+    assert opened.statement().certificate["events"] == [
+        {"what": "levels", "share": "3/4", "cost": pytest.approx(2250.0)}
+    ]
+    assert opened.left == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("secure", [True, False], ids=["opendp", "seeded"])
+def test_several_choices_cost_no_more_than_their_share(secure: bool, delta: float | None) -> None:
+    """Two rounds at half the share each: rho adds up, and so does epsilon."""
+    opened = Door(
+        RowsTruth(CODES, SCHEMA.shape),
+        SCHEMA,
+        budget=Budget.parse(epsilon=1.0, delta=delta),
+        unit=Unit("add-remove"),
+        draws=Draws.secure() if secure else Draws.seeded(2),
+    )
+    assert len(opened.choose_many("levels", [0, 1, 2], levels, 2, Fraction(1, 3), sensitivity=1)) == 2
+    share = opened.part(Fraction(1, 3))
+    cost = opened.statement().certificate["events"][0]["cost"]
+    limit = float(share.epsilon if share.rho is None else share.rho)
+    assert cost <= np.nextafter(limit, 2)
+    assert cost == pytest.approx(limit, rel=1e-9)
+
+
+def test_a_choice_beyond_what_is_left_never_sees_the_rows() -> None:
+    """The share is taken, and refused, before scores are asked for; so is a number of candidates that there are not."""
+    opened = door()
+    opened.total(Fraction(1, 2))
+
+    def never(truth: Truth) -> np.ndarray:
+        raise AssertionError("the rows were asked")
+
+    with pytest.raises(BudgetError, match="share"):
+        opened.choose_many("levels", [0, 1, 2], never, 2, Fraction(2, 3), sensitivity=1)
+    with pytest.raises(ParameterError, match="number of candidates"):
+        opened.choose_many("levels", [0, 1, 2], never, 4, Fraction(1, 2), sensitivity=1)
+    assert opened.left == Fraction(1, 2)
+    assert len(opened.statement().certificate["events"]) == 1
+
+
+def test_a_choice_that_fails_is_paid_for() -> None:
+    """What was asked of the rows may have been learned, so the share is gone and the event stays."""
+    opened = door()
+
+    def broken(truth: Truth) -> np.ndarray:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        opened.choose_many("levels", [0, 1, 2], broken, 2, Fraction(1, 2), sensitivity=1)
+    assert opened.left == Fraction(1, 2)
+    assert [event["what"] for event in opened.statement().certificate["events"]] == ["levels"]
+
+
+def test_the_number_of_rows_is_public_only_where_someone_says_so() -> None:
+    """Under add-remove the door does not tell, unless the curator declared the number public."""
     assert door().n_rows is None
     assert door().statement().n_rows is None
     assert door(unit="replace").n_rows == 300
+    said = {"budget": Budget.parse(epsilon=1), "unit": Unit("add-remove"), "n_rows_public": True}
+    declared = [
+        Door.open(FRAME, SCHEMA, **said),
+        Door(TableTruth(full_table()), SCHEMA, draws=Draws.seeded(1), **said),
+    ]
+    assert [(one.n_rows, one.statement().n_rows) for one in declared] == [(300, 300)] * 2
 
 
 def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:

@@ -22,7 +22,7 @@ from dpcipher.errors import BudgetError
 from dpcipher.privacy.account import Account
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
-from dpcipher.privacy.choose import choice_scale
+from dpcipher.privacy.choose import check_k, choice_scale
 from dpcipher.privacy.draws import Draws, polya_urn
 from dpcipher.privacy.ledger import Charge, Ledger
 from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
@@ -73,9 +73,10 @@ class Door:
         charge: Charge | None = None,
         account: Account | None = None,
         kind: str = "pandas",
+        n_rows_public: bool = False,
     ) -> None:
         self.schema, self.budget, self.unit, self.kind = schema, budget, unit, kind
-        self.rng = draws.rng
+        self.rng, self._n_rows_public = draws.rng, n_rows_public or unit.n_rows_is_public
         self._truth, self._draws, self._charge, self._account = truth, draws, charge, account
         self._whole = budget.composable()
         self._most = _largest_share(self._whole, unit)
@@ -94,8 +95,12 @@ class Door:
         ledger: str | Path | Ledger | None = None,
         name: str = "",
         what: dict[str, Any] | None = None,
+        n_rows_public: bool = False,
     ) -> "Door":
-        """Read private rows, charge the ledger with the whole budget, and open the door."""
+        """Read private rows, charge the ledger with the whole budget, and open the door.
+
+        `n_rows_public` is the curator's declaration that the number of rows is no secret.
+        """
         schema.require_signed()
         account = Account(ledger, budget, unit, name)
         account.check()
@@ -111,12 +116,13 @@ class Door:
             charge=charge,
             account=account,
             kind=kind_of(data),
+            n_rows_public=n_rows_public,
         )
 
     @property
     def n_rows(self) -> int | None:
-        """The number of rows, only where the unit makes it public."""
-        return self._truth.n_rows if self.unit.n_rows_is_public else None
+        """The number of rows, only where the unit makes it public or the curator declared it so."""
+        return self._truth.n_rows if self._n_rows_public else None
 
     @property
     def is_zcdp(self) -> bool:
@@ -189,10 +195,24 @@ class Door:
         sensitivity: int,
     ) -> Candidate:
         """One candidate by the exponential mechanism; one person changes every score by at most `sensitivity`."""
+        return self.choose_many(what, candidates, scores, 1, share, sensitivity=sensitivity)[0]
+
+    def choose_many(
+        self,
+        what: str,
+        candidates: Sequence[Candidate],
+        scores: Callable[[Truth], NDArray[np.int64]],
+        k: int,
+        share: Fraction,
+        *,
+        sensitivity: int,
+    ) -> list[Candidate]:
+        """`k` candidates in the order chosen: rounds of the exponential mechanism, each at a k-th of the share."""
+        check_k(k, len(candidates))
         self._debit(share)
-        scale = choice_scale(self.part(share), sensitivity)
-        self._record(what, share, self._draws.chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp))
-        return candidates[self._draws.chooser.choose(scores(self._truth), scale)]
+        scale, chooser = choice_scale(self.part(share / k), sensitivity), self._draws.chooser
+        self._record(what, share, chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp, k=k))
+        return [candidates[place] for place in chooser.choose_many(scores(self._truth), scale, k)]
 
     def urn(
         self, prior: Fraction, n_rows: int, share: Fraction, possible: NDArray[np.bool_] | None = None
