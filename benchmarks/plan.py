@@ -15,7 +15,7 @@ from common import markdown, write_page
 
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.plan.plan import plan
-from dpcipher.private.sanitize import measure
+from dpcipher.private.measure import measure
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.front import solve
 from dpcipher.tables.write import write_table

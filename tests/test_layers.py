@@ -18,6 +18,7 @@ LAYERS = (
     "release",
     "joint",
     "solve",
+    "select",
     "private",
     "plan",
     "methods",
@@ -27,7 +28,7 @@ LAYERS = (
     "demo",
     "cli",
 )
-RELEASED = ("release", "joint", "solve", "report")
+RELEASED = ("release", "joint", "solve", "select", "report")
 READS_PRIVATE_ROWS = ("dpcipher.private", "dpcipher.evaluate")
 READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.tables.read")
 

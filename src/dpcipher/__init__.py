@@ -26,7 +26,7 @@ from dpcipher.methods import (
 from dpcipher.plan.plan import plan
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.private import draft as _draft  # noqa: F401  gives Schema its `draft`
-from dpcipher.private.sanitize import measure
+from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.report.page import report
 from dpcipher.schema.schema import Schema

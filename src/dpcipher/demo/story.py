@@ -14,7 +14,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.plan.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.private.sanitize import measure
+from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.front import solve

@@ -11,10 +11,13 @@ from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole
 from dpcipher.methods.network import product_joint, uniform
 from dpcipher.privacy.budget import Budget
 from dpcipher.private.door import Door
+from dpcipher.private.measure import parse_auto
 from dpcipher.private.sanitize import table_weights
+from dpcipher.private.select import measure_chosen
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from dpcipher.select.aim import Auto
 from dpcipher.solve.front import ENGINES, pick, solve_set
 
 
@@ -22,21 +25,27 @@ from dpcipher.solve.front import ENGINES, pick, solve_set
 class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
-    `workload` is an order (2 = all pairs) or a list of attrs; `weights` split the budget unequally; `sets` are independent sanitizations, each with an equal
-    share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
+    `workload` is an order (2 = all pairs), a list of attrs, or "auto": chosen with part of the budget, under `max_order`, `max_cells`,
+    `target` and `column_weights` as in `measure`. `weights` split the budget unequally over given tables; `sets` are independent
+    sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
     """
 
     title: ClassVar[str] = "CIPHER"
 
-    workload: int | Sequence[Sequence[str]] = 2
+    workload: int | str | Sequence[Sequence[str]] = 2
     engine: str = "auto"
     lam: float = 0.01
     sets: int = 1
     mechanism: str | None = None
     weights: Mapping[Attrs, float] | None = None
+    max_order: int | None = None
+    max_cells: int | None = None
+    target: int | Sequence[Sequence[str]] | None = None
+    column_weights: Mapping[str, float] | None = None
 
     def _check(self) -> None:
         Budget.parse(epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism)
+        self._auto()
         check_whole("sets", self.sets, 1, 5)
         check_between("lam", self.lam, 0, float("inf"), 0.01)
         if self.engine not in ENGINES:
@@ -58,16 +67,34 @@ class Cipher(Synthesizer):
         return release
 
     def _learn(self, door: Door) -> Sequence[Joint]:
-        shares = self._shares(door.schema)
-        tables = tuple(
-            door.measure(attrs, share, set=number) for number in range(self.sets) for attrs, share in shares
-        )
-        release = Release(door.schema, tables, door.statement(), kind=door.kind)
+        auto = self._auto()
+        if auto is None:
+            tables = tuple(
+                door.measure(attrs, share, set=number)
+                for number in range(self.sets)
+                for attrs, share in self._shares(door.schema)
+            )
+            release = Release(door.schema, tables, door.statement(), kind=door.kind)
+        else:
+            chosen = measure_chosen(door, auto, sets=self.sets)
+            release = Release(door.schema, chosen.tables, chosen.stated(door.statement()), kind=door.kind)
         object.__setattr__(self, "_release", release)
         return [self._solved(door, release, number) for number in range(self.sets)]
 
+    def _auto(self) -> Auto | None:
+        """How to choose tables; None where they are given."""
+        return parse_auto(
+            self.workload,
+            weights=self.weights,
+            max_order=self.max_order,
+            max_cells=self.max_cells,
+            target=self.target,
+            column_weights=self.column_weights,
+        )
+
     def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
         """Each table with its share of the budget in one set."""
+        assert not isinstance(self.workload, str)  # a word means that tables are chosen
         workload = tables_of(schema, self.workload)
         weights = table_weights(workload, self.weights)
         whole = sum(weights, Fraction(0)) * self.sets

@@ -1,22 +1,17 @@
-"""The door: counts go in, a release comes out. Nothing else leaves the private side.
-
-The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
-"""
+"""Given tables: a request is checked, the rows are counted, and noise is drawn on every cell."""
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from dpcipher.errors import BudgetError, ParameterError, did_you_mean
-from dpcipher.privacy.account import Account
 from dpcipher.privacy.budget import Budget, positive_fraction
-from dpcipher.privacy.ledger import Charge, Ledger
+from dpcipher.privacy.ledger import Charge
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
-from dpcipher.privacy.noise import NoiseSource, OpenDPNoise
+from dpcipher.privacy.noise import NoiseSource
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Person, Tally, count_batches
 from dpcipher.private.spark import count_spark, is_spark
@@ -25,7 +20,6 @@ from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.read import open_table
-from dpcipher.tables.write import check_writable
 
 Attrs = tuple[str, ...]
 
@@ -43,61 +37,6 @@ class Order:
     n_rows_public: bool
 
 
-def measure(
-    data: Any,
-    schema: Schema,
-    *,
-    workload: int | Sequence[Sequence[str]] = 2,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    unit: str,
-    max_rows: int = 1,
-    person: str | None = None,
-    mechanism: str | None = None,
-    sets: int = 1,
-    weights: Mapping[Attrs, float] | None = None,
-    n_rows_public: bool = False,
-    ledger: str | Path | Ledger | None = None,
-    name: str = "",
-    save: str | Path | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Release:
-    """Measure noisy tables of private rows under differential privacy.
-
-    `unit` says what one person may change: "add-remove" rows or "replace" them, at most `max_rows` of them (your assertion, unless
-    `person` names the column that says whose row it is: then it is enforced). `epsilon` alone is pure; with `delta`, or as `rho`, the noise
-    is Gaussian. `workload` is an order (2 = all pairs) or a list of attrs. The budget is split equally over tables, or by `weights`, and over
-    `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn; a path that does not exist creates a ledger
-    whose limit is this release. With `save`, the release is written there before the ledger marks it as released.
-    """
-    say = progress or (lambda _: None)
-    order = make_order(
-        schema,
-        workload=workload,
-        budget=Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
-        unit=Unit.parse(unit, max_rows),
-        sets=sets,
-        weights=weights,
-        n_rows_public=n_rows_public,
-    )
-    schema.require_signed()
-    if save is not None:
-        check_writable(Path(save))
-    account = Account(ledger, order.budget, order.unit, name)
-    account.check()
-    say("counting")
-    tally = count(data, order, None if person is None else Person(person, order.unit.max_rows))
-    say("charging the ledger and drawing noise")
-    charge = account.charge(_purpose(order))
-    release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
-    if save is not None:
-        say("writing the release")
-        release.save(save)
-    account.mark_released(charge, release.checksum)
-    return release
-
-
 def make_order(
     schema: Schema,
     *,
@@ -109,13 +48,18 @@ def make_order(
     n_rows_public: bool = False,
 ) -> Order:
     """Check a request against the schema; nothing private is opened."""
+    check_sets(sets)
+    parsed = Workload.parse(schema, workload)
+    mechanisms = _mechanisms(budget, table_weights(parsed, weights), unit, sets)
+    return Order(schema, parsed, budget, unit, sets, mechanisms, n_rows_public)
+
+
+def check_sets(sets: object) -> None:
+    """Refuse a number of sanitizations that is none."""
     if isinstance(sets, bool) or not isinstance(sets, int) or sets < 1:
         raise ParameterError(
             f"sets ({sets!r}) must be a whole number above 0; try sets=1, or 5 for inference over sets"
         )
-    parsed = Workload.parse(schema, workload)
-    mechanisms = _mechanisms(budget, table_weights(parsed, weights), unit, sets)
-    return Order(schema, parsed, budget, unit, sets, mechanisms, n_rows_public)
 
 
 def count(data: Any, order: Order, person: Person | None = None) -> Tally:
@@ -187,7 +131,7 @@ def table_weights(workload: Workload, weights: Mapping[Attrs, float] | None) -> 
     return tuple(positive_fraction("weight", given[frozenset(attrs)]) for attrs in workload.tables)
 
 
-def _purpose(order: Order) -> dict[str, Any]:
+def purpose(order: Order) -> dict[str, Any]:
     """What the ledger records of the request: public parameters only."""
     return {
         "tables": len(order.workload.tables),

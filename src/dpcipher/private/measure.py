@@ -1,0 +1,187 @@
+"""The front door: private rows go in, a release comes out. Nothing else leaves the private side.
+
+The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpcipher.errors import ParameterError
+from dpcipher.privacy.account import Account
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.noise import OpenDPNoise
+from dpcipher.privacy.unit import Unit
+from dpcipher.private.count import Person
+from dpcipher.private.door import Door
+from dpcipher.private.sanitize import Attrs, check_sets, count, kind_of, make_order, purpose, sanitize
+from dpcipher.private.select import measure_chosen
+from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
+from dpcipher.select.aim import Auto
+from dpcipher.tables.write import check_writable
+
+
+def measure(
+    data: Any,
+    schema: Schema,
+    *,
+    workload: int | str | Sequence[Sequence[str]] = 2,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    unit: str,
+    max_rows: int = 1,
+    person: str | None = None,
+    mechanism: str | None = None,
+    sets: int = 1,
+    weights: Mapping[Attrs, float] | None = None,
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+    n_rows_public: bool = False,
+    ledger: str | Path | Ledger | None = None,
+    name: str = "",
+    save: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Release:
+    """Measure noisy tables of private rows under differential privacy.
+
+    `unit` says what one person may change: "add-remove" rows or "replace" them, at most `max_rows` of them (your assertion, unless
+    `person` names the column that says whose row it is: then it is enforced). `epsilon` alone is pure; with `delta`, or as `rho`, the noise
+    is Gaussian. `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, up to
+    `max_order` columns (3) and `max_cells` cells (10,000) each, for the sake of `target` (an order or a list of attrs; by default all
+    tables of `max_order` columns), in which `column_weights` say which columns matter more.
+
+    Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
+    noise is drawn; a path that does not exist creates a ledger whose limit is this release. With `save`, the release is written there
+    before the ledger marks it as released.
+    """
+    say = progress or (lambda _: None)
+    budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
+    protects = Unit.parse(unit, max_rows)
+    auto = parse_auto(
+        workload,
+        weights=weights,
+        max_order=max_order,
+        max_cells=max_cells,
+        target=target,
+        column_weights=column_weights,
+    )
+    if auto is not None:
+        return _measure_auto(
+            data,
+            schema,
+            auto,
+            budget=budget,
+            unit=protects,
+            person=person,
+            sets=sets,
+            n_rows_public=n_rows_public,
+            ledger=ledger,
+            name=name,
+            save=save,
+            say=say,
+        )
+    assert not isinstance(workload, str)  # parse_auto refused every other word
+    order = make_order(
+        schema,
+        workload=workload,
+        budget=budget,
+        unit=protects,
+        sets=sets,
+        weights=weights,
+        n_rows_public=n_rows_public,
+    )
+    schema.require_signed()
+    if save is not None:
+        check_writable(Path(save))
+    account = Account(ledger, order.budget, order.unit, name)
+    account.check()
+    say("counting")
+    tally = count(data, order, None if person is None else Person(person, order.unit.max_rows))
+    say("charging the ledger and drawing noise")
+    charge = account.charge(purpose(order))
+    release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
+    if save is not None:
+        say("writing the release")
+        release.save(save)
+    account.mark_released(charge, release.checksum)
+    return release
+
+
+def parse_auto(
+    workload: object,
+    *,
+    weights: Mapping[Attrs, float] | None = None,
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+) -> Auto | None:
+    """How to choose tables, where `workload` is "auto"; None where it names them, and then nothing about choosing may be said."""
+    options = {
+        "max_order": max_order,
+        "max_cells": max_cells,
+        "target": target,
+        "column_weights": column_weights,
+    }
+    given = {option: value for option, value in options.items() if value is not None}
+    if workload == "auto":
+        if weights is not None:
+            raise ParameterError(
+                "weights are for tables that are given; with workload='auto' say column_weights={'income': 2.0} instead"
+            )
+        return Auto(**given)  # type: ignore[arg-type]  # checked at birth
+    if isinstance(workload, str):
+        raise ParameterError(
+            f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
+        )
+    if given:
+        raise ParameterError(
+            f"{next(iter(given))} is for workload='auto'; leave it out, or let the tables be chosen"
+        )
+    return None
+
+
+def _measure_auto(
+    data: Any,
+    schema: Schema,
+    auto: Auto,
+    *,
+    budget: Budget,
+    unit: Unit,
+    person: str | None,
+    sets: int,
+    n_rows_public: bool,
+    ledger: str | Path | Ledger | None,
+    name: str,
+    save: str | Path | None,
+    say: Callable[[str], None],
+) -> Release:
+    """Choose the tables through the door, and measure them; all under one charge."""
+    check_sets(sets)
+    auto.on(schema)
+    if save is not None:
+        check_writable(Path(save))
+    say("reading, and charging the ledger")
+    door = Door.open(
+        data,
+        schema,
+        budget=budget,
+        unit=unit,
+        person=person,
+        ledger=ledger,
+        name=name,
+        what={"tables": "auto", "sets": sets},
+        n_rows_public=n_rows_public,
+    )
+    chosen = measure_chosen(door, auto, sets=sets, say=say)
+    release = Release(schema, chosen.tables, chosen.stated(door.statement()), kind=door.kind)
+    if save is not None:
+        say("writing the release")
+        release.save(save)
+    door.close(release.checksum)
+    return release

@@ -1,0 +1,358 @@
+"""Choose the tables to measure with part of the budget, and measure them with the rest.
+
+The steps, each an exact share of one charge:
+
+    one-way tables ─▶ shortlist (where needed) ─▶ distances ─▶ water level ─▶ tables ─▶ the same for triples, where that pays
+
+A distance says how far a table of the data is from what is predicted without it. It is read with noise, and from then on everything is
+post-processing: the water level (`select.level`) decides which tables are worth measuring and with how much.
+
+Sensitivity. The prediction is public, a fixed table of whole sixteenths, and so is the candidate list. One row more or less changes
+one count of a table by one, so 16·Σ|count − prediction| by at most 16, and its floored sixteenth by at most 1. One person changes
+the distance of every table by at most `unit.l1`: max_rows rows under add-remove, twice that under replacement. A list of k distances
+moves by at most k·l1 in L1 and √k·l1 in L2 (`_stretch`). Multiplied by a weight of at most 1 and floored, a score moves no more.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import SolveError
+from dpcipher.privacy.choose import choice_scale
+from dpcipher.privacy.unit import Unit
+from dpcipher.private.door import Door, Stretch
+from dpcipher.private.truth import Truth
+from dpcipher.release.gls import zero_cells
+from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.release.release import NoisyTable
+from dpcipher.release.statement import Statement
+from dpcipher.select.aim import Aim, Auto, Axes
+from dpcipher.select.level import parts, water_level
+from dpcipher.select.reading import believed
+from dpcipher.select.risk import MEAN_SIZE, interaction_risk, one_way_risk
+from dpcipher.solve.denoise import denoise
+from dpcipher.solve.rows import solve_rows
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Axes], Floats]
+
+ONE_WAY = Fraction(1, 20)
+CHOICE = Fraction(1, 20)  # of the first round: shortlist and distances, or distances alone
+SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
+GRAIN = 16  # predictions are whole sixteenths of a row
+PARTS = 2**24  # shares are whole parts of the charge
+CLEAR, BLURRED = 0.1, 0.4  # noise of a choice, in L1 distance over rows: good enough, and the most
+FEW = 3  # tables per column on a shortlist that would otherwise be shorter
+STRONG = 0.25  # L1 distance over rows of a dependence that a shortlist should not miss
+TRIPLES = 2_000  # of those that the measured pairs suggest
+WORTHWHILE = 0.1  # noise of a triple, in mean pair distances, below which the second round is held
+ROUNDS = 4  # of settling how much the pairs tell about the one-way tables
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The measured tables, and what the release says about how they were chosen."""
+
+    tables: tuple[NoisyTable, ...]
+    note: dict[str, Any]
+
+    def stated(self, statement: Statement) -> Statement:
+        """The statement of a release of these tables: what was spent on choosing them is part of it."""
+        return replace(statement, certificate={**statement.certificate, "selection": self.note})
+
+
+def measure_chosen(
+    door: Door, auto: Auto, *, sets: int = 1, say: Callable[[str], None] = lambda _: None
+) -> Chosen:
+    """Choose tables and measure them, spending the whole charge of `door`.
+
+    With several `sets` the choice is made once, and every set measures what was chosen anew, with an equal share.
+    """
+    return _Selection(door, auto.on(door.schema), sets, say).run()
+
+
+def distances(truth: Truth, tables: Sequence[Axes], goals: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The L1 distance of every table from its goal (in sixteenths), in whole rows. Private: for the door's eyes only."""
+    found = [
+        int(np.abs(GRAIN * counts - goal).sum()) // GRAIN
+        for counts, goal in zip(truth.many(tables), goals, strict=True)
+    ]
+    return np.array(found, dtype=np.int64)
+
+
+class _Selection:
+    """One run: what has been measured so far, and how sure it is."""
+
+    def __init__(self, door: Door, aim: Aim, sets: int, say: Callable[[str], None]) -> None:
+        self.door, self.aim, self.sets, self.say = door, aim, sets, say
+        self.shape, self.zeros = door.schema.shape, door.schema.zero_masks
+        self.tables: list[NoisyTable] = []
+        self.precision: dict[Axes, float] = {}
+        self.distance: dict[Axes, float] = {}
+        self.risk_of: dict[Axes, Callable[[Floats], Floats]] = {}
+        self.spent = Fraction(0)
+        self.note: dict[str, Any] = {"rounds": 0, "candidates": 0, "shortlist": 0}
+
+    def run(self) -> Chosen:
+        """All steps."""
+        self.say("measuring one-way tables")
+        one_way: list[Axes] = [(axis,) for axis in range(len(self.shape))]
+        first = [self._measure(axes, ONE_WAY / len(one_way)) for axes in one_way]
+        pairs = list(self.aim.tables(2))
+        view = _view(self.shape, first, self.zeros, self.door.n_rows)
+        if view is None or not pairs:
+            self._spend_on(dict.fromkeys(one_way, 1.0))
+        else:
+            self._rounds(view, one_way, pairs)
+        if self.sets > 1:  # the first look belongs to no set
+            del self.tables[: len(first)]
+        self.note["share"] = str(self.spent)
+        self.note["tables"] = len({table.attrs for table in self.tables})
+        return Chosen(tuple(self.tables), self.note)
+
+    def _rounds(self, view: "_View", one_way: list[Axes], pairs: list[Axes]) -> None:
+        for axes in one_way:
+            self.risk_of[axes] = partial(one_way_risk, view.predict(axes))
+        chosen = self._read(view, pairs, CHOICE)
+        kept = SECOND if self._pays(view, chosen) else Fraction(0)
+        shares = self._plan([*one_way, *chosen], self.door.left - kept)
+        self._spend_on(shares, keep=kept)
+        if kept:
+            self._second(one_way, [axes for axes in chosen if shares[axes]])
+
+    def _second(self, one_way: list[Axes], pairs: list[Axes]) -> None:
+        """Fit what was measured, and see which triples it gets wrong; what they are not worth goes to the tables already chosen."""
+        self.say("fitting what was measured so far")
+        view = _fitted(self.shape, self.tables, self.zeros, self.door)
+        triples = self._suggested(pairs)
+        most = FEW * len(
+            self.shape
+        )  # each of them makes others better too, so that more would only share the budget
+        chosen = [] if view is None or not triples else self._read(view, triples, CHOICE, most)
+        self._spend_on(self._plan([*one_way, *pairs, *chosen], self.door.left))
+
+    def _suggested(self, pairs: list[Axes]) -> list[Axes]:
+        """Triples of measured pairs, those with the largest distances first."""
+        ranked = sorted(
+            (axes for axes in _triples(pairs) if self.aim.fits(axes) and self.aim.importance(axes) > 0),
+            key=lambda axes: (-sum(self.distance[pair] for pair in combinations(axes, 2)), axes),
+        )
+        return ranked[:TRIPLES]
+
+    def _read(
+        self, view: "_View", tables: list[Axes], share: Fraction, most: int | None = None
+    ) -> list[Axes]:
+        """The distances of tables from their prediction; of a shortlist, where so many (or more than `most`) could not be told apart."""
+        self.note["rounds"] += 1
+        self.note["candidates"] += len(tables)
+        self.spent += share
+        length = len(tables) if most is None else min(most, len(tables))
+        if self._blur(length, share) > CLEAR * view.total:
+            length = min(length, self._length(view, share / 2))
+        if length < len(tables):
+            self.say(f"choosing {length} of {len(tables)} tables to look at")
+            tables = self._shortlist(view, tables, length, share / 2)
+            share /= 2
+        self.note["shortlist"] += len(tables)
+        self.say(f"reading the distances of {len(tables)} tables")
+        goals = map(view.goal, tables)
+        noisy, mechanism = self.door.query(
+            f"distances of {len(tables)} tables",
+            lambda truth: distances(truth, tables, goals),
+            share,
+            stretch=_stretch(len(tables), self.door.unit),
+        )
+        found = believed(noisy, mechanism, 2 * view.total)
+        self.distance.update(zip(tables, map(float, found), strict=True))
+        for axes in tables:
+            self.risk_of[axes] = view.risk(axes, self.distance[axes])
+        return tables
+
+    def _shortlist(self, view: "_View", tables: list[Axes], length: int, share: Fraction) -> list[Axes]:
+        """The exponential mechanism, `length` times: distance net of the error that noise would leave, by importance."""
+        weight = np.array([self.aim.importance(axes) for axes in tables])
+        grain = np.round(weight / weight.max() * 256).astype(np.int64)  # weights of at most 1, in 256ths
+        precision = np.array([self._precision(float(self.door.left) / length)])
+        penalty = [round(2 * float(view.risk(axes, STRONG * view.total)(precision)[0])) for axes in tables]
+
+        def scores(truth: Truth) -> NDArray[np.int64]:
+            net = distances(truth, tables, map(view.goal, tables)) - np.array(penalty)
+            return np.asarray(net * grain // 256)
+
+        what = f"{length} of {len(tables)} tables to look at"
+        picked = self.door.choose_many(what, tables, scores, length, share, sensitivity=self.door.unit.l1)
+        return sorted(picked)
+
+    def _length(self, view: "_View", share: Fraction) -> int:
+        """How many tables a shortlist can have: as many as are chosen clearly, or a few per column if only a blur forbids."""
+        clear, blurred = (self._choices(level * view.total, share) for level in (CLEAR, BLURRED))
+        return max(clear, min(FEW * len(self.shape), blurred), 1)
+
+    def _choices(self, noise: float, share: Fraction) -> int:
+        """How many choices a share pays for when the noise on each score (a Gumbel variable) may deviate by so much."""
+        scale = choice_scale(self.door.part(share), self.door.unit.l1) * math.pi / math.sqrt(6)
+        ratio = noise / scale
+        return int(ratio**2 if self.door.is_zcdp else ratio)
+
+    def _blur(self, tables: int, share: Fraction) -> float:
+        """The deviation of the noise on each of so many distances."""
+        return math.sqrt(self.door.mechanism(share, _stretch(tables, self.door.unit)).variance)
+
+    def _pays(self, view: "_View", pairs: list[Axes]) -> bool:
+        """Whether triples could be measured well enough: their noise, at what a pair would get, against what pairs show."""
+        if self.sets > 1 or self.aim.max_order < 3 or not pairs:
+            return False
+        levels = float(np.median([size for size in self.shape if size > 1]))
+        share = float(self.door.left) / len(pairs)
+        noise = MEAN_SIZE / 2 * float(levels * (levels - 1)) ** 1.5 / math.sqrt(self._precision(share))
+        shown = float(np.mean([self.distance[axes] for axes in pairs])) / 2
+        return noise <= WORTHWHILE * shown
+
+    def _precision(self, share: float) -> float:
+        """The inverse variance, in each set, of the noise that a share pays for; close enough for a plan."""
+        part, whole, unit = share / self.sets, self.door.part(Fraction(1)), self.door.unit
+        if whole.rho is not None:
+            return 2 * float(whole.rho) * part / unit.l2_squared
+        assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
+        return (float(whole.epsilon) * part / unit.l1) ** 2 / 2
+
+    def _plan(self, tables: list[Axes], budget: Fraction) -> dict[Axes, float]:
+        """What share each table should get: the water level, repeated because pairs also tell about one-way tables."""
+        grid = parts(1.0)
+        gained = np.array([self._precision(part * float(budget)) for part in grid])
+        weight = [self.aim.importance(axes) for axes in tables]
+        told = dict.fromkeys(tables, 0.0)
+        shares = dict.fromkeys(tables, 0.0)
+        for _ in range(ROUNDS):
+            risks = [
+                importance * self.risk_of[axes](gained + self.precision.get(axes, 0.0) + told[axes])
+                for axes, importance in zip(tables, weight, strict=True)
+            ]
+            shares = dict(zip(tables, map(float, water_level(np.array(risks), grid)), strict=True))
+            told = self._told(tables, shares, float(budget), told)
+        return {axes: share * float(budget) for axes, share in shares.items()}
+
+    def _told(
+        self, tables: list[Axes], shares: Mapping[Axes, float], budget: float, before: Mapping[Axes, float]
+    ) -> dict[Axes, float]:
+        """The precision that larger tables, as planned and as measured, add to one-way tables; halfway from the last guess."""
+        found = dict.fromkeys(tables, 0.0)
+        for axes in tables:
+            if len(axes) > 1:
+                precision = self._precision(shares[axes] * budget) + self.precision.get(axes, 0.0)
+                for axis in axes:
+                    found[(axis,)] += precision * self.shape[axis] / math.prod(self.shape[a] for a in axes)
+        return {axes: (value + before[axes]) / 2 for axes, value in found.items()}
+
+    def _spend_on(self, shares: Mapping[Axes, float], keep: Fraction = Fraction(0)) -> None:
+        """Measure tables with what is left, but for `keep`, in these proportions; every table a whole number of parts."""
+        budget = self.door.left - keep
+        wanted = {axes: share for axes, share in shares.items() if share > 0}
+        whole = math.fsum(wanted.values())
+        self.say(f"measuring {len(wanted)} tables")
+        for axes, share in wanted.items():
+            exact = budget * Fraction(int(share / whole * PARTS * (1 - 2**-20)), PARTS)
+            if exact > 0:
+                for number in range(self.sets):
+                    self._measure(axes, exact / self.sets, number)
+
+    def _measure(self, axes: Axes, share: Fraction, number: int = 0) -> NoisyTable:
+        attrs = tuple(self.door.schema.attrs[axis] for axis in axes)
+        table = self.door.measure(attrs, share, set=number)
+        if number == 0:
+            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.mechanism.variance
+        self.tables.append(table)
+        return table
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is predicted so far: the number of rows, and the counts of any table."""
+
+    total: float
+    predict: Predict
+
+    def goal(self, axes: Axes) -> NDArray[np.int64]:
+        """The prediction in whole sixteenths: what distances are measured from."""
+        return np.asarray(np.rint(GRAIN * self.predict(axes)), dtype=np.int64)
+
+    def risk(self, axes: Axes, distance: float) -> Callable[[Floats], Floats]:
+        """The error to expect of a table at each precision. A cell predicted empty may turn out otherwise: it counts as a quarter row."""
+        expected = self.predict(axes)
+        if len(axes) > 2:
+            expected = expected + 0.25
+        return partial(interaction_risk, expected, distance)
+
+
+def _view(
+    shape: tuple[int, ...], first: Sequence[NoisyTable], zeros: Any, n_rows: int | None
+) -> _View | None:
+    """Independent columns, as the one-way tables have them; None where the noise has drowned the rows."""
+    measured = [
+        Noisy((axis,), np.asarray(table.counts, dtype=np.float64), table.mechanism.variance)
+        for axis, table in enumerate(first)
+    ]
+    try:
+        targets = denoise(
+            reconcile(shape, measured, total=None if n_rows is None else float(n_rows), zeros=zeros)
+        )
+    except SolveError:
+        return None
+    one_way = [targets.tables[(axis,)] for axis in range(len(shape))]
+
+    def predict(axes: Axes) -> Floats:
+        table = np.full((), targets.total)
+        for axis in axes:
+            table = np.multiply.outer(table, one_way[axis])
+        possible = np.where(zero_cells(axes, shape, zeros), 0.0, table)
+        return np.asarray(possible * (targets.total / max(float(possible.sum()), 1e-300)))
+
+    return _View(targets.total, predict)
+
+
+def _fitted(shape: tuple[int, ...], tables: Sequence[NoisyTable], zeros: Any, door: Door) -> _View | None:
+    """Rows fitted to all tables so far, with a fixed seed: given the tables, always the same rows."""
+    measured = [
+        Noisy(
+            door.schema.axes(table.attrs),
+            np.asarray(table.counts, dtype=np.float64),
+            table.mechanism.variance,
+        )
+        for table in tables
+    ]
+    total = None if door.n_rows is None else float(door.n_rows)
+    try:
+        targets = denoise(reconcile(shape, measured, total=total, zeros=zeros))
+    except SolveError:
+        return None
+    chain, fit = solve_rows(targets)
+    codes = np.concatenate(list(chain.sample(fit.population, np.random.default_rng(0))))
+
+    def predict(axes: Axes) -> Floats:
+        sizes = [shape[axis] for axis in axes]
+        cells = np.ravel_multi_index([codes[:, axis] for axis in axes], sizes)
+        counts = np.bincount(cells, minlength=math.prod(sizes)).reshape(sizes)
+        return np.asarray(counts * (targets.total / len(codes)))
+
+    return _View(targets.total, predict)
+
+
+def _triples(pairs: Sequence[Axes]) -> list[Axes]:
+    """Every three attributes whose pairs are all there."""
+    known = set(pairs)
+    after: dict[int, list[int]] = {}
+    for a, b in pairs:
+        after.setdefault(a, []).append(b)
+    return [(a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known]
+
+
+def _stretch(tables: int, unit: Unit) -> Stretch:
+    """How far one person moves a list of distances, in tables of counts: see the proof at the top."""
+    return Stretch(Fraction(tables), Fraction(tables * unit.l1**2, unit.l2_squared))
