@@ -6,6 +6,8 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,17 @@ import pytest
 
 from conftest import missing
 from dpcipher.errors import MissingExtra
+from dpcipher.methods import PrivBayes
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.unit import Unit
 from dpcipher.private import spark as spark_module
 from dpcipher.private.count import Person, count_codes
-from dpcipher.private.sanitize import measure
+from dpcipher.private.door import Door
+from dpcipher.private.measure import measure
 from dpcipher.private.spark import count_spark, is_spark
+from dpcipher.private.truth import RowsTruth, SparkTruth, open_truth
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
@@ -97,3 +106,55 @@ def test_without_pyspark_the_error_names_the_command(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingExtra, match=r"pip install 'dpcipher\[spark\]'"):
         spark_module.count_spark(object(), SCHEMA, TABLES)
+
+
+LARGE = Schema.from_domain({"a": 2, "b": 3, "d": 500, "e": 500})
+QUESTIONS = [(), (2,), (0, 1), (1, 3)]
+
+
+def large_frame() -> pd.DataFrame:
+    """The same rows with two columns of many levels: a table too large to be held."""
+    rng = np.random.default_rng(5)
+    return frame().assign(d=rng.integers(0, 500, 5_000), e=rng.integers(0, 500, 5_000))
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("person", [None, Person("who", 2)], ids=["rows", "persons"])
+def test_spark_answers_every_question_as_rows_in_memory_do(session: Any, person: Person | None) -> None:
+    """Beyond a million cells Spark counts anew for each question, and its counts are those of a pandas frame."""
+    rows = large_frame()
+    found = open_truth(session.createDataFrame(rows).repartition(3), LARGE, person)
+    expected = open_truth(rows, LARGE, person)
+    assert isinstance(found, SparkTruth)
+    assert isinstance(expected, RowsTruth)
+    assert found.n_rows == expected.n_rows
+    for axes in QUESTIONS:
+        assert np.array_equal(found.counts(axes), expected.counts(axes))
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_a_method_learns_the_same_from_spark_and_from_pandas(session: Any) -> None:
+    """With the same draws, the choices and tables of PrivBayes are the same, and so are its rows."""
+    rows = large_frame()
+    fits = [
+        PrivBayes(5.0, unit="add-remove").fit_counts(open_truth(data, LARGE), LARGE, draws=Draws.seeded(3))
+        for data in (session.createDataFrame(rows), rows)
+    ]
+    pd.testing.assert_frame_equal(*(fit.sample(400, seed=1) for fit in fits))
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_a_door_to_a_large_spark_frame_charges_once_and_counts(session: Any, tmp_path: Path) -> None:
+    """At a huge epsilon its answers are the counts; a row outside the schema is refused before the charge."""
+    rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
+    options = {"budget": Budget.parse(epsilon=90), "unit": Unit("add-remove"), "ledger": ledger}
+    with pytest.raises(Exception, match="column 'd'"):
+        Door.open(session.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, **options)
+    assert ledger.entries == ()
+    door = Door.open(session.createDataFrame(rows), LARGE, **options)
+    noisy = door.measure(("a", "b"), Fraction(1, 2)).counts
+    assert np.array_equal(noisy, pd.crosstab(rows["a"], rows["b"]).to_numpy())
+    assert len(ledger.entries) == 1
