@@ -116,6 +116,7 @@ def proportional_basis(probability: Floats) -> Basis:
 def _contrasts(levels: int) -> Floats:
     """An orthonormal basis of the contrasts of one attribute."""
     square = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, : levels - 1]]))[0]
+    square.setflags(write=False)  # everybody gets the same array
     return np.asarray(square[:, 1:])
 
 

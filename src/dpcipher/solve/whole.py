@@ -137,7 +137,10 @@ def _design(
     centre = whole.mean(axis=1)
     values, vectors = np.linalg.eigh((whole - centre[:, None]) @ (whole - centre[:, None]).T)
     turn = vectors[:, values > 1e-9 * max(float(values[-1]), 1e-300)]
-    return centre, turn, turn.T @ (whole - centre[:, None])
+    matrix = turn.T @ (whole - centre[:, None])
+    for kept in (centre, turn, matrix):
+        kept.setflags(write=False)  # everybody gets the same arrays
+    return centre, turn, matrix
 
 
 def _independent(one_way: Mapping[int, Floats]) -> Floats:
