@@ -13,7 +13,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.private.door import Door
 from dpcipher.private.measure import parse_auto
 from dpcipher.private.sanitize import table_weights
-from dpcipher.private.select import measure_chosen
+from dpcipher.private.select import check_auto, measure_chosen
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -54,6 +54,10 @@ class Cipher(Synthesizer):
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""
         pick(self.engine, schema.shape)
+        auto = self._auto()
+        if auto is not None:
+            check_auto(auto, schema)
+            return
         shares = self._shares(schema)
         if schema.zeros:
             check_zeros(schema.shape, [schema.axes(attrs) for attrs, _ in shares], schema.zero_masks)

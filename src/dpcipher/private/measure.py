@@ -16,7 +16,7 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Person
 from dpcipher.private.door import Door
 from dpcipher.private.sanitize import Attrs, check_sets, count, kind_of, make_order, purpose, sanitize
-from dpcipher.private.select import measure_chosen
+from dpcipher.private.select import check_auto, measure_chosen
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Auto
@@ -163,7 +163,7 @@ def _measure_auto(
 ) -> Release:
     """Choose the tables through the door, and measure them; all under one charge."""
     check_sets(sets)
-    auto.on(schema)
+    check_auto(auto, schema)
     if save is not None:
         check_writable(Path(save))
     say("reading, and charging the ledger")

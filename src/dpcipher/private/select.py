@@ -30,9 +30,10 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door, Stretch
 from dpcipher.private.truth import Truth
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.release.reconcile import Noisy, check_zeros, reconcile
 from dpcipher.release.release import NoisyTable
 from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto, Axes
 from dpcipher.select.level import parts, water_level
 from dpcipher.select.reading import believed
@@ -66,6 +67,13 @@ class Chosen:
     def stated(self, statement: Statement) -> Statement:
         """The statement of a release of these tables: what was spent on choosing them is part of it."""
         return replace(statement, certificate={**statement.certificate, "selection": self.note})
+
+
+def check_auto(auto: Auto, schema: Schema) -> None:
+    """Refuse what cannot be chosen from, judged on the schema; nothing private is opened."""
+    aim = auto.on(schema)
+    if schema.zeros:
+        check_zeros(schema.shape, [*_one_way(schema.shape), *aim.tables(2)], schema.zero_masks)
 
 
 def measure_chosen(
@@ -103,7 +111,7 @@ class _Selection:
     def run(self) -> Chosen:
         """All steps."""
         self.say("measuring one-way tables")
-        one_way: list[Axes] = [(axis,) for axis in range(len(self.shape))]
+        one_way = _one_way(self.shape)
         first = [self._measure(axes, ONE_WAY / len(one_way)) for axes in one_way]
         pairs = list(self.aim.tables(2))
         view = _view(self.shape, first, self.zeros, self.door.n_rows)
@@ -207,13 +215,13 @@ class _Selection:
 
     def _pays(self, view: "_View", pairs: list[Axes]) -> bool:
         """Whether triples could be measured well enough: their noise, at what a pair would get, against what pairs show."""
-        if self.sets > 1 or self.aim.max_order < 3 or not pairs:
+        if self.sets > 1 or self.aim.max_order < 3 or self.zeros:
             return False
         levels = float(np.median([size for size in self.shape if size > 1]))
         share = float(self.door.left) / len(pairs)
         noise = MEAN_SIZE / 2 * float(levels * (levels - 1)) ** 1.5 / math.sqrt(self._precision(share))
         shown = float(np.mean([self.distance[axes] for axes in pairs])) / 2
-        return noise <= WORTHWHILE * shown
+        return bool(noise <= WORTHWHILE * shown)
 
     def _precision(self, share: float) -> float:
         """The inverse variance, in each set, of the noise that a share pays for; close enough for a plan."""
@@ -342,6 +350,10 @@ def _fitted(shape: tuple[int, ...], tables: Sequence[NoisyTable], zeros: Any, do
         return np.asarray(counts * (targets.total / len(codes)))
 
     return _View(targets.total, predict)
+
+
+def _one_way(shape: tuple[int, ...]) -> list[Axes]:
+    return [(axis,) for axis in range(len(shape))]
 
 
 def _triples(pairs: Sequence[Axes]) -> list[Axes]:
