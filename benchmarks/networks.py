@@ -1,6 +1,7 @@
 """Rows sampled from well-known Bayesian networks, whose definitions ship inside the package pgmpy.
 
-usage: python benchmarks/networks.py FOLDER    writes NAME.csv and NAME-domain.json for asia, child, insurance, alarm
+usage: python benchmarks/networks.py FOLDER    writes NAME.csv and NAME-domain.json for asia, child, insurance, alarm, and for `wide`:
+a random network of 200 columns
 """
 
 import gzip
@@ -63,12 +64,26 @@ def sample(tables: Network, names: list[str], n_rows: int, rng: np.random.Genera
     return np.stack([drawn[name] for name in names], axis=1)
 
 
+def random_network(columns: int, rng: np.random.Generator) -> tuple[dict[str, list[str]], Network]:
+    """Columns of 2 to 6 levels, each with one or two parents among the ten before it, and uneven conditional tables."""
+    sizes = rng.integers(2, 7, columns)
+    levels = {f"c{i}": [str(level) for level in range(size)] for i, size in enumerate(sizes)}
+    tables: Network = {}
+    for i, size in enumerate(sizes):
+        near = np.arange(max(0, i - 10), i)
+        parents = sorted(rng.choice(near, min(len(near), rng.integers(1, 3)), replace=False)) if i else []
+        shape = [int(sizes[parent]) for parent in parents]
+        tables[f"c{i}"] = [f"c{parent}" for parent in parents], rng.dirichlet(np.full(size, 0.5), shape)
+    return levels, tables
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name in NAMES:
-        levels, tables = load(name)
-        rows = sample(tables, list(levels), 10_000, np.random.default_rng(0))
+    networks = {name: (*load(name), 10_000) for name in NAMES}
+    networks["wide"] = (*random_network(200, np.random.default_rng(0)), 20_000)
+    for name, (levels, tables, n_rows) in networks.items():
+        rows = sample(tables, list(levels), n_rows, np.random.default_rng(0))
         np.savetxt(
             folder / f"{name}.csv", rows, fmt="%d", delimiter=",", header=",".join(levels), comments=""
         )

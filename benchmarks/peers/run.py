@@ -188,7 +188,7 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--peer", choices=PEERS, required=True)
     parser.add_argument("--methods", nargs="+", default=["MST"])
-    parser.add_argument("--data", nargs="+", choices=REAL + NETWORKS, default=REAL + NETWORKS)
+    parser.add_argument("--data", nargs="+", choices=(*REAL, *NETWORKS, "wide"), default=REAL + NETWORKS)
     parser.add_argument("--epsilons", nargs="+", choices=EPSILONS, default=list(EPSILONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--cap", type=float, default=1800.0, help="seconds after which a cell is killed")

@@ -24,30 +24,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import SolveError
 from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door, Stretch
 from dpcipher.private.truth import Truth
-from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Noisy, check_zeros, reconcile
+from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
 from dpcipher.release.release import NoisyTable
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto, Axes
 from dpcipher.select.level import parts, water_level
 from dpcipher.select.reading import believed
-from dpcipher.select.risk import MEAN_SIZE, interaction_risk, one_way_risk
-from dpcipher.solve.denoise import denoise
-from dpcipher.solve.rows import solve_rows
+from dpcipher.select.risk import MEAN_SIZE, one_way_risk
+from dpcipher.select.view import GRAIN, View, fitted, independent
 
 Floats = NDArray[np.float64]
-Predict = Callable[[Axes], Floats]
 
 ONE_WAY = Fraction(1, 20)
 CHOICE = Fraction(1, 20)  # of the first round: shortlist and distances, or distances alone
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
-GRAIN = 16  # predictions are whole sixteenths of a row
 PARTS = 2**24  # shares are whole parts of the charge
 CLEAR, BLURRED = 0.1, 0.4  # noise of a choice, in L1 distance over rows: good enough, and the most
 FEW = 3  # tables per column on a shortlist that would otherwise be shorter
@@ -81,7 +76,7 @@ def measure_chosen(
 ) -> Chosen:
     """Choose tables and measure them, spending the whole charge of `door`.
 
-    With several `sets` the choice is made once, and every set measures what was chosen anew, with an equal share.
+    With several `sets` the choice is made once, and every set measures the same tables, with an equal share.
     """
     return _Selection(door, auto.on(door.schema), sets, say).run()
 
@@ -112,20 +107,18 @@ class _Selection:
         """All steps."""
         self.say("measuring one-way tables")
         one_way = _one_way(self.shape)
-        first = [self._measure(axes, ONE_WAY / len(one_way)) for axes in one_way]
+        self._spend_on(dict.fromkeys(one_way, 1.0), keep=1 - ONE_WAY)
         pairs = list(self.aim.tables(2))
-        view = _view(self.shape, first, self.zeros, self.door.n_rows)
+        view = independent(self._reconciled())
         if view is None or not pairs:
             self._spend_on(dict.fromkeys(one_way, 1.0))
         else:
             self._rounds(view, one_way, pairs)
-        if self.sets > 1:  # the first look belongs to no set
-            del self.tables[: len(first)]
         self.note["share"] = str(self.spent)
         self.note["tables"] = len({table.attrs for table in self.tables})
         return Chosen(tuple(self.tables), self.note)
 
-    def _rounds(self, view: "_View", one_way: list[Axes], pairs: list[Axes]) -> None:
+    def _rounds(self, view: View, one_way: list[Axes], pairs: list[Axes]) -> None:
         for axes in one_way:
             self.risk_of[axes] = partial(one_way_risk, view.predict(axes))
         chosen = self._read(view, pairs, CHOICE)
@@ -138,11 +131,9 @@ class _Selection:
     def _second(self, one_way: list[Axes], pairs: list[Axes]) -> None:
         """Fit what was measured, and see which triples it gets wrong; what they are not worth goes to the tables already chosen."""
         self.say("fitting what was measured so far")
-        view = _fitted(self.shape, self.tables, self.zeros, self.door)
+        view = fitted(self._reconciled())
         triples = self._suggested(pairs)
-        most = FEW * len(
-            self.shape
-        )  # each of them makes others better too, so that more would only share the budget
+        most = FEW * len(self.shape)  # a triple makes others better too; more would only share the budget
         chosen = [] if view is None or not triples else self._read(view, triples, CHOICE, most)
         self._spend_on(self._plan([*one_way, *pairs, *chosen], self.door.left))
 
@@ -154,9 +145,7 @@ class _Selection:
         )
         return ranked[:TRIPLES]
 
-    def _read(
-        self, view: "_View", tables: list[Axes], share: Fraction, most: int | None = None
-    ) -> list[Axes]:
+    def _read(self, view: View, tables: list[Axes], share: Fraction, most: int | None = None) -> list[Axes]:
         """The distances of tables from their prediction; of a shortlist, where so many (or more than `most`) could not be told apart."""
         self.note["rounds"] += 1
         self.note["candidates"] += len(tables)
@@ -183,7 +172,7 @@ class _Selection:
             self.risk_of[axes] = view.risk(axes, self.distance[axes])
         return tables
 
-    def _shortlist(self, view: "_View", tables: list[Axes], length: int, share: Fraction) -> list[Axes]:
+    def _shortlist(self, view: View, tables: list[Axes], length: int, share: Fraction) -> list[Axes]:
         """The exponential mechanism, `length` times: distance net of the error that noise would leave, by importance."""
         weight = np.array([self.aim.importance(axes) for axes in tables])
         grain = np.round(weight / weight.max() * 256).astype(np.int64)  # weights of at most 1, in 256ths
@@ -198,7 +187,7 @@ class _Selection:
         picked = self.door.choose_many(what, tables, scores, length, share, sensitivity=self.door.unit.l1)
         return sorted(picked)
 
-    def _length(self, view: "_View", share: Fraction) -> int:
+    def _length(self, view: View, share: Fraction) -> int:
         """How many tables a shortlist can have: as many as are chosen clearly, or a few per column if only a blur forbids."""
         clear, blurred = (self._choices(level * view.total, share) for level in (CLEAR, BLURRED))
         return max(clear, min(FEW * len(self.shape), blurred), 1)
@@ -213,7 +202,7 @@ class _Selection:
         """The deviation of the noise on each of so many distances."""
         return math.sqrt(self.door.mechanism(share, _stretch(tables, self.door.unit)).variance)
 
-    def _pays(self, view: "_View", pairs: list[Axes]) -> bool:
+    def _pays(self, view: View, pairs: list[Axes]) -> bool:
         """Whether triples could be measured well enough: their noise, at what a pair would get, against what pairs show."""
         if self.sets > 1 or self.aim.max_order < 3 or self.zeros:
             return False
@@ -271,85 +260,22 @@ class _Selection:
                 for number in range(self.sets):
                     self._measure(axes, exact / self.sets, number)
 
-    def _measure(self, axes: Axes, share: Fraction, number: int = 0) -> NoisyTable:
+    def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
         attrs = tuple(self.door.schema.attrs[axis] for axis in axes)
         table = self.door.measure(attrs, share, set=number)
         if number == 0:
             self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.mechanism.variance
         self.tables.append(table)
-        return table
 
-
-@dataclass(frozen=True)
-class _View:
-    """What is predicted so far: the number of rows, and the counts of any table."""
-
-    total: float
-    predict: Predict
-
-    def goal(self, axes: Axes) -> NDArray[np.int64]:
-        """The prediction in whole sixteenths: what distances are measured from."""
-        return np.asarray(np.rint(GRAIN * self.predict(axes)), dtype=np.int64)
-
-    def risk(self, axes: Axes, distance: float) -> Callable[[Floats], Floats]:
-        """The error to expect of a table at each precision. A cell predicted empty may turn out otherwise: it counts as a quarter row."""
-        expected = self.predict(axes)
-        if len(axes) > 2:
-            expected = expected + 0.25
-        return partial(interaction_risk, expected, distance)
-
-
-def _view(
-    shape: tuple[int, ...], first: Sequence[NoisyTable], zeros: Any, n_rows: int | None
-) -> _View | None:
-    """Independent columns, as the one-way tables have them; None where the noise has drowned the rows."""
-    measured = [
-        Noisy((axis,), np.asarray(table.counts, dtype=np.float64), table.mechanism.variance)
-        for axis, table in enumerate(first)
-    ]
-    try:
-        targets = denoise(
-            reconcile(shape, measured, total=None if n_rows is None else float(n_rows), zeros=zeros)
-        )
-    except SolveError:
-        return None
-    one_way = [targets.tables[(axis,)] for axis in range(len(shape))]
-
-    def predict(axes: Axes) -> Floats:
-        table = np.full((), targets.total)
-        for axis in axes:
-            table = np.multiply.outer(table, one_way[axis])
-        possible = np.where(zero_cells(axes, shape, zeros), 0.0, table)
-        return np.asarray(possible * (targets.total / max(float(possible.sum()), 1e-300)))
-
-    return _View(targets.total, predict)
-
-
-def _fitted(shape: tuple[int, ...], tables: Sequence[NoisyTable], zeros: Any, door: Door) -> _View | None:
-    """Rows fitted to all tables so far, with a fixed seed: given the tables, always the same rows."""
-    measured = [
-        Noisy(
-            door.schema.axes(table.attrs),
-            np.asarray(table.counts, dtype=np.float64),
-            table.mechanism.variance,
-        )
-        for table in tables
-    ]
-    total = None if door.n_rows is None else float(door.n_rows)
-    try:
-        targets = denoise(reconcile(shape, measured, total=total, zeros=zeros))
-    except SolveError:
-        return None
-    chain, fit = solve_rows(targets)
-    codes = np.concatenate(list(chain.sample(fit.population, np.random.default_rng(0))))
-
-    def predict(axes: Axes) -> Floats:
-        sizes = [shape[axis] for axis in axes]
-        cells = np.ravel_multi_index([codes[:, axis] for axis in axes], sizes)
-        counts = np.bincount(cells, minlength=math.prod(sizes)).reshape(sizes)
-        return np.asarray(counts * (targets.total / len(codes)))
-
-    return _View(targets.total, predict)
+    def _reconciled(self) -> Reconciled:
+        """All that was measured so far, over all sets."""
+        axes_of = self.door.schema.axes
+        measured = [
+            Noisy(axes_of(table.attrs), np.asarray(table.counts, dtype=float), table.mechanism.variance)
+            for table in self.tables
+        ]
+        total = None if self.door.n_rows is None else float(self.door.n_rows)
+        return reconcile(self.shape, measured, total=total, zeros=self.zeros)
 
 
 def _one_way(shape: tuple[int, ...]) -> list[Axes]:
