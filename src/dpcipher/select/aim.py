@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from numbers import Integral, Real
 
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.schema.schema import Schema
@@ -14,6 +15,7 @@ Axes = tuple[int, ...]
 
 # The error of a table is made of those of its parts, which add up in squares: half of a part's own shows in the whole.
 PART = 0.5
+LARGEST_WEIGHT = 1e6  # so that the product over a target stays a number
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,14 @@ class Auto:
             )
         if self.max_order > 3:
             raise ParameterError(f"max_order ({self.max_order}) must be 1, 2 or 3; try max_order=3")
+        if not isinstance(self.column_weights, Mapping | None):
+            raise ParameterError(
+                f"column_weights ({self.column_weights!r}) must give numbers by column; try column_weights={{'income': 2.0}}"
+            )
         for name, weight in (self.column_weights or {}).items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= weight <= LARGEST_WEIGHT:
                 raise ParameterError(
-                    f"column_weights[{name!r}] ({weight!r}) must be a finite number of at least 0; try 2.0, or leave it out for 1.0"
+                    f"column_weights[{name!r}] ({weight!r}) must be a number from 0 to 1e6; try 2.0, or leave it out for 1.0"
                 )
 
     def on(self, schema: Schema) -> "Aim":
@@ -51,8 +57,13 @@ class Auto:
         for name, weight in (self.column_weights or {}).items():
             weights[schema.axes((name,))[0]] = float(weight)
         if not any(weights):
-            raise ParameterError("column_weights must leave at least one column with a weight above 0")
-        aim = Aim(schema.shape, tuple(weights), self.max_order, self.max_cells, *self._target(schema))
+            raise ParameterError(
+                "column_weights must leave at least one column with a weight above 0; leave a column out for 1.0"
+            )
+        order, listed = self._target(schema)
+        # A table that no target holds is never measured.
+        largest = min(self.max_order, order or max(map(len, listed)))
+        aim = Aim(schema.shape, tuple(weights), largest, self.max_cells, order, listed)
         if not any(aim.importance((axis,)) for axis in range(len(schema.shape))):
             raise ParameterError(
                 "column_weights leave no target table with a weight above 0; name a target of the columns that matter"
@@ -63,12 +74,13 @@ class Auto:
         """An order, or a list of tables (then the order is 0)."""
         if self.target is None:
             return min(self.max_order, len(schema.shape)), ()
-        if isinstance(self.target, int) and not isinstance(self.target, bool):
-            if not 1 <= self.target <= len(schema.shape):
+        if isinstance(self.target, Integral) and not isinstance(self.target, bool):
+            order = int(self.target)
+            if not 1 <= order <= len(schema.shape):
                 raise WorkloadError(
-                    f"target ({self.target}) must be an order from 1 to {len(schema.shape)}, the number of attributes; try target=2"
+                    f"target ({order}) must be an order from 1 to {len(schema.shape)}, the number of attributes; try target=2"
                 )
-            return self.target, ()
+            return order, ()
         return 0, _listed(schema, self.target)
 
 
@@ -103,43 +115,49 @@ class Aim:
         0.5
         """
         if not self.listed:
-            own = [self.weights[axis] for axis in axes]
-            completions = _symmetric(self._powers_without(own), self.order - len(axes))
-            return math.prod(own) * completions * (1.0 if len(axes) == self.order else PART)
+            own = tuple(sorted(self.weights[axis] for axis in axes))
+            return math.prod(own) * self._completions(own) * (1.0 if len(axes) == self.order else PART)
         holding = [target for target in self.listed if set(axes) <= set(target)]
         return sum(
             math.prod(self.weights[axis] for axis in target) * (1.0 if len(target) == len(axes) else PART)
             for target in holding
         )
 
-    def _powers_without(self, own: Sequence[float]) -> list[float]:
-        """The sums of the first, second, … powers of all weights but these."""
-        return [total - sum(weight**k for weight in own) for k, total in enumerate(self._powers, start=1)]
+    def _completions(self, own: tuple[float, ...]) -> float:
+        """The sum over all targets that hold columns of these weights of the product of their other weights.
+
+        Remembered, since few columns have a weight of their own.
+        """
+        if own not in self._known:
+            rest = list(self.weights)
+            for weight in own:
+                rest.remove(weight)
+            self._known[own] = _symmetric(rest, self.order - len(own))
+        return self._known[own]
 
     @cached_property
-    def _powers(self) -> tuple[float, ...]:
-        return tuple(
-            math.fsum(weight**k for weight in self.weights) for k in range(1, max(self.order, 1) + 1)
-        )
+    def _known(self) -> dict[tuple[float, ...], float]:
+        return {}
 
 
-def _symmetric(powers: Sequence[float], order: int) -> float:
-    """The sum over all choices of `order` numbers of their product, from the sums of their powers (Newton's identities).
+def _symmetric(numbers: Sequence[float], order: int) -> float:
+    """The sum over all choices of `order` of the numbers of their product; only additions, so that nothing cancels.
 
-    >>> _symmetric([1.0 + 2.0 + 3.0, 1.0 + 4.0 + 9.0], 2)
+    >>> _symmetric([1.0, 2.0, 3.0], 2)
     11.0
     """
     if order < 0:
         return 0.0
-    sums = [1.0]
-    for k in range(1, order + 1):
-        sums.append(sum((-1) ** (i - 1) * sums[k - i] * powers[i - 1] for i in range(1, k + 1)) / k)
-    return max(sums[order], 0.0)
+    sums = [1.0] + [0.0] * order
+    for number in numbers:
+        for k in range(order, 0, -1):
+            sums[k] += number * sums[k - 1]
+    return sums[order]
 
 
 def _listed(schema: Schema, target: object) -> tuple[Axes, ...]:
     """The target tables, by number; columns in none of them are completed by their own table only in what is measured."""
-    if isinstance(target, str) or not isinstance(target, Sequence) or not target:
+    if not (isinstance(target, Sequence) and target and all(map(_is_table, target))):
         raise WorkloadError(
             f"target ({target!r}) must be an order such as 2, or a list of tables such as [('age', 'sex')]"
         )
@@ -149,8 +167,17 @@ def _listed(schema: Schema, target: object) -> tuple[Axes, ...]:
     return tuple(schema.axes(table) for table in tables[: len(target)])
 
 
+def _is_table(names: object) -> bool:
+    return (
+        isinstance(names, Sequence)
+        and not isinstance(names, str)
+        and len(names) > 0
+        and all(isinstance(name, str) for name in names)
+    )
+
+
 def _whole(name: str, value: object, least: int, example: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ParameterError(
             f"{name} ({value!r}) must be a whole number of at least {least}; try {name}={example}"
         )
