@@ -3,8 +3,10 @@
 Partial counts are integers, so their sum is the same whatever the chunks, their order or the threads.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]
 Counts = NDArray[np.int64]
+LARGEST_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,26 @@ def empty_tally(schema: Schema, tables: Sequence[Axes]) -> Tally:
 
 def count_codes(codes: NDArray[np.int32], shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
     """The kernel: coded rows to counts of every table."""
-    columns = [np.ascontiguousarray(codes[:, axis], dtype=np.int64) for axis in range(codes.shape[1])]
-    return Tally(len(codes), tuple(_count(columns, shape, axes) for axes in tables))
+    columns = columns_of(codes)
+    return Tally(len(codes), tuple(count_columns(columns, shape, axes) for axes in tables))
 
 
-def _count(columns: Sequence[NDArray[np.int64]], shape: tuple[int, ...], axes: Axes) -> Counts:
+def columns_of(codes: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+    """The columns of coded rows, each in one piece of memory."""
+    return [np.ascontiguousarray(codes[:, axis], dtype=np.int32) for axis in range(codes.shape[1])]
+
+
+def count_columns(columns: Sequence[NDArray[np.int32]], shape: tuple[int, ...], axes: Axes) -> Counts:
+    """The counts of one table: every row is the number of its cell, and those are counted."""
     sizes = [shape[axis] for axis in axes]
-    index = columns[axes[0]]
+    n_cells = math.prod(sizes)
+    # 32 bits are half the memory to go through; only a table that large needs more for the number of a cell.
+    width: type[np.signedinteger[Any]] = np.int32 if n_cells <= LARGEST_INT32 else np.int64
+    number: NDArray[Any] = columns[axes[0]].astype(width, copy=len(axes) > 1)
     for axis in axes[1:]:
-        index = index * shape[axis] + columns[axis]
-    return np.bincount(index, minlength=int(np.prod(sizes))).astype(np.int64).reshape(sizes)
+        number *= shape[axis]
+        number += columns[axis]
+    return np.bincount(number, minlength=n_cells).astype(np.int64, copy=False).reshape(sizes)
 
 
 def count_batches(

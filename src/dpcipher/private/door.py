@@ -105,8 +105,7 @@ class Door:
         account = Account(ledger, budget, unit, name)
         account.check()
         truth = open_truth(data, schema, None if person is None else Person(person, unit.max_rows))
-        note = {**(what or {}), "schema": schema.fingerprint()}
-        charge = account.charge(note)
+        charge = account.charge({**(what or {}), "schema": schema.fingerprint()})
         return cls(
             truth,
             schema,

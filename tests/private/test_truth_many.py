@@ -1,0 +1,135 @@
+"""Many tables at once: the same counts as one at a time, from every source of them."""
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import missing
+from dpcipher.private import count, truth
+from dpcipher.private.count import count_codes, count_columns
+from dpcipher.private.truth import RowsTruth, SparkTruth, TableTruth, Truth, jobs
+from dpcipher.schema.schema import Schema
+
+SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})
+CODES = np.random.default_rng(8).integers(0, SCHEMA.shape, size=(700, 4)).astype(np.int32)
+TABLES = [axes for size in (2, 0, 1, 3, 2, 4) for axes in combinations(range(4), size)]
+
+
+def brute(axes: tuple[int, ...]) -> np.ndarray:
+    """One row after another."""
+    table = np.zeros([SCHEMA.shape[axis] for axis in axes], dtype=np.int64)
+    for row in CODES:
+        table[tuple(row[list(axes)])] += 1
+    return table
+
+
+def check(source: Truth) -> None:
+    """All tables in order, as int64, equal to brute force and to the counts of each."""
+    found = list(source.many(TABLES))
+    assert len(found) == len(TABLES)
+    for axes, table in zip(TABLES, found, strict=True):
+        assert table.dtype == np.int64
+        np.testing.assert_array_equal(table, brute(axes))
+        np.testing.assert_array_equal(table, source.counts(axes))
+
+
+@pytest.mark.parametrize("source", [TableTruth(brute((0, 1, 2, 3))), RowsTruth(CODES, SCHEMA.shape)])
+def test_many_tables_are_the_tables_one_by_one(source: Truth) -> None:
+    """From the full table and from coded rows; no table, no count."""
+    check(source)
+    assert list(source.many([])) == []
+
+
+def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that stops early has paid for what it read."""
+    asked = []
+
+    def noted(columns: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
+        asked.append(axes)
+        return count_columns(columns, shape, axes)
+
+    monkeypatch.setattr(truth, "count_columns", noted)
+    tables = RowsTruth(CODES, SCHEMA.shape).many([(0, 1), (1, 2), (0, 2)])
+    assert asked == []
+    next(tables)
+    assert asked == [(0, 1)]
+
+
+def test_counting_leaves_the_rows_as_they_were() -> None:
+    """Numbers of cells are computed in place, on copies."""
+    source, before = RowsTruth(CODES, SCHEMA.shape), CODES.copy()
+    list(source.many(TABLES))
+    np.testing.assert_array_equal(CODES, before)
+    np.testing.assert_array_equal(source.counts((2,)), brute((2,)))
+
+
+def test_cell_numbers_beyond_32_bits_are_counted_with_64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wide way counts alike, and is taken where the narrow one would overflow."""
+    narrow = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
+    monkeypatch.setattr(count, "LARGEST_INT32", 3)
+    wide = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
+    assert all(np.array_equal(one, other) for one, other in zip(narrow, wide, strict=True))
+
+
+def test_jobs_hold_tables_in_order_up_to_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many tables and cells each; what is larger by itself is alone."""
+    monkeypatch.setattr(truth, "TABLES_PER_JOB", 3)
+    monkeypatch.setattr(truth, "CELLS_PER_JOB", 10)
+    wanted = [(0,), (1,), (0,), (0,), (0, 1), (1, 2), (), (0, 1, 2), (2,)]
+    assert list(jobs(wanted, SCHEMA.shape)) == [
+        [(0,), (1,), (0,)],
+        [(0,), (0, 1)],
+        [(1, 2)],
+        [()],
+        [(0, 1, 2)],
+        [(2,)],
+    ]
+    assert list(jobs([], SCHEMA.shape)) == []
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    """A Spark session of two local threads."""
+    if shutil.which("java") is None:
+        missing("spark", "no Java on the path")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pyspark.sql import SparkSession
+    except ImportError:
+        missing("spark", "PySpark is not installed")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config(
+        "spark.driver.bindAddress", "127.0.0.1"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        running = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    running.sparkContext.setLogLevel("ERROR")
+    yield running
+    running.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_spark_counts_many_tables_in_few_jobs(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same counts in the same order, eight tables to a job."""
+    monkeypatch.setattr(truth, "TABLES_PER_JOB", 8)
+    calls = []
+    counted = truth.count_spark
+    frame = session.createDataFrame(pd.DataFrame(CODES, columns=list("abcd")))
+    source = SparkTruth(frame, SCHEMA, None)
+    monkeypatch.setattr(truth, "count_spark", lambda *given: calls.append(len(given[2])) or counted(*given))
+    for axes, table in zip(TABLES, source.many(TABLES), strict=True):
+        np.testing.assert_array_equal(table, brute(axes))
+    assert len(TABLES) == 22
+    assert calls == [7, 8, 6]
