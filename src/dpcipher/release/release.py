@@ -36,8 +36,9 @@ class NoisyTable:
 class Release:
     """Noisy tables over a public schema, with the statement of how they were made.
 
-    `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. `kind` remembers, in memory only,
-    which library the rows came from, so that synthetic rows can go back to it.
+    `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. A set may hold the same table more
+    than once, each with noise of its own; estimates combine them by inverse variance. `kind` remembers, in memory only, which
+    library the rows came from, so that synthetic rows can go back to it.
     """
 
     schema: Schema
@@ -100,8 +101,8 @@ class Release:
 
     @property
     def workload(self) -> tuple[tuple[str, ...], ...]:
-        """The attrs of the measured tables."""
-        return tuple(table.attrs for table in self.tables if table.set == 0)
+        """The attrs of the measured tables, each once."""
+        return tuple(dict.fromkeys(table.attrs for table in self.tables if table.set == 0))
 
     @property
     def n_rows(self) -> int:

@@ -30,7 +30,7 @@ def match_tables(release: Release, synthetic: Codes) -> list[Match]:
     The gap of the truth itself would have an RMS of 1 and lie within 2 standard errors in 95 % of cells. Less than 1 means that
     the rows follow the noise; much more means that they miss something the release shows.
     """
-    found = [_match(release, synthetic, attrs) for attrs in dict.fromkeys(release.workload)]
+    found = [_match(release, synthetic, attrs) for attrs in release.workload]
     return sorted((one for one in found if one is not None), key=lambda one: -one.rms)
 
 

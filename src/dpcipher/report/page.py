@@ -79,7 +79,7 @@ def _check_target(release: Release, target: Path) -> None:
 def _cards(release: Release, n_synthetic: int) -> str:
     said = {
         "Columns": str(len(release.schema.attrs)),
-        "Measured tables": f"{len(set(release.workload)):,}",
+        "Measured tables": f"{len(release.workload):,}",
         "Rows (estimate)" if release.reconciled.total_variance else "Rows (public)": rows(
             release.reconciled.total
         ),
@@ -171,11 +171,7 @@ def _pairs(release: Release, synthetic: Codes) -> str:
 
 def strongest_pairs(release: Release) -> list[tuple[int, int]]:
     """The pairs inside measured tables, those whose interaction stands out most from the noise first."""
-    inside = {
-        pair
-        for attrs in dict.fromkeys(release.workload)
-        for pair in combinations(release.schema.axes(attrs), 2)
-    }
+    inside = {pair for attrs in release.workload for pair in combinations(release.schema.axes(attrs), 2)}
     return sorted(inside, key=lambda axes: (-_clarity(release, axes), axes))
 
 

@@ -16,7 +16,7 @@ SPOKEN_DELTA = Fraction(1, 10**6)
 
 def summary(release: Release, n_synthetic: int) -> list[str]:
     """What lies before the reader."""
-    schema, tables = release.schema, len(set(release.workload))
+    schema, tables = release.schema, len(release.workload)
     total = release.reconciled
     size = (
         f"exactly {rows(total.total)} rows, a number that is public"
@@ -86,7 +86,7 @@ def _by_order(release: Release) -> list[str]:
 def _margins(release: Release, most: int = 200) -> dict[int, list[float]]:
     """95 % margins by order: of every single column, and of up to `most` measured tables."""
     tables = [(axis,) for axis in range(len(release.schema.attrs))]
-    wide = [release.schema.axes(attrs) for attrs in dict.fromkeys(release.workload) if len(attrs) > 1]
+    wide = [release.schema.axes(attrs) for attrs in release.workload if len(attrs) > 1]
     found: dict[int, list[float]] = {}
     for axes in [*tables[:most], *wide[:most]]:
         spread = 1.96 * float(np.sqrt(np.median(release.reconciled.variance(axes))))

@@ -5,13 +5,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import Health
 from dpcipher.joint.joint import Joint
+from dpcipher.release.components import merge_repeats
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.solve.denoise import denoise
@@ -46,7 +45,7 @@ def solve_set(
     started = time.perf_counter()
     reconciled = release.reconcile(number)
     _require_rows(reconciled)
-    solved = _paper(release, number, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
+    solved = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
     health = Health(
         name,
         why=why,
@@ -130,14 +129,10 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
     )
 
 
-def _paper(release: Release, number: int, lam: float, seed: int) -> Solved:
-    """The literal algorithm goes from the noisy tables straight to solve."""
-    tables = [
-        (release.schema.axes(t.attrs), np.asarray(t.counts, dtype=np.float64), t.mechanism.variance)
-        for t in release.tables
-        if t.set == number
-    ]
-    probabilities, fit = solve_paper(release.schema.shape, tables, lam=lam, seed=seed)
+def _paper(reconciled: Reconciled, lam: float, seed: int) -> Solved:
+    """The literal algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
+    tables = [(one.axes, one.counts, one.variance) for one in merge_repeats(reconciled.measured).values()]
+    probabilities, fit = solve_paper(reconciled.shape, tables, lam=lam, seed=seed)
     notes = (f"{fit.skipped} equations had no usable denominator and were left out",) if fit.skipped else ()
     return Solved(DenseTable(probabilities), fit.negative_mass, fit.converged, notes=notes)
 
