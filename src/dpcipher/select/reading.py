@@ -9,7 +9,8 @@ Floats = NDArray[np.float64]
 
 GRID = 160
 STEPS = 100
-MOST = 400  # readings that the prior is learnt from; more are taken at even ranks
+MOST = 400  # readings that the prior is learnt from
+OPEN = 1e-9  # of the prior, spread over the grid: a reading unlike those it was learnt from is believed too
 
 
 def believed(noisy: NDArray[np.int64] | Floats, mechanism: Mechanism, largest: float) -> Floats:
@@ -21,12 +22,20 @@ def believed(noisy: NDArray[np.int64] | Floats, mechanism: Mechanism, largest: f
     deviation = max(mechanism.variance**0.5, 1e-9 * largest)
     least = min(deviation / 10, largest / 100)
     grid = np.concatenate([[0.0], np.geomspace(least, largest, GRID)])
-    sample = readings
-    if readings.size > MOST:
-        sample = np.sort(readings)[np.linspace(0, readings.size - 1, MOST).astype(int)]
-    weights = _prior(_likelihood(sample, grid, mechanism, deviation))
-    belief = _likelihood(readings, grid, mechanism, deviation) * weights
+    sample, times = _sample(readings)
+    prior = _prior(_likelihood(sample, grid, mechanism, deviation), times)
+    belief = _likelihood(readings, grid, mechanism, deviation) * prior
     return np.asarray(belief @ grid / belief.sum(axis=1))
+
+
+def _sample(readings: Floats) -> tuple[Floats, Floats]:
+    """The readings to learn from, and how many each stands for: all; of many the largest, which matter, and even ranks of the rest."""
+    if readings.size <= MOST:
+        return readings, np.ones(readings.size)
+    half, ordered = MOST // 2, np.sort(readings)
+    rest = ordered[:-half]
+    ranks = np.linspace(0, rest.size - 1, half).astype(int)
+    return np.concatenate([rest[ranks], ordered[-half:]]), np.repeat([rest.size / half, 1.0], half)
 
 
 def _likelihood(readings: Floats, grid: Floats, mechanism: Mechanism, deviation: float) -> Floats:
@@ -36,9 +45,9 @@ def _likelihood(readings: Floats, grid: Floats, mechanism: Mechanism, deviation:
     return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
 
-def _prior(likelihood: Floats) -> Floats:
+def _prior(likelihood: Floats, times: Floats) -> Floats:
     weights = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for _ in range(STEPS):
         belief = likelihood * weights
-        weights = (belief / belief.sum(axis=1, keepdims=True)).mean(axis=0)
-    return weights
+        weights = (times / times.sum() / belief.sum(axis=1)) @ belief
+    return weights + OPEN / weights.size
