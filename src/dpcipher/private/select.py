@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 ONE_WAY = Fraction(1, 20)
 CHOICE = Fraction(1, 20)  # of the first round: shortlist and distances, or distances alone
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
-PARTS = 2**24  # shares are whole parts of the charge
+PARTS = 2**24  # shares are whole numbers of about so many parts of what is left
 CLEAR, BLURRED = 0.1, 0.4  # noise of a choice, in L1 distance over rows: good enough, and the most
 FEW = 3  # tables per column on a shortlist that would otherwise be shorter
 STRONG = 0.25  # L1 distance over rows of a dependence that a shortlist should not miss
@@ -200,7 +200,9 @@ class _Selection:
 
     def _blur(self, tables: int, share: Fraction) -> float:
         """The deviation of the noise on each of so many distances."""
-        return math.sqrt(self.door.mechanism(share, _stretch(tables, self.door.unit)).variance)
+        stretch = _stretch(tables, self.door.unit)
+        factor = stretch.l2_squared if self.door.is_zcdp else stretch.l1
+        return 1 / math.sqrt(self._precision(float(share / factor) * self.sets))
 
     def _pays(self, view: View, pairs: list[Axes]) -> bool:
         """Whether triples could be measured well enough: their noise, at what a pair would get, against what pairs show."""
@@ -249,16 +251,15 @@ class _Selection:
         return {axes: (value + before[axes]) / 2 for axes, value in found.items()}
 
     def _spend_on(self, shares: Mapping[Axes, float], keep: Fraction = Fraction(0)) -> None:
-        """Measure tables with what is left, but for `keep`, in these proportions; every table a whole number of parts."""
-        budget = self.door.left - keep
-        wanted = {axes: share for axes, share in shares.items() if share > 0}
-        whole = math.fsum(wanted.values())
+        """Measure tables with what is left, but for `keep`, exactly in these proportions, as whole parts of their sum."""
+        budget, whole = self.door.left - keep, math.fsum(shares.values())
+        wanted = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
+        pieces = sum(wanted.values()) * self.sets
         self.say(f"measuring {len(wanted)} tables")
-        for axes, share in wanted.items():
-            exact = budget * Fraction(int(share / whole * PARTS * (1 - 2**-20)), PARTS)
-            if exact > 0:
+        for axes, portion in wanted.items():
+            if portion:
                 for number in range(self.sets):
-                    self._measure(axes, exact / self.sets, number)
+                    self._measure(axes, budget * Fraction(portion, pieces), number)
 
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
         attrs = tuple(self.door.schema.attrs[axis] for axis in axes)
