@@ -56,6 +56,6 @@ def test_the_list_of_commands_is_the_registry_in_order() -> None:
 @pytest.mark.parametrize("name", ["measure", "plan", "ledger create"])
 def test_no_promise_has_a_silent_default(name: str) -> None:
     """What protects people is typed: the unit, the rows per person, and for `measure` the ledger and the output."""
-    needed = {"unit", "max_rows"} | ({"ledger", "target"} if name == "measure" else set())
+    needed = {"unit", "max_rows"} | ({"ledger", "path"} if name == "measure" else set())
     required = {parameter.name for parameter in LEAVES[f"dpcipher {name}"].params if parameter.required}
     assert needed <= required

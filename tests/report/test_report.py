@@ -13,6 +13,7 @@ import pytest
 from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
 from dpcipher.release.release import Release
 from dpcipher.report.bars import BAR, MARK
+from dpcipher.report.certificate import certificate
 from dpcipher.report.match import match_tables
 from dpcipher.report.page import render, report, strongest_pairs
 from dpcipher.report.rows import coded_rows
@@ -90,6 +91,25 @@ def test_the_promise_is_in_words_and_in_the_certificate(text: str) -> None:
         "privacy map of opendp",
     ):
         assert words in text
+
+
+NOTE = {"rounds": 1, "candidates": 61, "shortlist": 50, "share": "1/20", "tables": 55}
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        (NOTE, "45 of 61 candidate tables (after a shortlist of 50); 1/20 of the budget went to the choice"),
+        ({**NOTE, "shortlist": 61}, "45 of 61 candidate tables; 1/20 of the budget went to the choice"),
+        ({**NOTE, "rounds": 0}, "single columns alone"),
+    ],
+)
+def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], said: str) -> None:
+    """Single columns are no candidates and are not counted; where tables were given, nothing is said."""
+    given = pages.release()
+    stated = replace(given.statement, certificate={**given.statement.certificate, "selection": note})
+    assert said in certificate(Release(given.schema, given.tables, stated))
+    assert "Choice of tables" not in certificate(given)
 
 
 def test_markup_in_a_level_is_escaped(text: str) -> None:

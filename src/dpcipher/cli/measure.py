@@ -16,7 +16,7 @@ from dpcipher.schema.schema import Schema
 @click.argument("data")
 @click.argument("schema", type=options.FILE)
 @click.option(
-    "-o", "--output", "target", type=options.FILE, required=True, help="The release file to write (.parquet)."
+    "-o", "--output", "path", type=options.FILE, required=True, help="The release file to write (.parquet)."
 )
 @click.option(
     "--ledger",
@@ -26,6 +26,7 @@ from dpcipher.schema.schema import Schema
 )
 @options.budget
 @options.workload
+@options.choice
 @click.option(
     "--weights",
     type=options.FILE,
@@ -38,9 +39,9 @@ from dpcipher.schema.schema import Schema
 def command(
     data: str,
     schema: Path,
-    target: Path,
+    path: Path,
     tables: tuple[tuple[str, ...], ...],
-    workload: int,
+    workload: int | str,
     weights: Path | None,
     json_: bool,
     **request: Any,
@@ -48,24 +49,27 @@ def command(
     """Measure noisy tables of the private rows in DATA, under SCHEMA.
 
     DATA is a CSV or Parquet file, a folder of them, or a quoted glob. The budget is charged to the ledger, durably, before any noise is
-    drawn; there are no refunds. A refusal before that spends nothing.
+    drawn; there are no refunds. A refusal before that spends nothing. With --workload auto, part of the budget chooses the tables.
 
     \b
     Example:
       dpcipher measure people.csv people.yaml --epsilon 1 --unit add-remove --max-rows 1 \\
         --ledger people.ledger -o people.release.parquet
+      dpcipher measure wide.csv wide.yaml --epsilon 1 --delta 1e-9 --unit add-remove --max-rows 1 \\
+        --workload auto --target 2 --column-weight income=2 --ledger wide.ledger -o wide.release.parquet
     """
+    asked = options.tables_or_workload(tables, workload)
     with output.progress() as say:
         release = measure(
             data,
             Schema.load(schema),
-            workload=list(tables) or workload,
+            workload=asked,
             weights=None if weights is None else _read_weights(weights),
-            save=target,
+            save=path,
             progress=say,
             **request,
         )
-    output.show(release_text(release, target), release_facts(release, target), as_json=json_)
+    output.show(release_text(release, path), release_facts(release, path), as_json=json_)
 
 
 def _read_weights(path: Path) -> dict[tuple[str, ...], float]:

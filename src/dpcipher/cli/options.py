@@ -70,6 +70,34 @@ class Pair(click.ParamType[tuple[str, str]]):
         return name, rest
 
 
+class OrderOrAuto(click.ParamType[int | str]):
+    """An order, or the word that lets the tables be chosen."""
+
+    name = "order|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """A whole number, or "auto"."""
+        if value == "auto":
+            return "auto"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"({value}) must be an order such as 2, or auto", param, ctx)
+
+
+class Target(click.ParamType[int | tuple[str, ...]]):
+    """An order, or column names joined by commas."""
+
+    name = "order|columns"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | tuple[str, ...]:
+        """A whole number, or the columns of one table."""
+        text = str(value).strip()
+        return int(text) if re.fullmatch(r"[+-]?\d{1,9}", text) else Attrs().convert(value, param, ctx)
+
+
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -110,10 +138,11 @@ def workload(function: Function) -> Function:
     options = [
         click.option(
             "--workload",
-            type=int,
+            type=OrderOrAuto(),
+            metavar="ORDER|auto",
             default=2,
             show_default=True,
-            help="Measure all tables of so many columns.",
+            help="Measure all tables of so many columns; or auto: those that part of the budget finds worth it.",
         ),
         click.option(
             "--table",
@@ -134,6 +163,71 @@ def workload(function: Function) -> Function:
         ),
     ]
     return _stack(options, function)
+
+
+def choice(function: Function) -> Function:
+    """How tables are chosen by `--workload auto`; the names are those of the library's own parameters."""
+    options = [
+        click.option(
+            "--max-order",
+            type=int,
+            help="With auto: tables of at most so many columns, 1 to 3; by default 3.",
+        ),
+        click.option(
+            "--max-cells", type=int, help="With auto: tables of at most so many cells; by default 10,000."
+        ),
+        click.option(
+            "--target",
+            type=Target(),
+            multiple=True,
+            callback=_one_target,
+            help="With auto: the tables whose error counts, as an order or e.g. --target age,income; repeat for more.",
+        ),
+        click.option(
+            "--column-weight",
+            "column_weights",
+            type=Pair(),
+            multiple=True,
+            callback=_by_column,
+            help="With auto: how much a column matters, e.g. --column-weight income=2; by default 1. Repeat for more.",
+        ),
+    ]
+    return _stack(options, function)
+
+
+def tables_or_workload(tables: Sequence[tuple[str, ...]], workload: int | str) -> Any:
+    """What `--table` lists, else what `--workload` says; not tables and "auto"."""
+    if tables and workload == "auto":
+        raise click.UsageError(
+            "--table names the tables and --workload auto chooses them: leave one out; "
+            "--target says which tables the choice should serve"
+        )
+    return list(tables) or workload
+
+
+def _one_target(
+    ctx: click.Context, param: click.Parameter, given: tuple[int | tuple[str, ...], ...]
+) -> int | list[tuple[str, ...]] | None:
+    """An order that stands alone, or a list of tables."""
+    tables = [table for table in given if isinstance(table, tuple)]
+    if len(tables) == len(given):
+        return tables or None
+    first = given[0]
+    if len(given) == 1 and isinstance(first, int):
+        return first
+    raise click.BadParameter("must be one order, or tables such as --target age,income; not both", ctx, param)
+
+
+def _by_column(
+    ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, str], ...]
+) -> dict[str, float] | None:
+    """The weight of each column that was named."""
+    weights: dict[str, float] = {}
+    for name, text in given:
+        if name in weights:
+            raise click.BadParameter(f"({name}) must be given once", ctx, param)
+        weights[name] = float(Exact().convert(text, param, ctx))
+    return weights or None
 
 
 def _stack(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:

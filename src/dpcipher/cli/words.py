@@ -6,6 +6,7 @@ from typing import Any
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
+from dpcipher.report.selection import chosen
 
 
 def release_text(release: Release, path: Path) -> str:
@@ -14,6 +15,7 @@ def release_text(release: Release, path: Path) -> str:
     lines = [
         f"Wrote    {path}",
         f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{_sets(release)}",
+        *_chosen(release),
         f"Noise    {noise[0] if len(noise) == 1 else f'{noise[0]} and {len(noise) - 1} other scales'}",
         f"Budget   {promise(release)}",
         f"Unit     {protection(release)}",
@@ -30,6 +32,7 @@ def release_facts(release: Release, path: Path) -> dict[str, Any]:
         "n_cells": _cells(release),
         "sets": release.sets,
         "checksum": release.checksum,
+        "selection": release.statement.certificate.get("selection"),
         "statement": release.statement.to_dict(),
     }
 
@@ -46,6 +49,12 @@ def protection(release: Release) -> str:
     return (
         Unit.parse(unit["relation"], unit["max_rows"]).describe() if unit else "Not stated by the publisher."
     )
+
+
+def _chosen(release: Release) -> list[str]:
+    """One line where tables were chosen; none where they were given."""
+    said = chosen(release)
+    return [f"Chosen   {said}"] if said else []
 
 
 def _cells(release: Release) -> int:

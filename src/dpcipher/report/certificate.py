@@ -6,6 +6,7 @@ from typing import Any
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
+from dpcipher.report.selection import chosen
 from dpcipher.report.skeleton import facts, folded, paragraphs, table
 
 MOST_TABLES = 500
@@ -19,6 +20,7 @@ def certificate(release: Release) -> str:
         "Protected unit": _unit(statement.unit),
         "Budget": _budget(statement.budget),
         "Privacy loss, as the sampler's own privacy map certifies it": _loss(statement.certificate),
+        **_choice(release),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
         "Rows": "public"
         if statement.n_rows is not None
@@ -38,6 +40,12 @@ def certificate(release: Release) -> str:
         + paragraphs([check])
         + folded(f"All {len(release.workload):,} measured tables", _tables(release))
     )
+
+
+def _choice(release: Release) -> dict[str, str]:
+    """A fact where tables were chosen; none where they were given."""
+    said = chosen(release)
+    return {"Choice of tables": said} if said else {}
 
 
 def _tables(release: Release) -> str:
