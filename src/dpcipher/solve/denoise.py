@@ -2,7 +2,9 @@
 
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
-empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Then negative cells are removed and
+empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Pairs are done twice: the strongest of them
+form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence. That
+prediction is made without the pair's own measurement, so that their noise is independent. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
 small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
 else is used: no budget is spent. Without noise all of this is the identity.
@@ -21,12 +23,14 @@ from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.solve.agree import consensus, nearest, sweep_to
+from dpcipher.solve.implied import implied
 from dpcipher.solve.oneway import posterior_counts, smooth
 from dpcipher.solve.shrink import Deviation, shrink
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 from dpcipher.solve.whole import Whole, fit_whole
 
 MANY_LEVELS = 12
+TRACE = 0.1
 ROUNDS = 20
 Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
 
@@ -36,9 +40,12 @@ def denoise(reconciled: Reconciled) -> Targets:
     _check(reconciled)
     plain = Seen(reconciled.table, 1.0)
     one_way_tables = _one_way_tables(reconciled, plain, shrink, shrunk=True)
-    whole = fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
+    alone = all(len(one.axes) < 2 for one in reconciled.measured)  # then no joint ties them together
+    whole = (
+        None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
+    )
     if whole is None:
-        return _targets(reconciled, plain, one_way_tables, shrink)
+        return _targets(reconciled, plain, one_way_tables, shrink, tree=True)
     seen = _positive(reconciled, whole)
     shrunk = _targets(reconciled, seen, _one_way_tables(reconciled, seen, shrink, shrunk=True), shrink)
     return _mean(shrunk, whole.joint)
@@ -83,26 +90,70 @@ def _mean(targets: Targets, joint: Floats) -> Targets:
 
 
 def _targets(
-    reconciled: Reconciled, seen: Seen, one_way_tables: dict[Axes, Floats], rule: Shrinker
+    reconciled: Reconciled,
+    seen: Seen,
+    one_way_tables: dict[Axes, Floats],
+    rule: Shrinker,
+    *,
+    tree: bool = False,
 ) -> Targets:
     built = dict(one_way_tables)
     one_way = {axes[0]: table / reconciled.total for axes, table in built.items()}
     orders: dict[int, list[Axes]] = defaultdict(list)
     for axes in reconciled.closure():
         orders[len(axes)].append(axes)
+    shrinking = Shrinking(reconciled, seen, rule, one_way)
     for order in sorted(orders)[1:]:
         start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
-        found = {axes: _deviation(axes, start[axes], reconciled, seen) for axes in start}
-        kept = rule(found, one_way, reconciled.total)
-        for axes in start:
-            # With a column of one level there is no interaction to be exact: the table is its prediction.
-            exact = found[axes].variance == 0 and freedom(axes, reconciled.shape) > 0
-            built[axes] = (
-                reconciled.table(axes)
-                if exact
-                else _rebuild(axes, start[axes], kept[axes], found[axes].variance, built)
-            )
+        first = shrinking.toward(start, built)
+        better = _toward_tree(start, first, shrinking) if order == 2 and tree else {}
+        built.update(shrinking.toward({**start, **better}, built) if better else first)
     return _finish(reconciled, built)
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """How the tables of one order are shrunk toward a start."""
+
+    reconciled: Reconciled
+    seen: Seen
+    rule: Shrinker
+    one_way: Mapping[int, Floats]
+
+    def toward(self, start: Mapping[Axes, Floats], built: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
+        """Each table between its start and what was measured, with the margins that are built."""
+        found = {axes: _deviation(axes, start[axes], self.reconciled, self.seen) for axes in start}
+        kept = self.rule(found, self.one_way, self.reconciled.total)
+        return {
+            axes: self.reconciled.table(axes)
+            if self.is_exact(axes, found[axes])
+            else _rebuild(axes, start[axes], kept[axes], found[axes].variance, built)
+            for axes in start
+        }
+
+    def is_exact(self, axes: Axes, found: Deviation) -> bool:
+        """Without noise; with a column of one level there is no interaction to be exact: the table is its prediction."""
+        return found.variance == 0 and freedom(axes, self.reconciled.shape) > 0
+
+
+def _toward_tree(
+    start: Mapping[Axes, Floats], first: Mapping[Axes, Floats], shrinking: Shrinking
+) -> dict[Axes, Floats]:
+    """What the tree implies for noisy pairs that are not in it, where that is nearer to what was measured than independence is.
+
+    A trace of independence is mixed in: a zero of the tree is an estimate, and must not bind an engine.
+    """
+    reconciled, total = shrinking.reconciled, shrinking.reconciled.total
+    noisy = [axes for axes in start if freedom(axes, reconciled.shape) and reconciled.variance(axes).any()]
+    tables = implied({axes: table / total for axes, table in first.items()}, shrinking.one_way, noisy)
+    found = {}
+    for axes, table in tables.items():
+        mixed = np.where(start[axes] > 0, (1 - TRACE) * total * table + TRACE * start[axes], 0.0)
+        better = sweep_to(mixed, axes, {(axis,): total * shrinking.one_way[axis] for axis in axes})
+        seen = shrinking.seen.table(axes)
+        if ((seen - better) ** 2).sum() < ((seen - start[axes]) ** 2).sum():
+            found[axes] = better
+    return found
 
 
 def _check(reconciled: Reconciled) -> None:
