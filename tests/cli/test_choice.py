@@ -114,3 +114,23 @@ def test_a_wrong_choice_is_refused_before_anything_is_spent(
     assert "Traceback" not in refused.output
     assert not Path("town.parquet").exists()
     assert not Path("town.ledger").exists()
+
+
+def test_plan_says_how_the_choice_would_go(town: Path, run: Run) -> None:
+    """The steps of the plan are the shares that the release then states, and no data is looked for."""
+    request = ("--workload", "auto", "--n-rows", "2000", "--target", "2")
+    planned = facts(run("plan", "town.json", *PROMISE, *request, "--json"))
+    made = facts(run(*AUTO, *OUT, "--target", "2", "--json"))
+    assert planned["candidates"]["pairs"] == made["selection"]["candidates"] == 10
+    assert planned["candidates"]["triples"] == 0
+    assert [step["share"] for step in planned["steps"]] == ["1/20", made["selection"]["share"], "9/10"]
+    text = run("plan", "town.json", *PROMISE, *request).stdout
+    assert text.startswith("Plan     tables chosen out of 10 pairs of at most 10,000 cells over 5 columns")
+    assert planned["advice"] in text
+
+
+def test_plan_refuses_tables_that_are_listed_and_chosen(town: Path, run: Run) -> None:
+    """The same usage error as of `measure`."""
+    refused = run("plan", "town.json", *PROMISE, "--workload", "auto", "--table", "a,b")
+    assert refused.exit_code == 2
+    assert "--table names the tables and --workload auto chooses them" in " ".join(refused.stderr.split())

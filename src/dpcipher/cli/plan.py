@@ -14,21 +14,23 @@ from dpcipher.schema.schema import Schema
 @click.argument("schema", type=options.FILE)
 @options.budget
 @options.workload
+@options.choice
 @click.option("--n-rows", type=int, help="Roughly how many rows there are, from public knowledge.")
 @options.as_json
 def command(
-    schema: Path, tables: tuple[tuple[str, ...], ...], workload: int, json_: bool, **request: Any
+    schema: Path, tables: tuple[tuple[str, ...], ...], workload: int | str, json_: bool, **request: Any
 ) -> None:
     """Foresee cells, noise, error, memory and time of a release of SCHEMA.
 
     No data is read and nothing is spent. The same options given to `measure` make that release. With --json the result also holds the
-    budget weights that `measure --weights` takes.
+    budget weights that `measure --weights` takes. With --workload auto it says how the tables would be chosen, and whether that pays.
 
     \b
     Example:
       dpcipher plan people.yaml --epsilon 1 --unit add-remove --max-rows 1 --n-rows 5000
     """
+    asked = options.tables_or_workload(tables, workload)
     with output.progress() as say:
         say("planning")
-        foreseen = plan(Schema.load(schema), workload=list(tables) or workload, **request)
+        foreseen = plan(Schema.load(schema), workload=asked, **request)
     output.show(str(foreseen), foreseen.to_dict(), as_json=json_)

@@ -21,7 +21,7 @@ def to_text(plan: "Plan") -> str:
         f"Budget   {plan.budget.describe()}{_sets(plan)}",
         f"Unit     {plan.unit.describe()}",
         "",
-        *_grid([_HEADS, *(_line(table) for table in shown)]),
+        *grid([_HEADS, *(_line(table) for table in shown)]),
         *([f"… and {hidden} smaller tables"] if hidden else []),
         "",
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
@@ -82,7 +82,7 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _grid(rows: Sequence[Sequence[str]]) -> list[str]:
+def grid(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns aligned: the first to the left, numbers to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [

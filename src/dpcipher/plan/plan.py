@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
 from dpcipher.errors import ParameterError
 from dpcipher.plan import advice, page
+from dpcipher.plan.auto import AutoPlan, plan_auto
 from dpcipher.plan.cost import Cost, foresee
 from dpcipher.plan.error import best_weights, expected_absolute, reconciled_sds
 from dpcipher.plan.table import TablePlan, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
+from dpcipher.private.measure import parse_auto
 from dpcipher.private.sanitize import Order, make_order
 from dpcipher.schema.schema import Schema
 
@@ -55,10 +57,46 @@ class Plan:
         return page.to_text(self)
 
 
+class _Promise(TypedDict, total=False):
+    """What every plan needs or may be told."""
+
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    mechanism: str | None
+    unit: Required[str]
+    max_rows: int
+    sets: int
+    n_rows: int | None
+
+
+@overload
+def plan(  # type: ignore[overload-overlap]  # "auto" is a word, though a word is a sequence of words
+    schema: Schema,
+    *,
+    workload: Literal["auto"],
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+    **promise: Unpack[_Promise],
+) -> AutoPlan: ...
+
+
+@overload
 def plan(
     schema: Schema,
     *,
     workload: int | Sequence[Sequence[str]] = 2,
+    weights: Mapping[Attrs, float] | None = None,
+    **promise: Unpack[_Promise],
+) -> Plan: ...
+
+
+def plan(
+    schema: Schema,
+    *,
+    workload: int | str | Sequence[Sequence[str]] = 2,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
@@ -67,29 +105,43 @@ def plan(
     max_rows: int = 1,
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
     n_rows: int | None = None,
-) -> Plan:
+) -> Plan | AutoPlan:
     """Foresee a release made with the same parameters: cells, noise, expected error, memory and time.
 
     No data is read. `n_rows` is a rough size of the table, from public knowledge; with it, errors are also given as total variation
-    distances and small counts are warned of.
+    distances and small counts are warned of. With workload="auto" the tables are not known yet: what is foreseen are the candidates, the
+    steps of choosing with their shares and noise, and whether to choose at all.
     """
-    order = make_order(
-        schema,
-        workload=workload,
-        budget=Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
-        unit=Unit.parse(unit, max_rows),
-        sets=sets,
+    budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
+    protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
+    auto = parse_auto(
+        workload,
         weights=weights,
+        max_order=max_order,
+        max_cells=max_cells,
+        target=target,
+        column_weights=column_weights,
     )
-    rows = _checked_rows(n_rows)
+    if auto is not None:
+        return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows)
+    assert not isinstance(workload, str)  # parse_auto refused every other word
+    order = make_order(schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights)
+    return _plan_given(order, rows)
+
+
+def _plan_given(order: Order, rows: int | None) -> Plan:
     tables = _table_plans(order, rows)
     return Plan(
         budget=order.budget,
         unit=order.unit,
-        sets=sets,
+        sets=order.sets,
         n_rows=rows,
-        n_columns=len(schema.attrs),
+        n_columns=len(order.schema.attrs),
         tables=tables,
         cost=foresee(order, rows),
         gain=_gain(order, tables),
