@@ -32,7 +32,7 @@ from dpcipher.select.aim import Aim, Auto
 from dpcipher.select.risk import MEAN_SIZE
 
 GUMBEL = math.pi / math.sqrt(6)  # the deviation of a standard Gumbel variable, the noise of a choice
-# Where noise alone moves pairs by so much, choosing was better than all pairs on each of eight tables, at three budgets, pure and not.
+# Where noise alone moves pairs by so much, choosing was as good or better on each of eight tables, at three budgets, pure and not.
 MOSTLY_NOISE = 0.3
 
 
