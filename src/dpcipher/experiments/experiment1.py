@@ -34,8 +34,6 @@ TUNING_DRAWS = 40
 # The random populations of the sensitivity run, and how many repeats each gets of every thousand.
 POPULATIONS = 20
 POPULATION_SHARE = 25
-# Our default engine is fitted on some of the repeats only: a fit takes about 10 ms, of the paper's 2 ms, and the rest is done in stacks.
-OURS_EVERY = 4
 RIDGE_EVERY = 5
 _RUN, _TUNE, _RANDOM = 1, 2, 3
 
@@ -58,7 +56,7 @@ class Block:
     def name(self) -> str:
         """The name of its file."""
         where = f"random{self.population:02d}" if self.population else f"n{self.n_rows}"
-        who = f"-ours{OURS_EVERY}" if self.ours else ""
+        who = "-ours" if self.ours else ""
         return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}{who}"
 
     @property
@@ -116,8 +114,7 @@ def run_block(block: Block) -> Arrays:
     found: dict[str, Stack] = {}
     for contender, seed in zip(CONTENDERS, seeds, strict=True):
         if block.ours == (contender.kind == "ours"):
-            some = originals[::OURS_EVERY] if block.ours else originals
-            found |= _named(contender, _synthetic(contender, some, block, seed))
+            found |= _named(contender, _synthetic(contender, originals, block, seed))
     if not block.ours and not block.population:
         found |= _original(originals) | _oracle(originals, block, oracle)
         for contender in RIDGES:

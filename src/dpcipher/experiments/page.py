@@ -9,7 +9,7 @@ from dpcipher.experiments.blocks import STAMP
 from dpcipher.experiments.claims import CONFIRMED, Claim, table
 from dpcipher.experiments.claims2 import svm_table
 from dpcipher.experiments.contenders import CONTENDERS
-from dpcipher.experiments.experiment1 import OURS_EVERY, POPULATIONS, POWERS, SIZES
+from dpcipher.experiments.experiment1 import POPULATIONS, POWERS, SIZES
 from dpcipher.experiments.figures import NAMES
 from dpcipher.experiments.simulate import COEFFICIENTS, SEED
 from dpcipher.experiments.stacks import Floats
@@ -42,7 +42,7 @@ CHOICES = """## What the paper leaves open, and what we did
 - *Regression.* "A binary outcome" with "10 parameters" cannot be: ten parameters are a 3-level outcome (V4) on V1, V2, V3. That is the headline; the
   binary outcome (V1, 6 parameters) is drawn too. All fits carry Firth's penalty, original and synthetic alike, since the noise separates
   synthetic tables: at n = 200 a level and an outcome never meet in {separated} of the CIPHER 2-way sets.
-- *m = 5 sets* get ε/5 each and are combined by T = B/m + W. Our engine is fitted on one repeat in {every} (its fits cannot be stacked).
+- *m = 5 sets* get ε/5 each and are combined by T = B/m + W.
 """
 
 FIRST = """## Experiment 1: simulated tables ({repeats} repeats for each n and ε)
@@ -141,9 +141,7 @@ def _choices(first: summary1.Summary) -> str:
     separated = ", ".join(
         f"{share:.0%} (ε = {NAMES[power]})" for share, power in zip(shares, POWERS, strict=True)
     )
-    return CHOICES.format(
-        seed=SEED, coefficients=COEFFICIENTS, populations=POPULATIONS, separated=separated, every=OURS_EVERY
-    )
+    return CHOICES.format(seed=SEED, coefficients=COEFFICIENTS, populations=POPULATIONS, separated=separated)
 
 
 def _storage() -> str:

@@ -11,7 +11,6 @@ from dpcipher.evaluate.combine import t_quantile
 from dpcipher.evaluate.sss import CATEGORIES, sss
 from dpcipher.experiments.contenders import CONTENDERS, RIDGES, Contender
 from dpcipher.experiments.experiment1 import (
-    OURS_EVERY,
     POWERS,
     RIDGE_EVERY,
     ROUNDS,
@@ -111,7 +110,7 @@ def _card(here: Sequence[Mapping[str, Stack]], contender: Contender) -> Card:
     def joined(key: str) -> Floats:
         return np.concatenate([one[f"{contender.name}/{key}"] for one in here])
 
-    every = {"ours": OURS_EVERY}.get(contender.kind, RIDGE_EVERY if contender in RIDGES else 1)
+    every = RIDGE_EVERY if contender in RIDGES else 1
     tvd, linf = joined("tvd"), joined("linf")
     return Card(
         tvd.mean(axis=0),
