@@ -159,10 +159,9 @@ class _Selection:
             share /= 2
         self.note["shortlist"] += len(tables)
         self.say(f"reading the distances of {len(tables)} tables")
-        goals = map(view.goal, tables)
         noisy, mechanism = self.door.query(
             f"distances of {len(tables)} tables",
-            lambda truth: distances(truth, tables, goals),
+            lambda truth: distances(truth, tables, map(view.goal, tables)),
             share,
             stretch=_stretch(len(tables), self.door.unit),
         )
