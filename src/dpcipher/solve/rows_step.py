@@ -17,7 +17,7 @@ from dpcipher.solve.targets import Axes, Floats
 SWEEPS = 3
 RIDGE = 0.01  # of the mean weight of an unknown: rows / unknowns
 REFINE = 2  # solves with the ridge centred on the last solution
-NEGATIVE = 1e-3  # negative mass up to which an additive solution is kept as it is
+NEGATIVE = 0.05  # negative mass up to which an additive solution is kept: data seldom show more, noise does
 UNKNOWNS = 2_048  # in the linear system; weaker groups beyond are left to the raking
 FACTOR = 10.0  # the most that one raking step changes a cell by
 _DRIFT = 1e-12  # rows are scaled back to sum to one before single precision can overflow
@@ -89,8 +89,8 @@ def fit_link(
 ) -> tuple[Link, Chances, Step]:
     """Solve the linear equations of a step, make the solution a distribution, and rake it to the same equations.
 
-    Where the additive solution is (all but) non-negative it is kept: additive conditionals come out exact. Otherwise its weights
-    become factors, base·Π(1 + weight/base), which agree with it to first order and cannot be negative.
+    Where little of the additive solution is negative it is kept, with next to nothing in its negative cells: additive conditionals
+    come out exact. Otherwise it is mostly noise, and raking starts from the base rates.
     """
     link = _empty_link(attribute, base, equations, barred)
     codes, shape = crossings.codes, crossings.shape
@@ -121,7 +121,7 @@ def _empty_link(attribute: int, base: Floats, equations: Sequence[Equation], bar
 
 
 def _linear(link: Link, rows: Any, crossings: Crossings) -> tuple[Link, float]:
-    """The minimum-norm additive solution, with a ridge centred on the base rates; and its negative mass."""
+    """The minimum-norm additive solution, with a ridge centred on the base rates, if it may be kept; and its negative mass."""
     weights = np.zeros_like(link.weights)
     stops = list(takewhile(lambda stop: stop <= UNKNOWNS, np.cumsum(link.sizes)))
     if not stops:
@@ -132,10 +132,7 @@ def _linear(link: Link, rows: Any, crossings: Crossings) -> tuple[Link, float]:
     weights[:unknowns] = _ridge(burt, wanted, RIDGE * rows.shape[0] / unknowns)
     values = rows @ weights.astype(rows.dtype) + link.base.astype(rows.dtype)
     negative = float(np.maximum(-values, 0).sum(dtype=np.float64)) / rows.shape[0]
-    if negative <= NEGATIVE:
-        return replace(link, weights=weights), negative
-    ratio = np.divide(weights, link.base, out=np.zeros_like(weights), where=link.base > 0)
-    return replace(link, factors=np.log(np.clip(1 + ratio, 0.05, 20.0))), negative
+    return (replace(link, weights=weights) if negative <= NEGATIVE else link), negative
 
 
 def _ridge(matrix: Floats, wanted: Floats, ridge: float) -> Floats:
