@@ -84,7 +84,8 @@ def _place(keep: Axes, axes: Axes, shape: tuple[int, ...]) -> tuple[tuple[int, .
     return inside, cells(axes, shape) // prod(inside)
 
 
-def cells(axes: Iterable[int], shape: Sequence[int]) -> int:
+@lru_cache(maxsize=4096)
+def cells(axes: Axes, shape: tuple[int, ...]) -> int:
     """How many cells a table on `axes` has."""
     return prod(shape[axis] for axis in axes)
 

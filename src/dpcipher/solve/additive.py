@@ -15,7 +15,7 @@ is the same for every level of x. Constants are reproduced whatever the ridge: t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class _Step:
 
     def _parts(self) -> list[slice]:
         """Where the unknowns of each goal are."""
-        ends = np.cumsum([w.size for w in self.weights]).tolist()
+        ends = accumulate(w.size for w in self.weights)
         return [slice(end - w.size, end) for end, w in zip(ends, self.weights, strict=True)]
 
     def solve_free(self, right: Floats) -> Floats:
