@@ -132,7 +132,7 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
     door.asked = []
     measure_chosen(door, Auto(column_weights={"a": 2.5, "c": 0.7}))
     text = " ".join(question.what for question in door.asked)
-    assert ("tables to look at" in text, "a × b × d" in text) == (not generous, generous)
+    assert ("a × b × d" if generous else "tables to look at") in text
     others = list(neighbours(counts, unit, rng, 60))
     assert [question.what for question in door.asked if question.broken(counts, others)] == []
 
