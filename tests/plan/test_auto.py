@@ -137,12 +137,11 @@ def test_the_advice_follows_the_noise_of_all_pairs() -> None:
     """Its TVD is the mean of what a plan of all pairs foresees; few rows make choosing pay, many make it a matter of taste."""
     given = plan(SCHEMA, epsilon=1.0, unit="add-remove", n_rows=5000)
     assert isinstance(given, Plan)
-    assert make().all_pairs_tvd == pytest.approx(np.mean([table.tvd for table in given.tables]))
-    few, some, many = make(n_rows=150), make(n_rows=2_000), make(n_rows=50_000)
+    assert make().all_pairs_tvd == pytest.approx(np.mean([table.tvd for table in given.tables]), rel=2e-3)
+    few, some = make(n_rows=150), make(n_rows=2_000)
     assert (few.all_pairs_tvd or 0) > MOSTLY_NOISE > (some.all_pairs_tvd or 0)
     assert few.advice.startswith("choose")
-    assert some.advice.startswith("all pairs may be better (workload=2)")
-    assert many.advice.startswith("either will do")
+    assert some.advice.startswith("either will do: all pairs (workload=2)")
     assert "list the pairs" in make(max_cells=12, n_rows=2_000).advice
     assert "fewer than about" in make(n_rows=None).advice
 

@@ -28,7 +28,7 @@ def test_a_strong_pair_gets_the_largest_share(budget: dict[str, float]) -> None:
         found = shares(run(codes, (8,) * 12, Auto(max_order=2), seed=seed, **budget)[0])
         others = {what: share for what, share in found.items() if what in of_order(found, 2) - {PAIR}}
         assert found[PAIR] >= max(others.values(), default=0)
-        assert found[PAIR] > 10 * sum(others.values()) / 65
+        assert found[PAIR] > 8 * sum(others.values()) / 65
 
 
 def test_with_a_huge_budget_every_dependent_pair_is_there() -> None:
@@ -168,10 +168,10 @@ def test_the_length_of_a_shortlist_is_what_can_be_told_apart(
     assert len(of_order(found, 2)) <= expected
 
 
-def test_there_is_no_shortlist_where_all_can_be_told_apart() -> None:
-    """The noise on each of 780 distances is a tenth of the rows at most, or just above."""
+def test_there_is_no_shortlist_where_all_pairs_are_not_mostly_noise() -> None:
+    """Measured alike, 780 tables of four cells would be a fifth noise, in total variation distance: a little less, or a little more."""
     codes = columns(40, 2000, 2, (3, 7))
-    enough = 780 / (2 * 200**2) * 20
+    enough = 780 / 2 * (4 * math.sqrt(2 / math.pi) / (2 * 2000 * 0.2)) ** 2
     for rho, is_short in ((enough * 1.01, False), (enough * 0.99, True)):
         _, chosen = run(codes, (2,) * 40, Auto(max_order=2), public=True, rho=rho)
         assert (chosen.note["shortlist"] < 780) == is_short

@@ -10,30 +10,16 @@ from typing import Any
 import numpy as np
 
 from dpcipher.plan import auto_page
-from dpcipher.plan.error import expected_absolute
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door
 from dpcipher.private.sanitize import check_sets
-from dpcipher.private.select import (
-    BLURRED,
-    CHOICE,
-    CLEAR,
-    FEW,
-    ONE_WAY,
-    WORTHWHILE,
-    check_auto,
-)
+from dpcipher.private.select import WORTHWHILE, check_auto
 from dpcipher.private.truth import TableTruth
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto
-from dpcipher.select.risk import MEAN_SIZE
-
-GUMBEL = math.pi / math.sqrt(6)  # the deviation of a standard Gumbel variable, the noise of a choice
-# Where noise alone moves pairs by so much, choosing was as good or better on each of eight tables, at three budgets, pure and not.
-MOSTLY_NOISE = 0.3
+from dpcipher.select.prices import CHOICE, MOSTLY_NOISE, ONE_WAY, Prices
 
 
 @dataclass(frozen=True)
@@ -85,12 +71,12 @@ def plan_auto(
     check_sets(sets)
     check_auto(auto, schema)
     aim = auto.on(schema)
-    prices = _Prices(_door_to_nobody(schema, budget, unit), sets)
     sizes = [math.prod(schema.shape[axis] for axis in axes) for axes in aim.tables(2)]
-    looked = prices.looked(len(sizes), len(schema.attrs), n_rows)
+    foreseen = _Foreseen(schema, budget, unit, sets, sizes)
+    looked = foreseen.looked(n_rows)
     # Triples are made of measured pairs, in one set, and not where zeros are declared.
     triples = 0 if looked < 3 or sets > 1 or schema.zeros else count_triples(aim)
-    tvd = None if n_rows is None or not sizes else prices.noise_tvd(sizes, n_rows)
+    tvd = None if n_rows is None or not sizes else foreseen.prices.noise_tvd(sizes, n_rows)
     return AutoPlan(
         budget=budget,
         unit=unit,
@@ -100,88 +86,63 @@ def plan_auto(
         max_cells=auto.max_cells,
         pairs=len(sizes),
         triples=triples,
-        steps=prices.steps(len(schema.attrs), len(sizes), looked),
-        clear_rows=prices.clear_rows(len(sizes), len(schema.attrs)),
-        second_tvd=prices.second_tvd(schema.shape, looked, n_rows) if triples and n_rows else None,
+        steps=foreseen.steps(looked),
+        clear_rows=foreseen.clear_rows(),
+        second_tvd=foreseen.second_tvd(schema.shape, looked, n_rows) if triples and n_rows else None,
         all_pairs_tvd=tvd,
-        advice=_advice(prices, schema, sizes, looked, tvd),
+        advice=_advice(foreseen.prices, schema, sizes, tvd),
     )
 
 
-class _Prices:
-    """What shares of the budget buy. The formulas are those of `private.select`, which asks them of the door while it runs."""
+class _Foreseen:
+    """What the rules of the choice come to on a schema; the exact noise of tables is asked of a door with nobody behind it."""
 
-    def __init__(self, door: Door, sets: int) -> None:
-        self.door, self.sets = door, sets
+    def __init__(self, schema: Schema, budget: Budget, unit: Unit, sets: int, sizes: list[int]) -> None:
+        self.prices = Prices(budget.composable(), unit, sets)
+        self.sizes, self.columns, self.sets = sizes, len(schema.attrs), sets
+        self._door = Door(
+            TableTruth(np.zeros(1, np.int64)), schema, budget=budget, unit=unit, draws=Draws.seeded(0)
+        )
 
     def cell(self, share: Fraction) -> float:
         """The deviation of the noise on a cell of a table."""
-        return math.sqrt(self.door.mechanism(share / self.sets).variance)
+        return math.sqrt(self._door.mechanism(share / self.sets).variance)
 
-    def distance(self, tables: int, share: Fraction) -> float:
-        """The deviation of the noise on each of so many distances; one person moves every one of them by `unit.l1`."""
-        part, moved = self.door.part(share), self.door.unit.l1
-        if part.rho is not None:
-            return moved * math.sqrt(tables / (2 * part.rho))
-        assert part.epsilon is not None  # parts are rho or pure epsilon
-        return math.sqrt(2) * tables * moved / float(part.epsilon)
+    def looked(self, n_rows: int | None) -> int:
+        """How many pairs will be looked at; all, if the number of rows is not known."""
+        return len(self.sizes) if n_rows is None else self.prices.looked(self.sizes, self.columns, n_rows)
 
-    def choice(self, tables: int, share: Fraction) -> float:
-        """The deviation of the noise on a score when so many tables are chosen."""
-        return choice_scale(self.door.part(share / tables), self.door.unit.l1) * GUMBEL
-
-    def looked(self, pairs: int, columns: int, n_rows: int | None) -> int:
-        """How many pairs will be looked at: all, where their distances are clear; else as many as a shortlist can have."""
-        if n_rows is None or not pairs or self.distance(pairs, CHOICE) <= CLEAR * n_rows:
-            return pairs
-        one = self.choice(1, CHOICE / 2)
-        ratios = [level * n_rows / one for level in (CLEAR, BLURRED)]
-        clear, blurred = (int(ratio**2 if self.door.is_zcdp else ratio) for ratio in ratios)
-        return min(pairs, max(clear, min(FEW * columns, blurred), 1))
-
-    def clear_rows(self, pairs: int, columns: int) -> int:
+    def clear_rows(self) -> int:
         """From so many rows on, every pair is looked at."""
-        if not pairs:
+        if not self.sizes:
             return 0
-        enough = math.ceil(self.distance(pairs, CHOICE) / CLEAR)
-        return bisect_left(range(enough + 1), pairs, lo=1, key=lambda rows: self.looked(pairs, columns, rows))
+        enough = math.ceil(self.prices.noise_tvd(self.sizes, 1) / MOSTLY_NOISE)
+        return bisect_left(range(enough + 1), len(self.sizes), lo=1, key=self.looked)
 
-    def steps(self, columns: int, pairs: int, looked: int) -> tuple[Step, ...]:
+    def steps(self, looked: int) -> tuple[Step, ...]:
         """The steps in order; of a table, the noise when all that were looked at get the same."""
-        one_way = Step("one-way tables", ONE_WAY, columns, columns, self.cell(ONE_WAY / columns))
-        rest = 1 - ONE_WAY - CHOICE
+        pairs, columns, half = len(self.sizes), self.columns, CHOICE / 2
+        first = Step("one-way tables", ONE_WAY, columns, columns, self.cell(ONE_WAY / columns))
+        rest = 1 - ONE_WAY
         if not pairs:
-            left = Step(
-                "one-way tables again", 1 - ONE_WAY, columns, columns, self.cell((1 - ONE_WAY) / columns)
-            )
-            return one_way, left
+            return first, Step("one-way tables again", rest, columns, columns, self.cell(rest / columns))
+        rest -= CHOICE
         tables = Step("tables worth measuring", rest, looked, pairs, self.cell(rest / looked))
         if looked == pairs:
-            return (
-                one_way,
-                Step("distances of pairs", CHOICE, pairs, pairs, self.distance(pairs, CHOICE)),
-                tables,
-            )
-        half = CHOICE / 2
+            noise = self.prices.distance(pairs, float(CHOICE))
+            return first, Step("distances of pairs", CHOICE, pairs, pairs, noise), tables
+        noise, choice = (price(looked, float(half)) for price in (self.prices.distance, self.prices.choice))
         return (
-            one_way,
-            Step("shortlist of pairs", half, looked, pairs, self.choice(looked, half)),
-            Step("distances of pairs", half, looked, pairs, self.distance(looked, half)),
+            first,
+            Step("shortlist of pairs", half, looked, pairs, choice),
+            Step("distances of pairs", half, looked, pairs, noise),
             tables,
         )
 
     def second_tvd(self, shape: tuple[int, ...], looked: int, n_rows: int) -> float:
         """The mean TVD from independence at which the noise of a triple of usual size is worth its budget."""
         levels = float(np.median([size for size in shape if size > 1]))
-        noise = (
-            MEAN_SIZE / 2 * math.pow(levels * (levels - 1), 1.5) * self.cell((1 - ONE_WAY - CHOICE) / looked)
-        )
-        return noise / (WORTHWHILE * n_rows)
-
-    def noise_tvd(self, sizes: list[int], n_rows: int) -> float:
-        """The mean TVD from noise alone, if all pairs were measured alike with the whole budget; above 1 where noise outweighs rows."""
-        mechanism = self.door.mechanism(Fraction(1, len(sizes) * self.sets))
-        return expected_absolute(mechanism) * sum(sizes) / len(sizes) / (2 * n_rows)
+        return self.prices.triple_noise(levels, float(1 - ONE_WAY - CHOICE) / looked) / (WORTHWHILE * n_rows)
 
 
 def count_triples(aim: Aim) -> int:
@@ -204,7 +165,7 @@ def count_triples(aim: Aim) -> int:
     )
 
 
-def _advice(prices: _Prices, schema: Schema, sizes: list[int], looked: int, tvd: float | None) -> str:
+def _advice(prices: Prices, schema: Schema, sizes: list[int], tvd: float | None) -> str:
     """Whether to let the tables be chosen, or to measure all candidate pairs alike."""
     if not sizes:
         return "there is no pair to choose: workload=1 measures the same"
@@ -214,17 +175,7 @@ def _advice(prices: _Prices, schema: Schema, sizes: list[int], looked: int, tvd:
     if tvd >= MOSTLY_NOISE:
         return f"choose: measured alike, all pairs would be mostly noise, an expected TVD of {min(tvd, 1.0):.2g} each"
     instead = "workload=2" if len(sizes) == math.comb(len(schema.attrs), 2) else "list the pairs"
-    if looked < len(sizes):
-        return (
-            f"all pairs may be better ({instead}): their noise alone is an expected TVD of {tvd:.2g} each, and the choice "
-            f"could look at {looked:,} of {len(sizes):,} only"
-        )
     return (
         f"either will do: all pairs ({instead}) would have noise of an expected TVD of {tvd:.2g} each; choosing costs a tenth of the "
         "budget, and pays where few pairs matter or a second round is held"
     )
-
-
-def _door_to_nobody(schema: Schema, budget: Budget, unit: Unit) -> Door:
-    """A door without rows behind it: it says what shares of a budget buy, and no question is ever asked."""
-    return Door(TableTruth(np.zeros(1, np.int64)), schema, budget=budget, unit=unit, draws=Draws.seeded(0))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from dpcipher.plan.page import grid
-from dpcipher.private.select import SECOND
+from dpcipher.select.prices import SECOND
 
 if TYPE_CHECKING:
     from dpcipher.plan.auto import AutoPlan, Step

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door, Stretch
 from dpcipher.private.truth import Truth
@@ -34,18 +33,14 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto, Axes
 from dpcipher.select.level import parts, water_level
+from dpcipher.select.prices import CHOICE, FEW, ONE_WAY, SECOND, Prices
 from dpcipher.select.reading import believed
-from dpcipher.select.risk import MEAN_SIZE, one_way_risk
+from dpcipher.select.risk import one_way_risk
 from dpcipher.select.view import GRAIN, View, fitted, independent
 
 Floats = NDArray[np.float64]
 
-ONE_WAY = Fraction(1, 20)
-CHOICE = Fraction(1, 20)  # of the first round: shortlist and distances, or distances alone
-SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
 PARTS = 2**24  # shares are whole numbers of about so many parts of what is left
-CLEAR, BLURRED = 0.1, 0.4  # noise of a choice, in L1 distance over rows: good enough, and the most
-FEW = 3  # tables per column on a shortlist that would otherwise be shorter
 STRONG = 0.25  # L1 distance over rows of a dependence that a shortlist should not miss
 TRIPLES = 2_000  # of those that the measured pairs suggest
 WORTHWHILE = 0.1  # noise of a triple, in mean pair distances, below which the second round is held
@@ -96,6 +91,7 @@ class _Selection:
     def __init__(self, door: Door, aim: Aim, sets: int, say: Callable[[str], None]) -> None:
         self.door, self.aim, self.sets, self.say = door, aim, sets, say
         self.shape, self.zeros = door.schema.shape, door.schema.zero_masks
+        self.prices = Prices(door.part(Fraction(1)), door.unit, sets)
         self.tables: list[NoisyTable] = []
         self.precision: dict[Axes, float] = {}
         self.distance: dict[Axes, float] = {}
@@ -122,7 +118,7 @@ class _Selection:
         for axes in one_way:
             self.risk_of[axes] = partial(one_way_risk, view.predict(axes))
         chosen = self._read(view, pairs, CHOICE)
-        kept = SECOND if self._pays(view, chosen) else Fraction(0)
+        kept = SECOND if self._pays(chosen) else Fraction(0)
         shares = self._plan([*one_way, *chosen], self.door.left - kept)
         self._spend_on(shares, keep=kept)
         if kept:
@@ -133,8 +129,7 @@ class _Selection:
         self.say("fitting what was measured so far")
         view = fitted(self._reconciled())
         triples = self._suggested(pairs)
-        most = FEW * len(self.shape)  # a triple makes others better too; more would only share the budget
-        chosen = [] if view is None or not triples else self._read(view, triples, CHOICE, most)
+        chosen = [] if view is None else self._read(view, triples, CHOICE)
         self._spend_on(self._plan([*one_way, *pairs, *chosen], self.door.left))
 
     def _suggested(self, pairs: list[Axes]) -> list[Axes]:
@@ -145,14 +140,12 @@ class _Selection:
         )
         return ranked[:TRIPLES]
 
-    def _read(self, view: View, tables: list[Axes], share: Fraction, most: int | None = None) -> list[Axes]:
-        """The distances of tables from their prediction; of a shortlist, where so many (or more than `most`) could not be told apart."""
+    def _read(self, view: View, tables: list[Axes], share: Fraction) -> list[Axes]:
+        """The distances of tables from their prediction; of a shortlist, where so many could not be told apart."""
         self.note["rounds"] += 1
         self.note["candidates"] += len(tables)
         self.spent += share
-        length = len(tables) if most is None else min(most, len(tables))
-        if self._blur(length, share) > CLEAR * view.total:
-            length = min(length, self._length(view, share / 2))
+        length = self._looked(view, tables)
         if length < len(tables):
             self.say(f"choosing {length} of {len(tables)} tables to look at")
             tables = self._shortlist(view, tables, length, share / 2)
@@ -171,11 +164,19 @@ class _Selection:
             self.risk_of[axes] = view.risk(axes, self.distance[axes])
         return tables
 
+    def _looked(self, view: View, tables: list[Axes]) -> int:
+        """How many tables to look at. Of triples only a few per column: each makes others better too, and more would share the budget."""
+        columns = len(self.shape)
+        if len(tables[0]) > 2:
+            return self.prices.clear(min(FEW * columns, len(tables)), len(tables), columns, view.total)
+        sizes = [math.prod(self.shape[axis] for axis in axes) for axes in tables]
+        return self.prices.looked(sizes, columns, view.total)
+
     def _shortlist(self, view: View, tables: list[Axes], length: int, share: Fraction) -> list[Axes]:
         """The exponential mechanism, `length` times: distance net of the error that noise would leave, by importance."""
         weight = np.array([self.aim.importance(axes) for axes in tables])
         grain = np.round(weight / weight.max() * 256).astype(np.int64)  # weights of at most 1, in 256ths
-        precision = np.array([self._precision(float(self.door.left) / length)])
+        precision = np.array([self.prices.precision(float(self.door.left) / length)])
         penalty = [round(2 * float(view.risk(axes, STRONG * view.total)(precision)[0])) for axes in tables]
 
         def scores(truth: Truth) -> NDArray[np.int64]:
@@ -186,45 +187,19 @@ class _Selection:
         picked = self.door.choose_many(what, tables, scores, length, share, sensitivity=self.door.unit.l1)
         return sorted(picked)
 
-    def _length(self, view: View, share: Fraction) -> int:
-        """How many tables a shortlist can have: as many as are chosen clearly, or a few per column if only a blur forbids."""
-        clear, blurred = (self._choices(level * view.total, share) for level in (CLEAR, BLURRED))
-        return max(clear, min(FEW * len(self.shape), blurred), 1)
-
-    def _choices(self, noise: float, share: Fraction) -> int:
-        """How many choices a share pays for when the noise on each score (a Gumbel variable) may deviate by so much."""
-        scale = choice_scale(self.door.part(share), self.door.unit.l1) * math.pi / math.sqrt(6)
-        ratio = noise / scale
-        return int(ratio**2 if self.door.is_zcdp else ratio)
-
-    def _blur(self, tables: int, share: Fraction) -> float:
-        """The deviation of the noise on each of so many distances."""
-        stretch = _stretch(tables, self.door.unit)
-        factor = stretch.l2_squared if self.door.is_zcdp else stretch.l1
-        return 1 / math.sqrt(self._precision(float(share / factor) * self.sets))
-
-    def _pays(self, view: View, pairs: list[Axes]) -> bool:
+    def _pays(self, pairs: list[Axes]) -> bool:
         """Whether triples could be measured well enough: their noise, at what a pair would get, against what pairs show."""
         if self.sets > 1 or self.aim.max_order < 3 or self.zeros:
             return False
         levels = float(np.median([size for size in self.shape if size > 1]))
-        share = float(self.door.left) / len(pairs)
-        noise = MEAN_SIZE / 2 * float(levels * (levels - 1)) ** 1.5 / math.sqrt(self._precision(share))
+        noise = self.prices.triple_noise(levels, float(self.door.left) / len(pairs))
         shown = float(np.mean([self.distance[axes] for axes in pairs])) / 2
-        return bool(noise <= WORTHWHILE * shown)
-
-    def _precision(self, share: float) -> float:
-        """The inverse variance, in each set, of the noise that a share pays for; close enough for a plan."""
-        part, whole, unit = share / self.sets, self.door.part(Fraction(1)), self.door.unit
-        if whole.rho is not None:
-            return 2 * float(whole.rho) * part / unit.l2_squared
-        assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
-        return (float(whole.epsilon) * part / unit.l1) ** 2 / 2
+        return noise <= WORTHWHILE * shown and bool(self._suggested(pairs))
 
     def _plan(self, tables: list[Axes], budget: Fraction) -> dict[Axes, float]:
         """What share each table should get: the water level, repeated because pairs also tell about one-way tables."""
         grid = parts(1.0)
-        gained = np.array([self._precision(part * float(budget)) for part in grid])
+        gained = np.array([self.prices.precision(part * float(budget)) for part in grid])
         weight = [self.aim.importance(axes) for axes in tables]
         told = dict.fromkeys(tables, 0.0)
         shares = dict.fromkeys(tables, 0.0)
@@ -244,7 +219,7 @@ class _Selection:
         found = dict.fromkeys(tables, 0.0)
         for axes in tables:
             if len(axes) > 1:
-                precision = self._precision(shares[axes] * budget) + self.precision.get(axes, 0.0)
+                precision = self.prices.precision(shares[axes] * budget) + self.precision.get(axes, 0.0)
                 for axis in axes:
                     found[(axis,)] += precision * self.shape[axis] / math.prod(self.shape[a] for a in axes)
         return {axes: (value + before[axes]) / 2 for axes, value in found.items()}
