@@ -185,12 +185,11 @@ def _one_way_tables(
 
 def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
     """The total spread evenly over the possible levels of every attribute."""
-    axes: list[Axes] = [(axis,) for axis in range(len(reconciled.shape))]
-    possible = [~zero_cells(one, reconciled.shape, reconciled.zeros) for one in axes]
-    return {
-        one: np.where(here, reconciled.total / np.count_nonzero(here), 0.0)
-        for one, here in zip(axes, possible, strict=True)
-    }
+    start: dict[Axes, Floats] = {}
+    for axis, size in enumerate(reconciled.shape):
+        empty = zero_cells((axis,), reconciled.shape, reconciled.zeros)
+        start[(axis,)] = np.where(empty, 0.0, reconciled.total / (size - np.count_nonzero(empty)))
+    return start
 
 
 def _one_way_table(start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool) -> Floats:

@@ -54,11 +54,12 @@ class Equations:
 
 @dataclass(frozen=True)
 class State:
-    """The joint p = q · exp(Aᵀ λ) / Z of some multipliers λ, and log Z."""
+    """The joint p = q · exp(Aᵀ λ) / Z of some multipliers λ, its mean A p, and log Z."""
 
     equations: Equations
     multipliers: Floats
     joint: Floats
+    mean: Floats
     log_total: float
 
     @classmethod
@@ -66,14 +67,10 @@ class State:
         """The joint of some multipliers; `base` is log q."""
         exponent = base + multipliers.dot(equations.matrix)
         top = float(exponent.max())
-        joint = np.exp(exponent - top)
-        total = float(joint.sum())
-        return cls(equations, multipliers, joint / total, top + log(total))
-
-    @cached_property
-    def mean(self) -> Floats:
-        """A p."""
-        return np.asarray(self.equations.matrix.dot(self.joint))
+        weights = np.exp(exponent - top)
+        total = float(weights.sum())
+        joint = weights / total
+        return cls(equations, multipliers, joint, equations.matrix.dot(joint), top + log(total))
 
     @cached_property
     def curvature(self) -> Floats:
