@@ -4,6 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
@@ -61,12 +62,12 @@ class Synthesizer(ABC):
         mechanism_for(self.budget.split([1, _PARTS - 1])[0], self.protects)
         self._check()
 
-    @property
+    @cached_property
     def budget(self) -> Budget:
         """The whole budget, exactly."""
         return Budget.parse(epsilon=self.epsilon, delta=self.delta)
 
-    @property
+    @cached_property
     def protects(self) -> Unit:
         """Who is protected."""
         return Unit.parse(self.unit, self.max_rows)

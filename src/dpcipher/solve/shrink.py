@@ -133,8 +133,11 @@ def _mix(evidence: Floats) -> Floats:
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     share = likelihood / (tables + PRIOR_TABLES)
     floor = np.full(size, PRIOR_TABLES / (size * (tables + PRIOR_TABLES)))
-    weights = np.full(size, 1 / size)
+    weights, seen, mean = np.full(size, 1 / size), np.empty(tables), np.empty(size)
     for _ in range(STEPS):
-        # The mean belief of the tables, as two products: one EM step. (On small arrays `dot` takes a third of the time of `@`.)
-        weights = weights * np.reciprocal(likelihood.dot(weights)).dot(share) + floor
+        # The mean belief of the tables, as two products: one EM step, in place because the arrays are small and the steps many.
+        likelihood.dot(weights, out=seen)
+        np.reciprocal(seen, out=seen).dot(share, out=mean)
+        weights *= mean
+        weights += floor
     return weights
