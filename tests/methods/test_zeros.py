@@ -34,7 +34,9 @@ def people(n_rows: int = 500) -> pd.DataFrame:
     return pd.DataFrame(codes, columns=list(LARGE.attrs))
 
 
-def refuses(method: type[Synthesizer], schema: Schema, tmp_path: Path, match: str, **options: object) -> None:
+def assert_refused(
+    method: type[Synthesizer], schema: Schema, tmp_path: Path, match: str, **options: object
+) -> None:
     """The fit is refused, and the ledger knows of no charge."""
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
     with pytest.raises(SizeError, match=match):
@@ -47,13 +49,13 @@ def test_a_network_too_large_for_its_zeros_is_refused_before_the_charge(
     method: type[Synthesizer], tmp_path: Path
 ) -> None:
     """A network cannot hold structural zeros, its full table could, and this one does not fit."""
-    refuses(method, LARGE, tmp_path, "structural zeros only where")
+    assert_refused(method, LARGE, tmp_path, "structural zeros only where")
 
 
 def test_tables_too_many_to_reconcile_with_zeros_are_refused_before_the_charge(tmp_path: Path) -> None:
     """Triples of ten columns share 45 pairs of 121 free cells; without a zero inside a table there is no limit."""
     schema = Schema.from_domain({f"c{number}": 12 for number in range(10)})
-    refuses(
+    assert_refused(
         Cipher,
         Schema(schema.columns, zeros=(Zero({"c0": 0, "c1": 1}),)),
         tmp_path,
@@ -65,7 +67,7 @@ def test_tables_too_many_to_reconcile_with_zeros_are_refused_before_the_charge(t
     Cipher(1.0, unit="add-remove", workload=3).check_schema(Schema(schema.columns, zeros=(untouched,)))
 
 
-def check_zeros_hold(method: Synthesizer, seed: int) -> None:
+def assert_zeros_hold(method: Synthesizer, seed: int) -> None:
     """No row is drawn where none can be, and what is possible is drawn."""
     codes = people(5000).to_numpy(dtype=np.int32)
     rows = method.fit_counts(codes, LARGE, draws=Draws.seeded(seed), codes=True).sample(3000, seed=1)
@@ -78,13 +80,13 @@ def check_zeros_hold(method: Synthesizer, seed: int) -> None:
 def test_independent_columns_keep_their_zeros_in_a_large_table(method: type[Synthesizer]) -> None:
     """A product with zeros is a chain, which can hold them."""
     for seed in range(3):
-        check_zeros_hold(method(1.0, unit="replace"), seed)
+        assert_zeros_hold(method(1.0, unit="replace"), seed)
 
 
 def test_a_drowned_cipher_keeps_its_zeros_in_a_large_table() -> None:
     """Where noise leaves no rows to speak of, all that the schema allows is equally likely."""
     method = Cipher(1e-4, unit="add-remove")
-    check_zeros_hold(method, DROWNING)
+    assert_zeros_hold(method, DROWNING)
     assert method.release.reconciled.total <= 0
 
 

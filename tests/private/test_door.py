@@ -12,7 +12,8 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.private import truth as truth_module
-from dpcipher.private.door import Door, Stretch
+from dpcipher.private.door import Door
+from dpcipher.private.event import Stretch
 from dpcipher.private.truth import RowsTruth, TableTruth, Truth, open_truth
 from dpcipher.schema.schema import Schema
 

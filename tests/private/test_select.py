@@ -14,7 +14,8 @@ from choosing import columns, run, shares
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.door import Door, Stretch
+from dpcipher.private.door import Door
+from dpcipher.private.event import Stretch
 from dpcipher.private.select import distances, measure_chosen
 from dpcipher.private.truth import TableTruth, Truth
 from dpcipher.schema.schema import Schema
@@ -57,11 +58,11 @@ class Watched(Door):
         return super().query(what, ask, share, stretch=stretch)
 
     def choose_many(
-        self, what: str, candidates: Any, scores: Ask, k: int, share: Fraction, *, sensitivity: int
+        self, what: str, candidates: Any, scores: Ask, k: int, share: Fraction, *, sensitivity: int, by: Any
     ) -> Any:
         """Note how far one person is said to move any score."""
         self.asked.append(Question(what, scores, each=sensitivity))
-        return super().choose_many(what, candidates, scores, k, share, sensitivity=sensitivity)
+        return super().choose_many(what, candidates, scores, k, share, sensitivity=sensitivity, by=by)
 
 
 def neighbours(counts: np.ndarray, unit: Unit, rng: np.random.Generator, times: int) -> Iterator[np.ndarray]:
@@ -114,13 +115,15 @@ def test_distances_are_those_of_the_definition() -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(
     ("name", "value", "generous"),
-    [("epsilon", 0.25, False), ("epsilon", 40.0, True), ("rho", 8e-5, False), ("rho", 100.0, True)],
+    [("epsilon", 0.08, False), ("epsilon", 40.0, True), ("rho", 2.6e-5, False), ("rho", 100.0, True)],
 )
 def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
     unit: Unit, name: str, value: float, generous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every question of a whole run, weighted scores or triples among them, asked again of sixty neighbours."""
-    monkeypatch.setattr("dpcipher.select.prices.MOSTLY_NOISE", 0.0)  # a shortlist wherever distances are not clear
+    monkeypatch.setattr(
+        "dpcipher.select.prices.MOSTLY_NOISE", 0.0
+    )  # a shortlist wherever distances are not clear
     rng = np.random.default_rng(2)
     counts = sparse(rng, 3000)
     door = Watched(
@@ -169,7 +172,7 @@ def test_a_score_that_moves_further_would_be_caught(unit: Unit) -> None:
 def test_shares_add_up_exactly_to_the_charge(unit: Unit, sets: int, budget: dict[str, float]) -> None:
     """Whatever was chosen in however many rounds: exactly one, at a cost within the budget; the note says what the choice took."""
     door, chosen = run(columns(6, 2000, 2, (0, 1), (2, 3)), (2,) * 6, unit=unit, sets=sets, **budget)
-    certificate = chosen.stated(door.statement()).certificate
+    certificate = door.statement().certificate
     spent = [Fraction(event["share"]) for event in certificate["events"]]
     assert sum(spent) == Fraction(certificate["share"]) == 1
     assert door.left == 0

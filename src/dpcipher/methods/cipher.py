@@ -81,7 +81,7 @@ class Cipher(Synthesizer):
             release = Release(door.schema, tables, door.statement(), kind=door.kind)
         else:
             chosen = measure_chosen(door, auto, sets=self.sets)
-            release = Release(door.schema, chosen.tables, chosen.stated(door.statement()), kind=door.kind)
+            release = Release(door.schema, chosen.tables, door.statement(), kind=door.kind)
         object.__setattr__(self, "_release", release)
         return [self._solved(door, release, number) for number in range(self.sets)]
 

@@ -16,7 +16,8 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.contrasts import coefficients, design, l2_squared, n_coefficients
 from dpcipher.methods.outcome import dense_joint
-from dpcipher.private.door import Door, Stretch
+from dpcipher.private.door import Door
+from dpcipher.private.event import Stretch
 from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]

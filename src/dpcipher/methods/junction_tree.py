@@ -22,7 +22,8 @@ from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.scores import GRID, dependence
 from dpcipher.methods.total import Total, first_total, no_total
-from dpcipher.private.door import Door, Stretch
+from dpcipher.private.door import Door
+from dpcipher.private.event import Stretch
 from dpcipher.private.truth import Truth
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release

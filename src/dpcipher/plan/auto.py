@@ -19,7 +19,7 @@ from dpcipher.private.select import WORTHWHILE, check_auto
 from dpcipher.private.truth import TableTruth
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto
-from dpcipher.select.prices import CHOICE, MOSTLY_NOISE, ONE_WAY, Prices
+from dpcipher.select.prices import CHOICE, LIST, MOSTLY_NOISE, ONE_WAY, Prices
 
 
 @dataclass(frozen=True)
@@ -121,28 +121,39 @@ class _Foreseen:
 
     def steps(self, looked: int) -> tuple[Step, ...]:
         """The steps in order; of a table, the noise when all that were looked at get the same."""
-        pairs, columns, half = len(self.sizes), self.columns, CHOICE / 2
+        pairs, columns = len(self.sizes), self.columns
         first = Step("one-way tables", ONE_WAY, columns, columns, self.cell(ONE_WAY / columns))
         rest = 1 - ONE_WAY
         if not pairs:
             return first, Step("one-way tables again", rest, columns, columns, self.cell(rest / columns))
-        rest -= CHOICE
+        rest -= self.choice(looked)
         tables = Step("tables worth measuring", rest, looked, pairs, self.cell(rest / looked))
         if looked == pairs:
             noise = self.prices.distance(pairs, float(CHOICE))
             return first, Step("distances of pairs", CHOICE, pairs, pairs, noise), tables
-        noise, choice = (price(looked, float(half)) for price in (self.prices.distance, self.prices.choice))
+        listing = LIST * self.choice(looked)
+        reading = self.choice(looked) - listing
+        choice, noise = (
+            self.prices.choice(looked, float(listing)),
+            self.prices.distance(looked, float(reading)),
+        )
         return (
             first,
-            Step("shortlist of pairs", half, looked, pairs, choice),
-            Step("distances of pairs", half, looked, pairs, noise),
+            Step("shortlist of pairs", listing, looked, pairs, choice),
+            Step("distances of pairs", reading, looked, pairs, noise),
             tables,
         )
+
+    def choice(self, looked: int) -> Fraction:
+        """What the choice of pairs costs: twice as much with a shortlist."""
+        return CHOICE if looked == len(self.sizes) else 2 * CHOICE
 
     def second_tvd(self, shape: tuple[int, ...], looked: int, n_rows: int) -> float:
         """The mean TVD from independence at which the noise of a triple of usual size is worth its budget."""
         levels = float(np.median([size for size in shape if size > 1]))
-        return self.prices.triple_noise(levels, float(1 - ONE_WAY - CHOICE) / looked) / (WORTHWHILE * n_rows)
+        return self.prices.triple_noise(levels, float(1 - ONE_WAY - self.choice(looked)) / looked) / (
+            WORTHWHILE * n_rows
+        )
 
 
 def count_triples(aim: Aim) -> int:

@@ -8,7 +8,6 @@ gets noisy counts or a choice.
 import datetime
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
@@ -22,12 +21,13 @@ from dpcipher.errors import BudgetError
 from dpcipher.privacy.account import Account
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
-from dpcipher.privacy.choose import check_k, choice_scale
+from dpcipher.privacy.choose import Chooser, check_k, choice_scale
 from dpcipher.privacy.draws import Draws, polya_urn
 from dpcipher.privacy.ledger import Charge, Ledger
 from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Counts, Person
+from dpcipher.private.event import Event, Stretch
 from dpcipher.private.sanitize import kind_of
 from dpcipher.private.truth import Truth, open_truth
 from dpcipher.release.release import NoisyTable
@@ -36,27 +36,7 @@ from dpcipher.schema.schema import Schema
 
 Candidate = TypeVar("Candidate")
 Attrs = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Event:
-    """One answer: what was asked, the share of the charge it took, and what its sampler says it cost."""
-
-    what: str
-    share: Fraction
-    cost: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for the certificate."""
-        return {"what": self.what, "share": str(self.share), "cost": self.cost}
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """How much more one person changes a query than one table of counts: as factors of its L1 and its squared L2 distance."""
-
-    l1: Fraction = Fraction(1)
-    l2_squared: Fraction = Fraction(1)
+Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]
 
 
 class Door:
@@ -82,6 +62,7 @@ class Door:
         self._most = _largest_share(self._whole, unit)
         self._spent = Fraction(0)
         self._events: list[Event] = []
+        self._remarks: dict[str, Any] = {}
 
     @classmethod
     def open(
@@ -205,13 +186,17 @@ class Door:
         share: Fraction,
         *,
         sensitivity: int,
+        by: Picker = Chooser.choose_many,
     ) -> list[Candidate]:
-        """`k` candidates in the order chosen: rounds of the exponential mechanism, each at a k-th of the share."""
+        """`k` candidates in the order chosen: rounds of the exponential mechanism, each at a k-th of the share.
+
+        `by` runs the rounds; it may leave candidates out of a round because of what earlier rounds chose, and for no other reason.
+        """
         check_k(k, len(candidates))
         self._debit(share)
         scale, chooser = choice_scale(self.part(share / k), sensitivity), self._draws.chooser
         self._record(what, share, chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp, k=k))
-        return [candidates[place] for place in chooser.choose_many(scores(self._truth), scale, k)]
+        return [candidates[place] for place in by(chooser, scores(self._truth), scale, k)]
 
     def urn(
         self, prior: Fraction, n_rows: int, share: Fraction, possible: NDArray[np.bool_] | None = None
@@ -234,6 +219,10 @@ class Door:
         return polya_urn(weights.reshape(-1), prior.denominator, n_rows, self._draws.below).reshape(
             counts.shape
         )
+
+    def remark(self, name: str, value: Any) -> None:
+        """Add something public to the certificate."""
+        self._remarks[name] = value
 
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
@@ -261,6 +250,7 @@ class Door:
             "share": str(self._spent),
             "total": self._total(),
             "by": "privacy map of opendp" if self._draws.is_private else "none: seeded noise",
+            **self._remarks,
         }
 
     def _total(self) -> float:

@@ -11,6 +11,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.privacy.account import Account
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Person
@@ -164,6 +165,9 @@ def _measure_auto(
     """Choose the tables through the door, and measure them; all under one charge."""
     check_sets(sets)
     check_auto(auto, schema)
+    mechanism_for(
+        budget.split([1, 2**16 - 1])[0], unit
+    )  # what cannot be divided is refused before the charge
     if save is not None:
         check_writable(Path(save))
     say("reading, and charging the ledger")
@@ -179,7 +183,7 @@ def _measure_auto(
         n_rows_public=n_rows_public,
     )
     chosen = measure_chosen(door, auto, sets=sets, say=say)
-    release = Release(schema, chosen.tables, chosen.stated(door.statement()), kind=door.kind)
+    release = Release(schema, chosen.tables, door.statement(), kind=door.kind)
     if save is not None:
         say("writing the release")
         release.save(save)

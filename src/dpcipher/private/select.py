@@ -15,7 +15,7 @@ moves by at most k·l1 in L1 and √k·l1 in L2 (`_stretch`). Multiplied by a we
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -24,16 +24,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.door import Door, Stretch
+from dpcipher.private.door import Door, Picker
+from dpcipher.private.event import Stretch
+from dpcipher.private.forest import SpanningFirst
 from dpcipher.private.truth import Truth
 from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
 from dpcipher.release.release import NoisyTable
-from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto, Axes
 from dpcipher.select.level import parts, water_level
-from dpcipher.select.prices import CHOICE, FEW, ONE_WAY, SECOND, Prices
+from dpcipher.select.prices import CHOICE, LIST, ONE_WAY, SECOND, Prices
 from dpcipher.select.reading import believed
 from dpcipher.select.risk import one_way_risk
 from dpcipher.select.view import GRAIN, View, fitted, independent
@@ -43,6 +45,7 @@ Floats = NDArray[np.float64]
 PARTS = 2**24  # shares are whole numbers of about so many parts of what is left
 STRONG = 0.25  # L1 distance over rows of a dependence that a shortlist should not miss
 TRIPLES = 2_000  # of those that the measured pairs suggest
+TRIPLES_PER_COLUMN = 3  # looked at
 WORTHWHILE = 0.1  # noise of a triple, in mean pair distances, below which the second round is held
 ROUNDS = 4  # of settling how much the pairs tell about the one-way tables
 
@@ -53,10 +56,6 @@ class Chosen:
 
     tables: tuple[NoisyTable, ...]
     note: dict[str, Any]
-
-    def stated(self, statement: Statement) -> Statement:
-        """The statement of a release of these tables: what was spent on choosing them is part of it."""
-        return replace(statement, certificate={**statement.certificate, "selection": self.note})
 
 
 def check_auto(auto: Auto, schema: Schema) -> None:
@@ -112,12 +111,13 @@ class _Selection:
             self._rounds(view, one_way, pairs)
         self.note["share"] = str(self.spent)
         self.note["tables"] = len({table.attrs for table in self.tables})
+        self.door.remark("selection", self.note)
         return Chosen(tuple(self.tables), self.note)
 
     def _rounds(self, view: View, one_way: list[Axes], pairs: list[Axes]) -> None:
         for axes in one_way:
             self.risk_of[axes] = partial(one_way_risk, view.predict(axes))
-        chosen = self._read(view, pairs, CHOICE)
+        chosen = self._read(view, pairs)
         kept = SECOND if self._pays(chosen) else Fraction(0)
         shares = self._plan([*one_way, *chosen], self.door.left - kept)
         self._spend_on(shares, keep=kept)
@@ -129,7 +129,7 @@ class _Selection:
         self.say("fitting what was measured so far")
         view = fitted(self._reconciled())
         triples = self._suggested(pairs)
-        chosen = [] if view is None else self._read(view, triples, CHOICE)
+        chosen = [] if view is None else self._read(view, triples)
         self._spend_on(self._plan([*one_way, *pairs, *chosen], self.door.left))
 
     def _suggested(self, pairs: list[Axes]) -> list[Axes]:
@@ -140,16 +140,18 @@ class _Selection:
         )
         return ranked[:TRIPLES]
 
-    def _read(self, view: View, tables: list[Axes], share: Fraction) -> list[Axes]:
+    def _read(self, view: View, tables: list[Axes]) -> list[Axes]:
         """The distances of tables from their prediction; of a shortlist, where so many could not be told apart."""
         self.note["rounds"] += 1
         self.note["candidates"] += len(tables)
-        self.spent += share
-        length = self._looked(view, tables)
+        length, share = self._looked(view, tables), CHOICE
         if length < len(tables):
+            share = 2 * CHOICE if len(tables[0]) == 2 else CHOICE
+            self.spent += LIST * share
             self.say(f"choosing {length} of {len(tables)} tables to look at")
-            tables = self._shortlist(view, tables, length, share / 2)
-            share /= 2
+            tables = self._shortlist(view, tables, length, LIST * share)
+            share -= LIST * share
+        self.spent += share
         self.note["shortlist"] += len(tables)
         self.say(f"reading the distances of {len(tables)} tables")
         noisy, mechanism = self.door.query(
@@ -168,12 +170,17 @@ class _Selection:
         """How many tables to look at. Of triples only a few per column: each makes others better too, and more would share the budget."""
         columns = len(self.shape)
         if len(tables[0]) > 2:
-            return self.prices.clear(min(FEW * columns, len(tables)), len(tables), columns, view.total)
+            return self.prices.clear(
+                min(TRIPLES_PER_COLUMN * columns, len(tables)), len(tables), columns, view.total, CHOICE
+            )
         sizes = [math.prod(self.shape[axis] for axis in axes) for axes in tables]
         return self.prices.looked(sizes, columns, view.total)
 
     def _shortlist(self, view: View, tables: list[Axes], length: int, share: Fraction) -> list[Axes]:
-        """The exponential mechanism, `length` times: distance net of the error that noise would leave, by importance."""
+        """The exponential mechanism, `length` times: distance net of the error that noise would leave, by importance.
+
+        Pairs that connect columns go first.
+        """
         weight = np.array([self.aim.importance(axes) for axes in tables])
         grain = np.round(weight / weight.max() * 256).astype(np.int64)  # weights of at most 1, in 256ths
         precision = np.array([self.prices.precision(float(self.door.left) / length)])
@@ -184,7 +191,10 @@ class _Selection:
             return np.asarray(net * grain // 256)
 
         what = f"{length} of {len(tables)} tables to look at"
-        picked = self.door.choose_many(what, tables, scores, length, share, sensitivity=self.door.unit.l1)
+        by: Picker = SpanningFirst(tables) if len(tables[0]) == 2 else Chooser.choose_many
+        picked = self.door.choose_many(
+            what, tables, scores, length, share, sensitivity=self.door.unit.l1, by=by
+        )
         return sorted(picked)
 
     def _pays(self, pairs: list[Axes]) -> bool:

@@ -10,10 +10,11 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.select.risk import MEAN_SIZE
 
 ONE_WAY = Fraction(1, 20)  # a first look at every column
-CHOICE = Fraction(1, 20)  # of a round: shortlist and distances, half each, or distances alone
+CHOICE = Fraction(1, 20)  # of a round; twice as much where pairs need a shortlist
+LIST = Fraction(3, 4)  # of such a choice: the list itself; the rest is for the distances of those on it
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
 CLEAR, BLURRED = 0.1, 0.4  # noise of a choice, in L1 distance over rows: good enough, and the most
-FEW = 3  # tables per column on a shortlist that would otherwise be shorter
+FEW = 2  # tables per column on a shortlist that would otherwise be shorter
 # Mean TVD from noise alone, if all pairs were measured alike, above which leaving most of them out was better on most of eight real and
 # simulated tables at three budgets, pure and not; below it, looking at all of them was.
 MOSTLY_NOISE = 0.2
@@ -64,16 +65,16 @@ class Prices:
         pairs = len(sizes)
         if not pairs or self.noise_tvd(sizes, rows) < MOSTLY_NOISE:
             return pairs
-        return self.clear(pairs, pairs, columns, rows)
+        return self.clear(pairs, pairs, columns, rows, 2 * CHOICE)
 
-    def clear(self, wanted: int, candidates: int, columns: int, rows: float) -> int:
+    def clear(self, wanted: int, candidates: int, columns: int, rows: float, share: Fraction) -> int:
         """How many of the `wanted` tables can be looked at: all if clearly, else what a shortlist of the candidates can have.
 
-        A shortlist has as many as are chosen clearly, or a few per column if they are not chosen quite blindly.
+        A shortlist, for which there is a share, has as many as are chosen clearly, or a few per column if they are not chosen quite blindly.
         """
         if self.distance(wanted, float(CHOICE)) <= CLEAR * rows:
             return wanted
-        one = self.choice(1, float(CHOICE / 2))
+        one = self.choice(1, float(LIST * share))
         clear, blurred = ((level * rows / one) ** (2 if self.is_zcdp else 1) for level in (CLEAR, BLURRED))
         length = max(int(clear), min(FEW * columns, int(blurred)), 1)
         return wanted if 2 * length > candidates else min(length, wanted)
