@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcipher.solve.order import mutual_information, order_attributes, pair_information
+from dpcipher.solve.order import mutual_information, order_attributes, pair_information, spanning_tree
 from dpcipher.solve.targets import Targets, margin
 
 
@@ -64,6 +64,22 @@ def test_the_order_follows_a_maximum_spanning_tree(seed: int) -> None:
     trees = [edges for edges in combinations(pairs, 3) if len(_reached(edges)) == 4]
     assert len(trees) == 16  # Cayley: 4²
     assert found == pytest.approx(max(sum(weights[edge] for edge in edges) for edges in trees))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_attribute_is_reached_from_the_earlier_one_it_has_most_in_common_with(seed: int) -> None:
+    """Each parent comes earlier and weighs as much as any attribute that does; one with nothing in common has none."""
+    rng = np.random.default_rng(seed)
+    weights = np.triu(np.round(rng.random((7, 7)), 1) * (rng.random((7, 7)) < 0.4), 1)
+    weights = weights + weights.T
+    tree = spanning_tree(weights, (2,) * 7)
+    order = list(tree)
+    assert sorted(order) == list(range(7))
+    for place, (axis, parent) in enumerate(tree.items()):
+        most = max((weights[axis, earlier] for earlier in order[:place]), default=0.0)
+        assert (0.0 if parent is None else weights[axis, parent]) == most
+        assert parent is None or parent in order[:place]
 
 
 def _reached(edges: tuple[tuple[int, int], ...]) -> set[int]:

@@ -3,8 +3,8 @@
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
 empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Pairs are done twice: the strongest of them
-form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence. That
-prediction is made without the pair's own measurement, so that their noise is independent. Then negative cells are removed and
+form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence, as far
+as its own counts agree: the prediction is made without them, so that their noise is independent. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
 small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
 else is used: no budget is spent. Without noise all of this is the identity.
@@ -23,14 +23,14 @@ from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.solve.agree import consensus, nearest, sweep_to
-from dpcipher.solve.implied import implied
+from dpcipher.solve.implied import implied, share
 from dpcipher.solve.oneway import posterior_counts, smooth
 from dpcipher.solve.shrink import Deviation, shrink
 from dpcipher.solve.targets import Axes, Floats, Targets, margin
 from dpcipher.solve.whole import Whole, fit_whole
 
 MANY_LEVELS = 12
-TRACE = 0.1
+TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20
 Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
 
@@ -46,8 +46,9 @@ def denoise(reconciled: Reconciled) -> Targets:
     )
     if whole is None:
         return _targets(reconciled, plain, one_way_tables, shrink, tree=True)
-    seen = _positive(reconciled, whole)
-    shrunk = _targets(reconciled, seen, _one_way_tables(reconciled, seen, shrink, shrunk=True), shrink)
+    seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
+    one_way_tables = _one_way_tables(reconciled, seen, shrink, shrunk=True)
+    shrunk = _targets(reconciled, seen, one_way_tables, shrink, tree=seen is plain)
     return _mean(shrunk, whole.joint)
 
 
@@ -55,7 +56,8 @@ def undenoised(reconciled: Reconciled) -> Targets:
     """The same without shrinkage: non-negative and consistent only."""
     _check(reconciled)
     seen = Seen(reconciled.table, 1.0)
-    return _targets(reconciled, seen, _one_way_tables(reconciled, seen, _keep, shrunk=False), _keep)
+    one_way_tables = _one_way_tables(reconciled, seen, _keep, shrunk=False)
+    return _targets(reconciled, seen, one_way_tables, _keep, tree=False)
 
 
 def _keep(found: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total: float) -> dict[Axes, Floats]:
@@ -72,12 +74,10 @@ class Seen:
 
 
 def _positive(reconciled: Reconciled, whole: Whole) -> Seen:
-    """With at least one row per cell, the tables of the nearest joint, whose cells are not negative; else the tables as they are.
+    """The tables of the nearest joint, whose cells are not negative.
 
-    In a large sparse table that would only add bias: many cells at zero add up.
+    For joints with at least one row per cell: in a large sparse table that would only add bias, since many cells at zero add up.
     """
-    if prod(reconciled.shape) > reconciled.total:
-        return Seen(reconciled.table, 1.0)
     everything, counts = tuple(range(len(reconciled.shape))), reconciled.total * whole.nearest
     return Seen(lambda axes: margin(counts, everything, axes), whole.passed)
 
@@ -95,65 +95,80 @@ def _targets(
     one_way_tables: dict[Axes, Floats],
     rule: Shrinker,
     *,
-    tree: bool = False,
+    tree: bool,
 ) -> Targets:
     built = dict(one_way_tables)
-    one_way = {axes[0]: table / reconciled.total for axes, table in built.items()}
     orders: dict[int, list[Axes]] = defaultdict(list)
     for axes in reconciled.closure():
         orders[len(axes)].append(axes)
-    shrinking = Shrinking(reconciled, seen, rule, one_way)
     for order in sorted(orders)[1:]:
-        start = {axes: _prediction(axes, built, reconciled) for axes in orders[order]}
-        first = shrinking.toward(start, built)
-        better = _toward_tree(start, first, shrinking) if order == 2 and tree else {}
-        built.update(shrinking.toward({**start, **better}, built) if better else first)
+        predicted = {axes: _predicted(axes, built, reconciled, seen) for axes in orders[order]}
+        tables = _shrunk(predicted, built, reconciled, rule)
+        if order == 2 and tree:
+            moved = _toward_tree(predicted, built, tables, reconciled)
+            tables = _shrunk({**predicted, **moved}, built, reconciled, rule) if moved else tables
+        built.update(tables)
     return _finish(reconciled, built)
 
 
 @dataclass(frozen=True)
-class Shrinking:
-    """How the tables of one order are shrunk toward a start."""
+class Predicted:
+    """A table as the others predict it, and what its own counts show beyond that."""
 
-    reconciled: Reconciled
-    seen: Seen
-    rule: Shrinker
-    one_way: Mapping[int, Floats]
+    table: Floats
+    beyond: Deviation
 
-    def toward(self, start: Mapping[Axes, Floats], built: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
-        """Each table between its start and what was measured, with the margins that are built."""
-        found = {axes: _deviation(axes, start[axes], self.reconciled, self.seen) for axes in start}
-        kept = self.rule(found, self.one_way, self.reconciled.total)
-        return {
-            axes: self.reconciled.table(axes)
-            if self.is_exact(axes, found[axes])
-            else _rebuild(axes, start[axes], kept[axes], found[axes].variance, built)
-            for axes in start
-        }
+    def moved(self, step: Floats) -> "Predicted":
+        """The same after a step that leaves the margins alone."""
+        return Predicted(self.table + step, Deviation(self.beyond.counts - step, self.beyond.variance))
 
-    def is_exact(self, axes: Axes, found: Deviation) -> bool:
-        """Without noise; with a column of one level there is no interaction to be exact: the table is its prediction."""
-        return found.variance == 0 and freedom(axes, self.reconciled.shape) > 0
+
+def _predicted(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled, seen: Seen) -> Predicted:
+    start = _prediction(axes, built, reconciled)
+    return Predicted(start, _deviation(axes, start, reconciled, seen))
+
+
+def _shrunk(
+    predicted: Mapping[Axes, Predicted], built: Mapping[Axes, Floats], reconciled: Reconciled, rule: Shrinker
+) -> dict[Axes, Floats]:
+    """Tables of one order, each between its prediction and its counts; `built` are the smaller ones."""
+    one_way = {axis: built[(axis,)] / reconciled.total for axis in range(len(reconciled.shape))}
+    kept = rule({axes: one.beyond for axes, one in predicted.items()}, one_way, reconciled.total)
+    return {
+        axes: reconciled.table(axes)
+        if _is_exact(axes, one, reconciled)
+        else _rebuild(axes, one.table, kept[axes], one.beyond.variance, built)
+        for axes, one in predicted.items()
+    }
+
+
+def _is_exact(axes: Axes, one: Predicted, reconciled: Reconciled) -> bool:
+    """Without noise; with a column of one level there is no interaction to be exact: the table is its prediction."""
+    return one.beyond.variance == 0 and freedom(axes, reconciled.shape) > 0
 
 
 def _toward_tree(
-    start: Mapping[Axes, Floats], first: Mapping[Axes, Floats], shrinking: Shrinking
-) -> dict[Axes, Floats]:
-    """What the tree implies for noisy pairs that are not in it, where that is nearer to what was measured than independence is.
-
-    A trace of independence is mixed in: a zero of the tree is an estimate, and must not bind an engine.
-    """
-    reconciled, total = shrinking.reconciled, shrinking.reconciled.total
-    noisy = [axes for axes in start if freedom(axes, reconciled.shape) and reconciled.variance(axes).any()]
-    tables = implied({axes: table / total for axes, table in first.items()}, shrinking.one_way, noisy)
-    found = {}
+    predicted: Mapping[Axes, Predicted],
+    one_way: Mapping[Axes, Floats],
+    pairs: Mapping[Axes, Floats],
+    reconciled: Reconciled,
+) -> dict[Axes, Predicted]:
+    """Noisy pairs outside the tree of the strongest `pairs`, moved toward what it implies as far as their own counts agree."""
+    total = reconciled.total
+    noisy = [axes for axes, one in predicted.items() if one.beyond.variance > 0]
+    if not noisy:
+        return {}
+    found = {axes: table / total for axes, table in pairs.items()}
+    tables = implied(found, {axes[0]: table / total for axes, table in one_way.items()}, noisy)
+    moved = {}
     for axes, table in tables.items():
-        mixed = np.where(start[axes] > 0, (1 - TRACE) * total * table + TRACE * start[axes], 0.0)
-        better = sweep_to(mixed, axes, {(axis,): total * shrinking.one_way[axis] for axis in axes})
-        seen = shrinking.seen.table(axes)
-        if ((seen - better) ** 2).sum() < ((seen - start[axes]) ** 2).sum():
-            found[axes] = better
-    return found
+        one = predicted[axes]
+        goal = np.where(one.table > 0, (1 - TRACE) * total * table + TRACE * one.table, 0.0)
+        step = (sweep_to(goal, axes, _faces(axes, one_way)) if reconciled.zeros else goal) - one.table
+        taken = share(one.beyond, step)
+        if taken > 0:
+            moved[axes] = one.moved(taken * step)
+    return moved
 
 
 def _check(reconciled: Reconciled) -> None:

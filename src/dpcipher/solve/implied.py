@@ -1,92 +1,105 @@
-"""What the strongest pairs imply about the others: every pair of a tree-shaped distribution, in closed form.
+"""What the strongest pairs imply about the others: the pair tables of a tree-shaped distribution, in closed form.
 
-The tree is the maximum spanning tree of the mutual information (Chow and Liu 1968). Along it, the table of two attributes is the sum over
-the node m where their paths meet of P(m)·P(i | m)·P(j | m), and each conditional is a product of those of its edges.
+The tree is the maximum spanning tree of the mutual information (Chow & Liu 1968), found by Prim's algorithm (`order`). Along it
+P(x, v) = Σ_u P(x, u)·P(v | u) for neighbours u, v with u on the way to x: a table is a product of small matrices, one for each edge of
+the path between its attributes. The table of a pair that is no edge is made without that pair's own measurement. The noise of the two is
+therefore independent, and one can judge the other.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from dpcipher.solve.order import mutual_information
+from dpcipher.solve.agree import ratio
+from dpcipher.solve.order import information, spanning_tree
+from dpcipher.solve.shrink import CLEAR, Deviation
 from dpcipher.solve.targets import Axes, Floats
 
-
-@dataclass(frozen=True)
-class Tree:
-    """A rooted forest: the parent of each attribute that has one, and the order in which attributes were reached."""
-
-    parent: Mapping[int, int]
-    rank: Mapping[int, int]
-    one_way: Mapping[int, Floats]
-    given: Mapping[int, Floats]  # P(attribute | parent), parents as rows
-
-    @classmethod
-    def of(cls, pairs: Mapping[Axes, Floats], one_way: Mapping[int, Floats]) -> "Tree":
-        """The Chow-Liu tree of tables of probabilities; attributes that no pair joins have no path between them."""
-        parent, rank = _span(pairs, len(one_way))
-        given = {
-            child: _conditional(
-                pairs[(above, child)] if above < child else pairs[(child, above)].T, one_way[child]
-            )
-            for child, above in parent.items()
-        }
-        return cls(parent, rank, one_way, given)
-
-    @property
-    def edges(self) -> set[Axes]:
-        """The pairs that the tree was made of."""
-        return {(min(edge), max(edge)) for edge in self.parent.items()}
-
-    def table(self, pair: Axes) -> Floats | None:
-        """The table of a pair; None if no path joins it, where the tree knows nothing but independence."""
-        left, right = pair
-        down = {axis: np.eye(len(self.one_way[axis])) for axis in pair}
-        while left != right:
-            # Climb from the attribute that was reached later: the other cannot be below it.
-            if self.rank[left] > self.rank[right]:
-                if left not in self.parent:
-                    return None
-                down[pair[0]], left = self.given[left] @ down[pair[0]], self.parent[left]
-            else:
-                if right not in self.parent:
-                    return None
-                down[pair[1]], right = self.given[right] @ down[pair[1]], self.parent[right]
-        return np.asarray(down[pair[0]].T @ (self.one_way[left][:, None] * down[pair[1]]))
-
-
-def _span(pairs: Mapping[Axes, Floats], attributes: int) -> tuple[dict[int, int], dict[int, int]]:
-    """Prim's algorithm from the attribute with the most information in all, and again for what it does not reach."""
-    weights = np.full((attributes, attributes), -1.0)
-    for pair, table in pairs.items():
-        weights[pair] = weights[pair[::-1]] = round(mutual_information(table), 10)
-    nearest, best = np.full(attributes, -1), np.full(attributes, -1.0)
-    total = np.maximum(weights, 0.0).sum(axis=1)
-    parent: dict[int, int] = {}
-    rank: dict[int, int] = {}
-    for step in range(attributes):
-        left = [axis for axis in range(attributes) if axis not in rank]
-        chosen = max(left, key=lambda axis: (best[axis], total[axis], -axis))
-        rank[chosen] = step
-        if best[chosen] >= 0:
-            parent[chosen] = int(nearest[chosen])
-        closer = weights[chosen] > best
-        best[closer], nearest[closer] = weights[chosen][closer], chosen
-    return parent, rank
-
-
-def _conditional(table: Floats, otherwise: Floats) -> Floats:
-    """Each row divided by its sum; the child's own rates where a row is empty."""
-    total = table.sum(axis=1, keepdims=True)
-    return np.where(total > 0, table / np.where(total > 0, total, 1.0), otherwise)
+# The share that a pair shows of what the tree implies has the prior mean 1 and this precision: a standard deviation of one half.
+PRECISION = 4.0
 
 
 def implied(
     pairs: Mapping[Axes, Floats], one_way: Mapping[int, Floats], wanted: Iterable[Axes]
 ) -> dict[Axes, Floats]:
-    """The tables that the tree of `pairs` implies for those `wanted` pairs that are not its edges."""
+    """The tables of those `wanted` pairs that are joined by a path of the tree, but not by one of its edges.
+
+    All tables are probabilities; `pairs` are those that the tree is made from.
+    """
     tree = Tree.of(pairs, one_way)
-    edges = tree.edges
-    tables = {pair: tree.table(pair) for pair in wanted if pair not in edges}
-    return {pair: table for pair, table in tables.items() if table is not None}
+    targets: dict[int, list[int]] = defaultdict(list)
+    for left, right in wanted:
+        if (left, right) not in tree.given:
+            targets[left].append(right)
+    return {pair: table for source in targets for pair, table in tree.tables(source, targets[source]).items()}
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A forest: the parent of every attribute, and P(v | u) for the neighbours (u, v), both ways, levels of u as rows."""
+
+    parents: Mapping[int, int | None]
+    given: Mapping[Axes, Floats]
+    one_way: Mapping[int, Floats]
+
+    @classmethod
+    def of(cls, pairs: Mapping[Axes, Floats], one_way: Mapping[int, Floats]) -> "Tree":
+        """The tree of the strongest pairs."""
+        shape = [len(one_way[axis]) for axis in range(len(one_way))]
+        parents = spanning_tree(information(pairs, len(shape)), shape)
+        given: dict[Axes, Floats] = {}
+        for child, parent in parents.items():
+            if parent is not None:
+                table = pairs[parent, child] if parent < child else pairs[child, parent].T
+                given[parent, child], given[child, parent] = _conditional(table), _conditional(table.T)
+        return cls(parents, given, one_way)
+
+    def tables(self, source: int, targets: Sequence[int]) -> dict[Axes, Floats]:
+        """The tables of one attribute with others; none where no path leads."""
+        back = self._back(source)
+        known = {source: np.diag(self.one_way[source])}
+        for target in targets:
+            for there, here in pairwise(self._path(target, known, back)):
+                known[here] = known[there] @ self.given[there, here]
+        return {(source, target): known[target] for target in targets if target in known}
+
+    def _path(self, target: int, known: Container[int], back: Mapping[int, int]) -> list[int]:
+        """From the nearest known attribute to the target; empty where there is none."""
+        path = [target]
+        while path[-1] not in known:
+            there = back.get(path[-1], self.parents[path[-1]])
+            if there is None:
+                return []
+            path.append(there)
+        return path[::-1]
+
+    def _back(self, source: int) -> dict[int, int]:
+        """The way back to `source` from those above it; from all others it leads over their parents."""
+        back: dict[int, int] = {}
+        here, above = source, self.parents[source]
+        while above is not None:
+            back[above] = here
+            here, above = above, self.parents[above]
+        return back
+
+
+def _conditional(table: Floats) -> Floats:
+    """Each row divided by its sum; an empty row stays empty."""
+    return ratio(table, np.repeat(table.sum(axis=1, keepdims=True), table.shape[1], axis=1))
+
+
+def share(found: Deviation, step: Floats) -> float:
+    """How much of a step, from independence to what the tree implies, a pair should take before it is shrunk: between 0 and 1.
+
+    Least squares of what the pair shows beyond independence on the step, with the prior of `PRECISION`; 0 where more is left than
+    the tree could explain: a table as clear as that would be shrunk away from what it shows.
+    """
+    prior = PRECISION * found.variance
+    size = float(np.vdot(step, step))
+    taken = min(max((float(np.vdot(found.counts, step)) + prior) / (size + prior), 0.0), 1.0)
+    rest = found.counts - taken * step
+    free = (rest.shape[0] - 1) * (rest.shape[1] - 1)
+    return taken if float(np.vdot(rest, rest)) * (1 - CLEAR) < free * found.variance else 0.0

@@ -6,6 +6,7 @@ others. Where the dependence is a tree, that spanning tree is the tree (Chow & L
 attribute over the edge to its only neighbour among those already visited: its parent.
 """
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -26,19 +27,43 @@ def order_attributes(targets: Targets) -> tuple[int, ...]:
     >>> order_attributes(Targets((2, 2, 2), 10.0, {(0, 1): copy, (1, 2): copy}, {}))
     (1, 0, 2)
     """
-    weights = pair_information(targets)
-    totals = np.round(weights.sum(axis=1), _DECIMALS)
-    rank = sorted(range(len(targets.shape)), key=lambda axis: (-totals[axis], -targets.shape[axis], axis))
-    return _visit(weights, rank)
+    return tuple(spanning_tree(pair_information(targets), targets.shape))
 
 
 def pair_information(targets: Targets) -> Floats:
     """The symmetric matrix of mutual information in nats; 0 for a pair outside closure(Q)."""
-    n_attrs = len(targets.shape)
+    return information(_pairs(targets), len(targets.shape))
+
+
+def information(pairs: Mapping[Axes, Floats], n_attrs: int) -> Floats:
+    """The same from tables of probabilities, one for each pair that has any."""
     weights = np.zeros((n_attrs, n_attrs))
-    for pair, table in _pairs(targets).items():
+    for pair, table in pairs.items():
         weights[pair] = weights[pair[::-1]] = mutual_information(table)
     return np.round(weights, _DECIMALS)
+
+
+def spanning_tree(weights: Floats, shape: Sequence[int]) -> dict[int, int | None]:
+    """Each attribute with the one that Prim's algorithm reaches it from, in the order of the visits.
+
+    An attribute that no earlier one has information about is reached from none.
+
+    >>> spanning_tree(np.array([[0.0, 0.7, 0.0], [0.7, 0.0, 0.2], [0.0, 0.2, 0.0]]), (2, 2, 2))
+    {1: None, 0: 1, 2: 1}
+    """
+    totals = np.round(weights.sum(axis=1), _DECIMALS)
+    rank = sorted(range(len(shape)), key=lambda axis: (-totals[axis], -shape[axis], axis))
+    ranked = weights[np.ix_(rank, rank)]
+    nearest, origin = np.zeros(len(rank)), np.zeros(len(rank), np.int64)
+    left = np.ones(len(rank), bool)
+    found: dict[int, int | None] = {}
+    for _ in rank:
+        best = int(np.where(left, nearest, -1.0).argmax())  # the first in rank of equals
+        found[rank[best]] = rank[origin[best]] if nearest[best] > 0 else None
+        left[best] = False
+        closer = left & (ranked[best] > nearest)
+        nearest[closer], origin[closer] = ranked[best][closer], best
+    return found
 
 
 def mutual_information(table: Floats) -> float:
@@ -60,17 +85,3 @@ def _pairs(targets: Targets) -> dict[Axes, Floats]:
             if pair not in found:
                 found[pair] = margin(targets.tables[axes], axes, pair)
     return found
-
-
-def _visit(weights: Floats, rank: list[int]) -> tuple[int, ...]:
-    """Prim's order on `weights`; `rank` gives the root and breaks ties."""
-    order, left = [rank[0]], rank[1:]
-    nearest = weights[rank[0]].copy()
-    while left:
-        best = max(
-            left, key=lambda axis: nearest[axis]
-        )  # `left` keeps the rank, and max takes the first of equals
-        left.remove(best)
-        order.append(best)
-        np.maximum(nearest, weights[best], out=nearest)
-    return tuple(order)
