@@ -293,3 +293,11 @@ def test_an_unmeasured_attribute_is_an_error():
     """An attribute in no table is named."""
     with pytest.raises(SolveError, match=r"axes \[1\]"):
         denoise(reconcile((2, 2), [Noisy((0,), np.ones(2), 1.0)]))
+
+
+def test_a_joint_beyond_all_numbers_is_no_obstacle() -> None:
+    """A thousand columns of four levels: more cells than a float can count."""
+    shape = (4,) * 1000
+    measured = [Noisy((axis, axis + 1), np.full((4, 4), 60.0), 9.0) for axis in range(999)]
+    targets = denoise(reconcile(shape, measured))
+    assert targets.tables[(0, 1)] == pytest.approx(np.full((4, 4), 1 / 16))

@@ -110,7 +110,7 @@ def _equations(reconciled: Reconciled) -> Equations | None:
     measured = list(merge_repeats(reconciled.measured).values())
     cells, rows = prod(reconciled.shape), sum(one.counts.size for one in measured)
     exact = any(one.variance == 0 for one in measured)
-    if cells == 1 or reconciled.zeros or exact or float(rows) ** 2 * cells > LARGEST_STEP:
+    if cells == 1 or reconciled.zeros or exact or rows**2 * cells > LARGEST_STEP:
         return None
     noise = max(one.variance for one in measured)
     scales = tuple((noise / one.variance) ** 0.5 for one in measured)
