@@ -75,6 +75,7 @@ def test_equals_brute_force(workload, public, zeros):
         weights = rng.normal(size=result.table(axes).shape)
         np.testing.assert_allclose(result.table(axes).ravel(), reference.table(axes), atol=1e-9)
         np.testing.assert_allclose(result.variance(axes).ravel(), np.diag(covariance), atol=1e-9)
+        assert result.mean_variance(axes) == pytest.approx(np.diag(covariance).mean(), abs=1e-9)
         expected = weights.ravel() @ covariance @ weights.ravel()
         assert result.linear_variance(axes, weights) == pytest.approx(expected, abs=1e-9)
         contrast = first_contrast(axes)

@@ -185,6 +185,10 @@ class Components:
 
     def variance(self, cover: Axes, axes: Axes) -> Floats:
         """The variance of every cell of `table(cover, axes)`; the same in all of them."""
+        return np.full([self.shape[axis] for axis in axes], self.mean_variance(cover, axes))
+
+    def mean_variance(self, cover: Axes, axes: Axes) -> float:
+        """The variance of any cell of `table(cover, axes)`."""
         base = self._scale(cover, axes)
         value = base
         for sub in self._corrections(axes):
@@ -192,7 +196,7 @@ class Components:
             centred = freedom(sub, self.shape) / cells(sub, self.shape)
             value += (self.shared[sub][1] - base * others) * centred / others**2
         # Where exact tables fix every component, what is left is rounding, and exact means 0.
-        return np.full([self.shape[axis] for axis in axes], value if value > 1e-14 * base else 0.0)
+        return value if value > 1e-14 * base else 0.0
 
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""

@@ -97,6 +97,10 @@ class WithZeros:
         )
         return self._variances(cover, weights).reshape(levels)
 
+    def mean_variance(self, cover: Axes, axes: Axes) -> float:
+        """The mean variance of the cells of `table(cover, axes)`."""
+        return float(self.variance(cover, axes).mean())
+
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
         block, levels = self.blocks[cover], self.tables[cover].counts.shape

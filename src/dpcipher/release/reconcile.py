@@ -56,6 +56,9 @@ class Estimate(Protocol):
     def variance(self, cover: Axes, axes: Axes) -> Floats:
         """The variance of every cell of that estimate."""
 
+    def mean_variance(self, cover: Axes, axes: Axes) -> float:
+        """The mean of those variances."""
+
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
 
@@ -96,6 +99,10 @@ class Reconciled:
     def variance(self, axes: Axes) -> Floats:
         """The variance of every cell of `table(axes)`."""
         return self.estimate.variance(self._cover(axes), axes)
+
+    def mean_variance(self, axes: Axes) -> float:
+        """The mean variance of the cells of `table(axes)`."""
+        return self.estimate.mean_variance(self._cover(axes), axes)
 
     def linear_variance(self, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table(axes))`, covariances included."""

@@ -51,8 +51,8 @@ def ratio(wanted: Floats, have: Floats) -> Floats:
 
 def fill(values: Floats, keep: Axes, axes: Axes) -> Floats:
     """Shape a table on `keep` to broadcast over one on `axes`."""
-    size = dict(zip(keep, values.shape, strict=True))
-    return values.reshape([size.get(axis, 1) for axis in axes])
+    sizes = iter(values.shape)
+    return values.reshape([next(sizes) if axis in keep else 1 for axis in axes])
 
 
 def consensus(

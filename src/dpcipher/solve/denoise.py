@@ -275,5 +275,4 @@ def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
 
 def _sigma(axes: Axes, reconciled: Reconciled) -> float:
     """The standard deviation of the noise of a cell, on the scale of probabilities."""
-    variance = reconciled.variance(axes)
-    return sqrt(float(variance.sum()) / variance.size) / reconciled.total
+    return sqrt(reconciled.mean_variance(axes)) / reconciled.total

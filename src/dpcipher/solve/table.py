@@ -143,6 +143,8 @@ def _links(work: Targets, base: Floats, new: int) -> list[Link]:
 def _given(table: Floats, base: Floats) -> Floats:
     """P(last | others); the base rate where the others have no probability."""
     sums = table.sum(axis=-1, keepdims=True)
+    if sums.min() > 0:
+        return np.asarray(table / sums)
     return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), base)
 
 
