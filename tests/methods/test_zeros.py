@@ -13,6 +13,7 @@ from dpcipher.methods.junction_tree import _reconciled
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.private.measure import measure
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
@@ -105,3 +106,13 @@ def test_clusters_that_share_too_much_for_their_zeros_still_agree() -> None:
     found, expected = _reconciled(release), Release(schema, tables, release.statement).reconciled
     for axes in combinations(range(3), 2):
         np.testing.assert_allclose(found.table(axes), expected.table(axes))
+
+
+def test_measure_refuses_too_many_tables_with_zeros_before_the_charge(tmp_path: Path) -> None:
+    """The same limit at the front door: the ledger is not touched."""
+    schema = Schema.from_domain({f"c{number}": 12 for number in range(10)})
+    schema = Schema(schema.columns, zeros=(Zero({"c0": 0, "c1": 1}),))
+    ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
+    with pytest.raises(SizeError, match="margin cells"):
+        measure(people(), schema, workload=3, epsilon=1, unit="add-remove", ledger=ledger)
+    assert ledger.entries == ()

@@ -4,6 +4,7 @@ The order is the contract: check everything, read and count, charge the ledger d
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,6 @@ def measure(
     noise is drawn; a path that does not exist creates a ledger whose limit is this release. With `save`, the release is written there
     before the ledger marks it as released.
     """
-    say = progress or (lambda _: None)
-    budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
-    protects = Unit.parse(unit, max_rows)
     auto = parse_auto(
         workload,
         weights=weights,
@@ -71,46 +69,101 @@ def measure(
         target=target,
         column_weights=column_weights,
     )
+    terms = Terms(
+        Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
+        Unit.parse(unit, max_rows),
+        person,
+        sets,
+        n_rows_public,
+        ledger,
+        name,
+        None if save is None else Path(save),
+        progress or (lambda _: None),
+    )
     if auto is not None:
-        return _measure_auto(
-            data,
-            schema,
-            auto,
-            budget=budget,
-            unit=protects,
-            person=person,
-            sets=sets,
-            n_rows_public=n_rows_public,
-            ledger=ledger,
-            name=name,
-            save=save,
-            say=say,
-        )
+        return _chosen(data, schema, auto, terms)
     assert not isinstance(workload, str)  # parse_auto refused every other word
+    return _given(data, schema, workload, weights, terms)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for a release whatever its tables: the promise, where it is charged, and where it is written."""
+
+    budget: Budget
+    unit: Unit
+    person: str | None
+    sets: int
+    n_rows_public: bool
+    ledger: str | Path | Ledger | None
+    name: str
+    save: Path | None
+    say: Callable[[str], None]
+
+
+def _given(
+    data: Any,
+    schema: Schema,
+    workload: int | Sequence[Sequence[str]],
+    weights: Mapping[Attrs, float] | None,
+    terms: Terms,
+) -> Release:
+    """Measure the tables that were named."""
     order = make_order(
         schema,
         workload=workload,
-        budget=budget,
-        unit=protects,
-        sets=sets,
+        budget=terms.budget,
+        unit=terms.unit,
+        sets=terms.sets,
         weights=weights,
-        n_rows_public=n_rows_public,
+        n_rows_public=terms.n_rows_public,
     )
     schema.require_signed()
-    if save is not None:
-        check_writable(Path(save))
-    account = Account(ledger, order.budget, order.unit, name)
+    if terms.save is not None:
+        check_writable(terms.save)
+    account = Account(terms.ledger, order.budget, order.unit, terms.name)
     account.check()
-    say("counting")
-    tally = count(data, order, None if person is None else Person(person, order.unit.max_rows))
-    say("charging the ledger and drawing noise")
+    terms.say("counting")
+    tally = count(data, order, None if terms.person is None else Person(terms.person, order.unit.max_rows))
+    terms.say("charging the ledger and drawing noise")
     charge = account.charge(purpose(order))
     release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
-    if save is not None:
-        say("writing the release")
-        release.save(save)
+    _save(release, terms)
     account.mark_released(charge, release.checksum)
     return release
+
+
+def _chosen(data: Any, schema: Schema, auto: Auto, terms: Terms) -> Release:
+    """Choose the tables through the door, and measure them; all under one charge."""
+    check_sets(terms.sets)
+    check_auto(auto, schema)
+    # What cannot be divided is refused before the charge.
+    mechanism_for(terms.budget.split([1, 2**16 - 1])[0], terms.unit)
+    if terms.save is not None:
+        check_writable(terms.save)
+    terms.say("reading, and charging the ledger")
+    door = Door.open(
+        data,
+        schema,
+        budget=terms.budget,
+        unit=terms.unit,
+        person=terms.person,
+        ledger=terms.ledger,
+        name=terms.name,
+        what={"tables": "auto", "sets": terms.sets},
+        n_rows_public=terms.n_rows_public,
+    )
+    chosen = measure_chosen(door, auto, sets=terms.sets, say=terms.say)
+    release = Release(schema, chosen.tables, door.statement(), kind=door.kind)
+    _save(release, terms)
+    door.close(release.checksum)
+    return release
+
+
+def _save(release: Release, terms: Terms) -> None:
+    if terms.save is not None:
+        terms.say("writing the release")
+        release.save(terms.save)
 
 
 def parse_auto(
@@ -145,47 +198,3 @@ def parse_auto(
             f"{next(iter(given))} is for workload='auto'; leave it out, or let the tables be chosen"
         )
     return None
-
-
-def _measure_auto(
-    data: Any,
-    schema: Schema,
-    auto: Auto,
-    *,
-    budget: Budget,
-    unit: Unit,
-    person: str | None,
-    sets: int,
-    n_rows_public: bool,
-    ledger: str | Path | Ledger | None,
-    name: str,
-    save: str | Path | None,
-    say: Callable[[str], None],
-) -> Release:
-    """Choose the tables through the door, and measure them; all under one charge."""
-    check_sets(sets)
-    check_auto(auto, schema)
-    mechanism_for(
-        budget.split([1, 2**16 - 1])[0], unit
-    )  # what cannot be divided is refused before the charge
-    if save is not None:
-        check_writable(Path(save))
-    say("reading, and charging the ledger")
-    door = Door.open(
-        data,
-        schema,
-        budget=budget,
-        unit=unit,
-        person=person,
-        ledger=ledger,
-        name=name,
-        what={"tables": "auto", "sets": sets},
-        n_rows_public=n_rows_public,
-    )
-    chosen = measure_chosen(door, auto, sets=sets, say=say)
-    release = Release(schema, chosen.tables, door.statement(), kind=door.kind)
-    if save is not None:
-        say("writing the release")
-        release.save(save)
-    door.close(release.checksum)
-    return release

@@ -15,6 +15,7 @@ from dpcipher.privacy.noise import NoiseSource
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Person, Tally, count_batches
 from dpcipher.private.spark import count_spark, is_spark
+from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
@@ -50,6 +51,8 @@ def make_order(
     """Check a request against the schema; nothing private is opened."""
     check_sets(sets)
     parsed = Workload.parse(schema, workload)
+    if schema.zeros:
+        check_zeros(schema.shape, [schema.axes(attrs) for attrs in parsed.tables], schema.zero_masks)
     mechanisms = _mechanisms(budget, table_weights(parsed, weights), unit, sets)
     return Order(schema, parsed, budget, unit, sets, mechanisms, n_rows_public)
 
