@@ -2,7 +2,7 @@
 
     DPCIPHER_DATA=<folder> python benchmarks/methods.py
 
-Times are of one process and of the processor (a busy machine does not change them); the noise is seeded except where it says exact.
+Times are of one process and of the processor (a busy machine changes them less than wall time); the noise is seeded except where it says exact.
 """
 
 import time
