@@ -204,3 +204,16 @@ def test_the_strongest_pair_is_seldom_missed_by_a_blurred_shortlist(monkeypatch:
         run(codes, (2,) * 40, Auto(max_order=2), seed=seed, public=True, epsilon=0.05, delta=1e-9)
     assert [len(tables) for tables in picked] == [80] * 10
     assert sum((3, 7) in tables for tables in picked) >= 6
+
+
+def test_a_second_round_without_triples_goes_to_the_tables_already_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pairs that promised triples may get nothing themselves; what was kept is spent all the same."""
+    codes = columns(4, 20_000, 2, (0, 1), (2, 3))
+    assert run(codes, (2,) * 4, Auto(), epsilon=20.0)[1].note["rounds"] == 2
+    answers = iter([[(0, 1, 2)], []])
+    monkeypatch.setattr("dpcipher.private.select._Selection._suggested", lambda *_: next(answers))
+    door, chosen = run(codes, (2,) * 4, Auto(), epsilon=20.0)
+    assert chosen.note["rounds"] == 1
+    assert door.left == 0

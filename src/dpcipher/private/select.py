@@ -129,7 +129,7 @@ class _Selection:
         self.say("fitting what was measured so far")
         view = fitted(self._reconciled())
         triples = self._suggested(pairs)
-        chosen = [] if view is None else self._read(view, triples)
+        chosen = self._read(view, triples) if view is not None and triples else []
         self._spend_on(self._plan([*one_way, *pairs, *chosen], self.door.left))
 
     def _suggested(self, pairs: list[Axes]) -> list[Axes]:
