@@ -1,7 +1,12 @@
 """What tests share: optional parts are skipped visibly, and required where DPCIPHER_REQUIRE names them."""
 
 import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,3 +27,27 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         missing("data", "DPCIPHER_DATA names no folder of real tables")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    """A Spark session of two local threads."""
+    if shutil.which("java") is None:
+        missing("spark", "no Java on the path")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pyspark.sql import SparkSession
+    except ImportError:
+        missing("spark", "PySpark is not installed")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config(
+        "spark.driver.bindAddress", "127.0.0.1"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        running = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    running.sparkContext.setLogLevel("ERROR")
+    yield running
+    running.stop()

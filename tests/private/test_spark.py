@@ -1,11 +1,7 @@
 """Counting inside a real local Spark: the same counts, and only counts reach the driver."""
 
 import itertools
-import os
-import shutil
 import sys
-import warnings
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import missing
 from dpcipher.errors import MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
@@ -31,30 +26,6 @@ from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
 TABLES = list(itertools.combinations(range(3), 2))
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    """A Spark session of two local threads."""
-    if shutil.which("java") is None:
-        missing("spark", "no Java on the path")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            from pyspark.sql import SparkSession
-    except ImportError:
-        missing("spark", "PySpark is not installed")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config(
-        "spark.driver.bindAddress", "127.0.0.1"
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        running = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-    running.sparkContext.setLogLevel("ERROR")
-    yield running
-    running.stop()
 
 
 def frame() -> pd.DataFrame:

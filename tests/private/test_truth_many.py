@@ -1,10 +1,5 @@
 """Many tables at once: the same counts as one at a time, from every source of them."""
 
-import os
-import shutil
-import sys
-import warnings
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -12,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import missing
 from dpcipher.private import count, truth
 from dpcipher.private.count import count_codes, count_columns
 from dpcipher.private.truth import RowsTruth, SparkTruth, TableTruth, Truth, jobs
@@ -93,30 +87,6 @@ def test_jobs_hold_tables_in_order_up_to_their_limits(monkeypatch: pytest.Monkey
         [(2,)],
     ]
     assert list(jobs([], SCHEMA.shape)) == []
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    """A Spark session of two local threads."""
-    if shutil.which("java") is None:
-        missing("spark", "no Java on the path")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            from pyspark.sql import SparkSession
-    except ImportError:
-        missing("spark", "PySpark is not installed")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config(
-        "spark.driver.bindAddress", "127.0.0.1"
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        running = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-    running.sparkContext.setLogLevel("ERROR")
-    yield running
-    running.stop()
 
 
 @pytest.mark.spark

@@ -15,8 +15,8 @@ LIST = Fraction(3, 4)  # of such a choice: the list itself; the rest is for the 
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
 CLEAR, BLURRED = 0.1, 0.4  # noise of a choice, in L1 distance over rows: good enough, and the most
 FEW = 2  # tables per column on a shortlist that would otherwise be shorter
-# Mean TVD from noise alone, if all pairs were measured alike, above which leaving most of them out was better on most of eight real and
-# simulated tables at three budgets, pure and not; below it, looking at all of them was.
+# Mean TVD from noise alone, if all pairs were measured alike, above which most are left out unread. A rough line: in single runs on eight
+# tables, reading all was better below about .1 and a shortlist above about .3; between them it went either way.
 MOSTLY_NOISE = 0.2
 GUMBEL = math.pi / math.sqrt(6)  # the deviation of a standard Gumbel variable, the noise of a choice
 
