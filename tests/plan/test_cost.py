@@ -13,6 +13,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import OpenDPNoise, SeededNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import count_codes
+from dpcipher.private.incoming import receive
 from dpcipher.private.sanitize import Order, count, make_order, sanitize
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -91,7 +92,7 @@ def test_memory_of_measuring(shape: tuple[int, ...], n_rows: int) -> None:
     noise = OpenDPNoise()
     noise.add(np.zeros(1, np.int64), request.mechanisms[0])
     foreseen = foresee(request, n_rows).measure_bytes
-    measured = peak(lambda: sanitize(count(rows, request), request, noise))
+    measured = peak(lambda: sanitize(count(receive(rows, request.schema), request), request, noise))
     assert within_a_factor_of_two(foreseen, measured), (foreseen, measured)
 
 

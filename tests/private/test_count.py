@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.errors import DataError
-from dpcipher.private.count import Person, Tally, count_batches, count_codes, empty_tally, limit_person
+from dpcipher.private.count import Person, Tally, count_batches, count_codes, empty_tally
 from dpcipher.schema.schema import Schema
 
 SHAPE = (2, 3, 4)
@@ -99,4 +99,4 @@ def test_one_person_more_changes_each_table_by_at_most_max_rows(
 def test_a_row_without_a_person_is_refused_before_any_charge() -> None:
     """The error names the column and the rule, never a value."""
     with pytest.raises(DataError, match=r"person column \(who\) has rows without a person"):
-        limit_person([batch([(0, 0, 0)], [None])], SCHEMA, Person("who", 1))
+        count_batches([batch([(0, 0, 0)], [None])], SCHEMA, TABLES, Person("who", 1))

@@ -12,8 +12,10 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.private import truth as truth_module
+from dpcipher.private.count import Person
 from dpcipher.private.door import Door
 from dpcipher.private.event import Stretch
+from dpcipher.private.incoming import receive
 from dpcipher.private.truth import RowsTruth, TableTruth, Truth, open_truth
 from dpcipher.schema.schema import Schema
 
@@ -46,10 +48,10 @@ def test_every_source_of_counts_agrees_with_brute_force(monkeypatch: pytest.Monk
     sources: list[Truth] = [
         TableTruth(full_table()),
         RowsTruth(CODES, SCHEMA.shape),
-        open_truth(FRAME, SCHEMA),
+        open_truth(receive(FRAME, SCHEMA), SCHEMA),
     ]
     monkeypatch.setattr(truth_module, "FULL_TABLE_CELLS", 1)
-    sources.append(open_truth(FRAME, SCHEMA))
+    sources.append(open_truth(receive(FRAME, SCHEMA), SCHEMA))
     assert [type(source).__name__ for source in sources] == [
         "TableTruth",
         "RowsTruth",
@@ -245,8 +247,11 @@ def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
 def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
     """A person with three hundred rows counts for two."""
     frame = FRAME.assign(who="one")
-    opened = Door.open(frame, SCHEMA, budget=Budget.parse(epsilon=60), unit=Unit("replace", 2), person="who")
-    assert opened.n_rows == 2
+    opened = Door.open(
+        frame, SCHEMA, budget=Budget.parse(epsilon=200), unit=Unit("replace", 2), person=Person("who", 2)
+    )
+    assert opened.n_rows is None  # the number that is left tells about the ids of those left out
+    assert opened.total(Fraction(1))[0] == 2
 
 
 def test_statements_say_who_drew() -> None:

@@ -16,6 +16,7 @@ from dpcipher.privacy.noise import OpenDPNoise, SeededNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private import sanitize
 from dpcipher.private.measure import measure
+from dpcipher.private.incoming import receive
 from dpcipher.private.sanitize import count, make_order
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -81,7 +82,7 @@ def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
     )
     assert measure(rows(), SCHEMA, epsilon=1, unit="add-remove").statement.status == "unrecorded"
     order = make_order(SCHEMA, workload=2, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
-    seeded = sanitize.sanitize(count(rows(), order), order, SeededNoise(3))
+    seeded = sanitize.sanitize(count(receive(rows(), SCHEMA), order), order, SeededNoise(3))
     assert seeded.statement.status == "NOT PRIVATE"
 
 

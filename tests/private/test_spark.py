@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.errors import MissingExtra
+from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
@@ -20,8 +20,9 @@ from dpcipher.private import spark as spark_module
 from dpcipher.private.count import Person, count_codes
 from dpcipher.private.door import Door
 from dpcipher.private.measure import measure
-from dpcipher.private.spark import count_spark, is_spark
-from dpcipher.private.truth import RowsTruth, SparkTruth, open_truth
+from dpcipher.private.incoming import receive
+from dpcipher.private.spark import is_spark, spark_tally
+from dpcipher.private.truth import RowsTruth, open_truth
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
@@ -42,7 +43,7 @@ def test_spark_counts_are_bit_equal_to_the_kernel(session: Any) -> None:
     rows = frame()
     expected = count_codes(rows[list("abc")].to_numpy(dtype=np.int32), SCHEMA.shape, TABLES)
     for partitions in (1, 7):
-        found = count_spark(session.createDataFrame(rows).repartition(partitions), SCHEMA, TABLES)
+        found = spark_tally(session.createDataFrame(rows).repartition(partitions), SCHEMA, TABLES)
         assert found.n_rows == expected.n_rows
         assert all(np.array_equal(a, b) for a, b in zip(found.tables, expected.tables, strict=True))
 
@@ -52,7 +53,7 @@ def test_spark_counts_are_bit_equal_to_the_kernel(session: Any) -> None:
 def test_spark_bounds_the_rows_of_a_person_across_partitions(session: Any) -> None:
     """The rows of a person meet in one partition, so the limit holds whatever the layout."""
     rows = frame()
-    found = count_spark(session.createDataFrame(rows).repartition(5), SCHEMA, TABLES, Person("who", 2))
+    found = spark_tally(session.createDataFrame(rows).repartition(5), SCHEMA, TABLES, Person("who", 2))
     assert found.n_rows == rows.groupby("who").size().clip(upper=2).sum()
 
 
@@ -76,7 +77,7 @@ def test_without_pyspark_the_error_names_the_command(monkeypatch: pytest.MonkeyP
     """A missing extra says how to install it."""
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingExtra, match=r"pip install 'dpcipher\[spark\]'"):
-        spark_module.count_spark(object(), SCHEMA, TABLES)
+        spark_module.spark_tally(object(), SCHEMA, TABLES)
 
 
 LARGE = Schema.from_domain({"a": 2, "b": 3, "d": 500, "e": 500})
@@ -93,12 +94,11 @@ def large_frame() -> pd.DataFrame:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("person", [None, Person("who", 2)], ids=["rows", "persons"])
 def test_spark_answers_every_question_as_rows_in_memory_do(session: Any, person: Person | None) -> None:
-    """Beyond a million cells Spark counts anew for each question, and its counts are those of a pandas frame."""
+    """Beyond a million cells the coded rows are kept, and their counts are those of a pandas frame."""
     rows = large_frame()
-    found = open_truth(session.createDataFrame(rows).repartition(3), LARGE, person)
-    expected = open_truth(rows, LARGE, person)
-    assert isinstance(found, SparkTruth)
-    assert isinstance(expected, RowsTruth)
+    found = open_truth(receive(session.createDataFrame(rows).repartition(3), LARGE, person), LARGE)
+    expected = open_truth(receive(rows, LARGE, person), LARGE)
+    assert isinstance(found, RowsTruth)
     assert found.n_rows == expected.n_rows
     for axes in QUESTIONS:
         assert np.array_equal(found.counts(axes), expected.counts(axes))
@@ -110,7 +110,9 @@ def test_a_method_learns_the_same_from_spark_and_from_pandas(session: Any) -> No
     """With the same draws, the choices and tables of PrivBayes are the same, and so are its rows."""
     rows = large_frame()
     fits = [
-        PrivBayes(5.0, unit="add-remove").fit_counts(open_truth(data, LARGE), LARGE, draws=Draws.seeded(3))
+        PrivBayes(5.0, unit="add-remove").fit_counts(
+            open_truth(receive(data, LARGE), LARGE), LARGE, draws=Draws.seeded(3)
+        )
         for data in (session.createDataFrame(rows), rows)
     ]
     pd.testing.assert_frame_equal(*(fit.sample(400, seed=1) for fit in fits))
@@ -122,7 +124,7 @@ def test_a_door_to_a_large_spark_frame_charges_once_and_counts(session: Any, tmp
     """At a huge epsilon its answers are the counts; a row outside the schema is refused before the charge."""
     rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
     options = {"budget": Budget.parse(epsilon=90), "unit": Unit("add-remove"), "ledger": ledger}
-    with pytest.raises(Exception, match="column 'd'"):
+    with pytest.raises(DataError, match="column 'd'"):
         Door.open(session.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, **options)
     assert ledger.entries == ()
     door = Door.open(session.createDataFrame(rows), LARGE, **options)

@@ -1,5 +1,7 @@
 """Many tables at once: the same counts as one at a time, from every source of them."""
 
+import os
+import stat
 from itertools import combinations
 from typing import Any
 
@@ -9,7 +11,8 @@ import pytest
 
 from dpcipher.private import count, truth
 from dpcipher.private.count import count_codes, count_columns
-from dpcipher.private.truth import RowsTruth, SparkTruth, TableTruth, Truth, jobs
+from dpcipher.private.incoming import receive
+from dpcipher.private.truth import RowsTruth, TableTruth, Truth
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})
@@ -73,33 +76,29 @@ def test_cell_numbers_beyond_32_bits_are_counted_with_64(monkeypatch: pytest.Mon
     assert all(np.array_equal(one, other) for one, other in zip(narrow, wide, strict=True))
 
 
-def test_jobs_hold_tables_in_order_up_to_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most so many tables and cells each; what is larger by itself is alone."""
-    monkeypatch.setattr(truth, "TABLES_PER_JOB", 3)
-    monkeypatch.setattr(truth, "CELLS_PER_JOB", 10)
-    wanted = [(0,), (1,), (0,), (0,), (0, 1), (1, 2), (), (0, 1, 2), (2,)]
-    assert list(jobs(wanted, SCHEMA.shape)) == [
-        [(0,), (1,), (0,)],
-        [(0,), (0, 1)],
-        [(1, 2)],
-        [()],
-        [(0, 1, 2)],
-        [(2,)],
-    ]
-    assert list(jobs([], SCHEMA.shape)) == []
+def test_rows_in_pieces_count_as_rows_in_one_piece() -> None:
+    """However many pieces, and whatever their layout in memory; none at all is an empty table."""
+    pieces = [np.asfortranarray(CODES[:1]), CODES[1:300], CODES[300:300], np.asfortranarray(CODES[300:])]
+    check(RowsTruth(pieces, SCHEMA.shape))
+    nobody = RowsTruth([], SCHEMA.shape)
+    assert (nobody.n_rows, nobody.counts((0, 1)).tolist()) == (0, [[0, 0, 0], [0, 0, 0]])
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_spark_counts_many_tables_in_few_jobs(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same counts in the same order, eight tables to a job."""
-    monkeypatch.setattr(truth, "TABLES_PER_JOB", 8)
-    calls = []
-    counted = truth.count_spark
-    frame = session.createDataFrame(pd.DataFrame(CODES, columns=list("abcd")))
-    source = SparkTruth(frame, SCHEMA, None)
-    monkeypatch.setattr(truth, "count_spark", lambda *given: calls.append(len(given[2])) or counted(*given))
-    for axes, table in zip(TABLES, source.many(TABLES), strict=True):
-        np.testing.assert_array_equal(table, brute(axes))
-    assert len(TABLES) == 22
-    assert calls == [7, 8, 6]
+def test_spark_rows_are_read_once_into_a_file_without_a_name(session: Any) -> None:
+    """Every question is answered from it, for its owner's eyes only, also when Spark has gone away."""
+    frame = session.createDataFrame(pd.DataFrame(CODES, columns=list("abcd"))).repartition(3)
+    pieces = receive(frame, SCHEMA).rows()
+    held = os.fstat(next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_spill(fd)))
+    assert (held.st_nlink, stat.S_IMODE(held.st_mode)) == (0, 0o600)
+    check(RowsTruth(pieces, SCHEMA.shape))
+
+
+def _is_spill(fd: int) -> bool:
+    """Whether a descriptor is a regular file of just the size of the coded rows."""
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == CODES.nbytes

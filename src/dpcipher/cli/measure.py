@@ -33,7 +33,18 @@ from dpcipher.schema.schema import Schema
     help="Split the budget by the weights in this file, written by `plan --json`.",
 )
 @click.option("--person", help="The column that says whose row it is; --max-rows is then enforced.")
-@click.option("--n-rows-public", is_flag=True, help="Declare that the number of rows is public knowledge.")
+@click.option(
+    "--missing-person",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What becomes of rows that name nobody in --person.",
+)
+@click.option(
+    "--n-rows-public",
+    is_flag=True,
+    help="Declare that the number of rows is public knowledge; presence is then not protected under add-remove.",
+)
 @click.option("--name", default="", help="What you call the private table, in a new ledger.")
 @options.as_json
 def command(

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.report.selection import chosen
 
@@ -45,10 +44,7 @@ def promise(release: Release) -> str:
 
 def protection(release: Release) -> str:
     """Who is protected, in words."""
-    unit = release.statement.unit
-    return (
-        Unit.parse(unit["relation"], unit["max_rows"]).describe() if unit else "Not stated by the publisher."
-    )
+    return release.statement.protection
 
 
 def _chosen(release: Release) -> list[str]:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from dpcipher.demo.picture import Floats, bars, heat
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 
 PAIRS = 6
@@ -126,13 +125,10 @@ def _shares(counts: Floats) -> Floats:
 def _promise(release: Release) -> str:
     """The privacy statement in words."""
     statement = release.statement
-    budget, unit = (
-        Budget.from_dict(dict(statement.budget)),
-        Unit.parse(statement.unit["relation"], statement.unit["max_rows"]),
-    )
+    budget = Budget.from_dict(dict(statement.budget))
     noise = release.tables[0].mechanism.describe()
     return (
-        f'<div class="promise"><p><strong>{escape(unit.describe())}</strong> Whatever anyone concludes from this release, they would have '
+        f'<div class="promise"><p><strong>{escape(statement.protection)}</strong> Whatever anyone concludes from this release, they would have '
         f"concluded almost as well without that row; “almost” is measured by {escape(budget.describe())}.</p>"
         f"<p>{escape(noise[0].upper() + noise[1:])} was added to every cell of every table. "
         f"Status: {escape(statement.status)} ({escape(statement.meaning)}).</p></div>"

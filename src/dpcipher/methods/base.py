@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
+from dpcipher.private.count import Person
 from dpcipher.private.door import Door
 from dpcipher.private.truth import RowsTruth, TableTruth, Truth
 from dpcipher.release.statement import Statement
@@ -52,12 +53,14 @@ class Synthesizer(ABC):
     delta: float | None = None
     max_rows: int = 1
     person: str | None = None
+    missing_person: Literal["refuse", "drop"] = "refuse"
     ledger: str | Path | Ledger | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 - each is refused here or never
         self.protects  # noqa: B018
+        self.limits  # noqa: B018
         # A method divides its budget; what cannot be divided is refused here, before anything is charged.
         mechanism_for(self.budget.split([1, _PARTS - 1])[0], self.protects)
         self._check()
@@ -72,6 +75,13 @@ class Synthesizer(ABC):
         """Who is protected."""
         return Unit.parse(self.unit, self.max_rows)
 
+    @cached_property
+    def limits(self) -> Person | None:
+        """Whose rows are limited to `max_rows`, where a column says so."""
+        return (
+            None if self.person is None else Person(self.person, self.protects.max_rows, self.missing_person)
+        )
+
     @final
     def fit(self, data: Any, schema: Schema) -> Self:
         """Learn from private rows: charge the whole budget, then ask through the door. Noise cannot be seeded."""
@@ -82,7 +92,7 @@ class Synthesizer(ABC):
             schema,
             budget=self.budget,
             unit=self.protects,
-            person=self.person,
+            person=self.limits,
             ledger=self.ledger,
             name=self.name,
             what=what,

@@ -162,7 +162,7 @@ def _table_plans(order: Order, n_rows: int | None) -> tuple[TablePlan, ...]:
 def _after_reconciling(order: Order, n_rows: int | None) -> list[float] | list[None]:
     if order.workload.n_cells > RECONCILE_CELLS:
         return [None] * len(order.workload.tables)
-    total = n_rows if order.unit.n_rows_is_public or order.n_rows_public else None
+    total = n_rows if order.n_rows_public else None
     return reconciled_sds(order.schema, order.workload.tables, order.mechanisms, n_rows=total)
 
 

@@ -122,6 +122,14 @@ class Budget:
         assert self.epsilon is not None  # no other combination passes __post_init__
         return self.epsilon
 
+    def doubled(self) -> "Budget":
+        """The guarantee for two steps between neighbours: 2 epsilon, or 4 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        part = self.composable()
+        if part.rho is not None:
+            return Budget(rho=4 * part.rho)
+        assert part.epsilon is not None  # composable budgets are rho or pure epsilon
+        return Budget(epsilon=2 * part.epsilon)
+
     def split(self, weights: Iterable[object]) -> tuple["Budget", ...]:
         """Parts in proportion to `weights` that add up exactly to `composable()`: (epsilon, delta) is split as rho.
 

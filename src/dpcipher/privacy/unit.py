@@ -71,8 +71,11 @@ class Unit:
         """Whether neighbours always have the same number of rows, so that it tells nothing about anybody."""
         return self.relation == "replace"
 
-    def describe(self) -> str:
-        """A sentence for people.
+    def describe(self, *, n_rows_told: bool | None = None) -> str:
+        """A sentence for people; `n_rows_told` says whether the exact number of rows goes with it, as it does by default under replacement.
+
+        Told under add-remove, it gives presence away. What is left is the protection of values: one row replaced is one removed and
+        one added, so that it holds for two steps at once.
 
         >>> Unit("add-remove").describe()
         'Protects the presence of any one row.'
@@ -80,9 +83,15 @@ class Unit:
         rows = (
             "any one row" if self.max_rows == 1 else f"any one person's rows, up to {self.max_rows} of them"
         )
-        if self.relation == "add-remove":
+        told = self.n_rows_is_public if n_rows_told is None else n_rows_told
+        if self.relation == "replace":
+            return f"Protects the values of {rows}{'; the number of rows is public' if told else ''}."
+        if not told:
             return f"Protects the presence of {rows}."
-        return f"Protects the values of {rows}; the number of rows is public."
+        return (
+            f"Protects the values of {rows}, at twice the stated epsilon (four times a stated rho); presence is not protected, "
+            "because the exact number of rows was declared public."
+        )
 
     def as_dict(self) -> dict[str, str | int]:
         """Plain values, for a file."""

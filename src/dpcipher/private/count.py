@@ -1,32 +1,59 @@
 """Counting: one kernel turns an Arrow record batch into partial counts of every table; whatever holds the rows feeds it.
 
-Partial counts are integers, so their sum is the same whatever the chunks, their order or the threads.
+Partial counts are integers, so their sum is the same whatever the chunks, their order or the threads. Stability: a row counts once in every
+table, so that one row more or less changes one cell of each by one.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.errors import DataError
+from dpcipher.errors import DataError, ParameterError
+from dpcipher.privacy.unit import Unit
+from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]
+Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
+Owned = tuple[pa.Array, Codes]
 LARGEST_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Person:
-    """The column that says whose row it is, and how many rows of one person may count."""
+    """The column that says whose row it is, and how many rows of one person may count.
+
+    A row that names nobody is refused or, with `missing="drop"`, left out: it is never taken for the row of a person called "".
+    """
 
     column: str
     max_rows: int
+    missing: Literal["refuse", "drop"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("refuse", "drop"):
+            raise ParameterError(f"missing_person ({self.missing!r}) must be 'refuse' or 'drop'")
+
+
+def public_rows(unit: Unit, person: Person | None, *, declared: bool = False) -> bool:
+    """Whether the number of rows that count is public: by the unit, or because the curator declared it so.
+
+    Where rows can be left out before counting, the number that is left tells about the ids of those that were: it is not public under
+    any unit, and a declaration about the table does not reach it.
+    """
+    if declared and person is not None:
+        raise ParameterError(
+            "n_rows_public (True) must not be given with person: rows beyond max_rows are left out, and the number that remains "
+            "is not the table's; leave n_rows_public out"
+        )
+    return declared or (unit.n_rows_is_public and person is None)
 
 
 @dataclass(frozen=True)
@@ -47,18 +74,18 @@ def empty_tally(schema: Schema, tables: Sequence[Axes]) -> Tally:
     return Tally(0, tuple(np.zeros([schema.shape[a] for a in axes], dtype=np.int64) for axes in tables))
 
 
-def count_codes(codes: NDArray[np.int32], shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
+def count_codes(codes: Codes, shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
     """The kernel: coded rows to counts of every table."""
     columns = columns_of(codes)
     return Tally(len(codes), tuple(count_columns(columns, shape, axes) for axes in tables))
 
 
-def columns_of(codes: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+def columns_of(codes: Codes) -> list[Codes]:
     """The columns of coded rows, each in one piece of memory."""
     return [np.ascontiguousarray(codes[:, axis], dtype=np.int32) for axis in range(codes.shape[1])]
 
 
-def count_columns(columns: Sequence[NDArray[np.int32]], shape: tuple[int, ...], axes: Axes) -> Counts:
+def count_columns(columns: Sequence[Codes], shape: tuple[int, ...], axes: Axes) -> Counts:
     """The counts of one table: every row is the number of its cell, and those are counted."""
     sizes = [shape[axis] for axis in axes]
     n_cells = math.prod(sizes)
@@ -75,51 +102,53 @@ def count_batches(
     batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], person: Person | None = None
 ) -> Tally:
     """Add up the kernel's counts over a stream of batches."""
-    if person is not None:
-        codes = limit_person(batches, schema, person)
-        return count_codes(codes, schema.shape, tables)
     tally = empty_tally(schema, tables)
-    for batch in batches:
-        tally += count_codes(schema.encode(batch), schema.shape, tables)
+    for codes in coded_rows(batches, schema, person):
+        tally += count_codes(codes, schema.shape, tables)
     return tally
 
 
-def limit_person(batches: Iterable[pa.RecordBatch], schema: Schema, person: Person) -> NDArray[np.int32]:
+def coded_rows(
+    batches: Iterable[pa.RecordBatch], schema: Schema, person: Person | None = None
+) -> Iterator[Codes]:
+    """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
+    if person is None:
+        return (schema.encode(batch) for batch in batches)
+    owned = [owned_rows(batch, schema, person) for batch in batches]
+    return iter([limit_person(owned, person.max_rows)] if owned else [])
+
+
+def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
+    """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
+    owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
+    if owner.null_count and person.missing == "refuse":
+        raise DataError(
+            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
+            "fill the column, or leave such rows out with missing_person='drop'"
+        )
+    named = pc.is_valid(owner)
+    batch = batch.select(list(schema.names))
+    return (owner.filter(named), schema.encode(batch.filter(named) if owner.null_count else batch))
+
+
+def limit_person(owned: Sequence[Owned], max_rows: int) -> Codes:
     """Coded rows, at most `max_rows` of them for each person.
 
-    Which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the table, so one
-    person more or less changes the counts by that person's rows and no others.
+    Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
+    table, so one person more or less changes the counts by that person's rows and no others.
     """
-    owners, codes = [], []
-    for batch in batches:
-        owners.append(_owner_values(batch, person))
-        codes.append(schema.encode(batch))
-    if not codes:
-        return np.empty((0, len(schema.attrs)), dtype=np.int32)
-    rows = np.concatenate(codes)
-    owner = (
-        pa.concat_arrays([part.cast(pa.string()) for part in owners]).dictionary_encode().indices.to_numpy()
-    )
+    rows = np.concatenate([codes for _, codes in owned])
+    owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
     order = np.lexsort((_row_hash(rows), owner))
     ranked = owner[order]
     starts = (
         np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
     )
     rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
-    return rows[order[rank < person.max_rows]]
+    return np.asarray(rows[order[rank < max_rows]])
 
 
-def _owner_values(batch: pa.RecordBatch, person: Person) -> pa.Array:
-    values = batch.column(person.column)
-    if values.null_count:
-        raise DataError(
-            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
-            "fill the column or drop those rows"
-        )
-    return pc.cast(values, pa.string())
-
-
-def _row_hash(rows: NDArray[np.int32]) -> NDArray[np.uint64]:
+def _row_hash(rows: Codes) -> NDArray[np.uint64]:
     """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in rows.T:

@@ -26,9 +26,9 @@ from dpcipher.privacy.draws import Draws, polya_urn
 from dpcipher.privacy.ledger import Charge, Ledger
 from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Counts, Person
+from dpcipher.private.count import Counts, Person, public_rows
 from dpcipher.private.event import Event, Stretch
-from dpcipher.private.sanitize import kind_of
+from dpcipher.private.incoming import receive
 from dpcipher.private.truth import Truth, open_truth
 from dpcipher.release.release import NoisyTable
 from dpcipher.release.statement import Statement, Status
@@ -53,10 +53,11 @@ class Door:
         charge: Charge | None = None,
         account: Account | None = None,
         kind: str = "pandas",
-        n_rows_public: bool = False,
+        n_rows_public: bool | None = None,
     ) -> None:
         self.schema, self.budget, self.unit, self.kind = schema, budget, unit, kind
-        self.rng, self._n_rows_public = draws.rng, n_rows_public or unit.n_rows_is_public
+        self.rng = draws.rng
+        self._n_rows_public = unit.n_rows_is_public if n_rows_public is None else n_rows_public
         self._truth, self._draws, self._charge, self._account = truth, draws, charge, account
         self._whole = budget.composable()
         self._most = _largest_share(self._whole, unit)
@@ -72,20 +73,21 @@ class Door:
         *,
         budget: Budget,
         unit: Unit,
-        person: str | None = None,
+        person: Person | None = None,
         ledger: str | Path | Ledger | None = None,
         name: str = "",
         what: dict[str, Any] | None = None,
-        n_rows_public: bool = False,
+        n_rows_public: bool | None = None,
     ) -> "Door":
         """Read private rows, charge the ledger with the whole budget, and open the door.
 
-        `n_rows_public` is the curator's declaration that the number of rows is no secret.
+        Whether the number of rows is public follows from the unit and the person, unless it is said (`count.public_rows`).
         """
         schema.require_signed()
         account = Account(ledger, budget, unit, name)
         account.check()
-        truth = open_truth(data, schema, None if person is None else Person(person, unit.max_rows))
+        incoming = receive(data, schema, person)
+        truth = open_truth(incoming, schema)
         charge = account.charge({**(what or {}), "schema": schema.fingerprint()})
         return cls(
             truth,
@@ -95,8 +97,8 @@ class Door:
             draws=Draws.secure(),
             charge=charge,
             account=account,
-            kind=kind_of(data),
-            n_rows_public=n_rows_public,
+            kind=incoming.kind,
+            n_rows_public=public_rows(unit, person) if n_rows_public is None else n_rows_public,
         )
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
 from dpcipher.schema.binned import MAX_NUMBER, day_text
-from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, flat, is_missing
+from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, by_type, flat, is_missing
 from dpcipher.schema.column import Column
 from dpcipher.schema.listed import EXACT
 from dpcipher.schema.provenance import Provenance
@@ -58,8 +58,8 @@ class _Look:
     def add(self, cells: pa.Array) -> None:
         """Take in one batch."""
         cells = flat(cells)
-        if isinstance(cells, pa.DictionaryArray):
-            cells = cells.dictionary.cast(pa.string()).take(cells.indices.cast(pa.int64()))
+        if isinstance(cells, pa.DictionaryArray | pa.UnionArray):
+            cells = by_type(cells, as_text)
         absent = is_missing(cells, blank=True)
         self.missing |= bool(absent.any())
         cells = cells.filter(pa.array(~absent))

@@ -6,7 +6,7 @@ The order is the contract: check everything, read and count, charge the ledger d
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dpcipher.errors import ParameterError
 from dpcipher.privacy.account import Account
@@ -15,9 +15,10 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Person
+from dpcipher.private.count import Person, public_rows
 from dpcipher.private.door import Door
-from dpcipher.private.sanitize import Attrs, check_sets, count, kind_of, make_order, purpose, sanitize
+from dpcipher.private.incoming import receive
+from dpcipher.private.sanitize import Attrs, check_sets, count, make_order, purpose, sanitize
 from dpcipher.private.select import check_auto, measure_chosen
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -36,6 +37,7 @@ def measure(
     unit: str,
     max_rows: int = 1,
     person: str | None = None,
+    missing_person: Literal["refuse", "drop"] = "refuse",
     mechanism: str | None = None,
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
@@ -52,7 +54,9 @@ def measure(
     """Measure noisy tables of private rows under differential privacy.
 
     `unit` says what one person may change: "add-remove" rows or "replace" them, at most `max_rows` of them (your assertion, unless
-    `person` names the column that says whose row it is: then it is enforced). `epsilon` alone is pure; with `delta`, or as `rho`, the noise
+    `person` names the column that says whose row it is: then it is enforced, and rows that name nobody are refused, or left out with
+    `missing_person="drop"`). `n_rows_public` publishes the exact number of rows also under "add-remove": your word that it is no secret; it
+    then protects values and no longer presence. `epsilon` alone is pure; with `delta`, or as `rho`, the noise
     is Gaussian. `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, up to
     `max_order` columns (3) and `max_cells` cells (10,000) each, for the sake of `target` (an order or a list of attrs; by default all
     tables of `max_order` columns), in which `column_weights` say which columns matter more.
@@ -69,12 +73,14 @@ def measure(
         target=target,
         column_weights=column_weights,
     )
+    protects = Unit.parse(unit, max_rows)
+    limit = None if person is None else Person(person, protects.max_rows, missing_person)
     terms = Terms(
         Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
-        Unit.parse(unit, max_rows),
-        person,
+        protects,
+        limit,
         sets,
-        n_rows_public,
+        public_rows(protects, limit, declared=n_rows_public),
         ledger,
         name,
         None if save is None else Path(save),
@@ -92,7 +98,7 @@ class Terms:
 
     budget: Budget
     unit: Unit
-    person: str | None
+    person: Person | None
     sets: int
     n_rows_public: bool
     ledger: str | Path | Ledger | None
@@ -124,10 +130,11 @@ def _given(
     account = Account(terms.ledger, order.budget, order.unit, terms.name)
     account.check()
     terms.say("counting")
-    tally = count(data, order, None if terms.person is None else Person(terms.person, order.unit.max_rows))
+    incoming = receive(data, schema, terms.person)
+    tally = count(incoming, order)
     terms.say("charging the ledger and drawing noise")
     charge = account.charge(purpose(order))
-    release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=kind_of(data))
+    release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=incoming.kind)
     _save(release, terms)
     account.mark_released(charge, release.checksum)
     return release

@@ -13,14 +13,13 @@ from dpcipher.privacy.ledger import Charge
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.noise import NoiseSource
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Person, Tally, count_batches
-from dpcipher.private.spark import count_spark, is_spark
+from dpcipher.private.count import Tally
+from dpcipher.private.incoming import Incoming
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
-from dpcipher.tables.read import open_table
 
 Attrs = tuple[str, ...]
 
@@ -46,15 +45,16 @@ def make_order(
     unit: Unit,
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
-    n_rows_public: bool = False,
+    n_rows_public: bool | None = None,
 ) -> Order:
-    """Check a request against the schema; nothing private is opened."""
+    """Check a request against the schema; nothing private is opened. Whether n is public follows from the unit unless it is said."""
     check_sets(sets)
     parsed = Workload.parse(schema, workload)
     if schema.zeros:
         check_zeros(schema.shape, [schema.axes(attrs) for attrs in parsed.tables], schema.zero_masks)
     mechanisms = _mechanisms(budget, table_weights(parsed, weights), unit, sets)
-    return Order(schema, parsed, budget, unit, sets, mechanisms, n_rows_public)
+    public = unit.n_rows_is_public if n_rows_public is None else n_rows_public
+    return Order(schema, parsed, budget, unit, sets, mechanisms, public)
 
 
 def check_sets(sets: object) -> None:
@@ -65,13 +65,9 @@ def check_sets(sets: object) -> None:
         )
 
 
-def count(data: Any, order: Order, person: Person | None = None) -> Tally:
-    """True counts of every table of the order; a Spark frame is counted by Spark."""
-    tables = [order.schema.axes(attrs) for attrs in order.workload.tables]
-    if is_spark(data):
-        return count_spark(data, order.schema, tables, person)
-    wanted = dict.fromkeys([*order.schema.names, *([] if person is None else [person.column])])
-    return count_batches(open_table(data).batches(list(wanted)), order.schema, tables, person)
+def count(incoming: Incoming, order: Order) -> Tally:
+    """True counts of every table of the order."""
+    return incoming.tally([order.schema.axes(attrs) for attrs in order.workload.tables])
 
 
 def sanitize(
@@ -84,10 +80,9 @@ def sanitize(
         for number in range(order.sets)
         for attrs, counts, mechanism in zip(order.workload.tables, tally.tables, mechanisms, strict=True)
     )
-    public = order.unit.n_rows_is_public or order.n_rows_public
     statement = Statement(
         status=_status(noise, charge),
-        n_rows=tally.n_rows if public else None,
+        n_rows=tally.n_rows if order.n_rows_public else None,
         unit=order.unit.as_dict(),
         budget=order.budget.as_dict(),
         certificate=_certificate(order, mechanisms, noise),
@@ -96,11 +91,6 @@ def sanitize(
         created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
     )
     return Release(order.schema, tables, statement, kind=kind)
-
-
-def kind_of(data: Any) -> str:
-    """Which library the rows came from, so that synthetic rows can go back to it."""
-    return "spark" if is_spark(data) else open_table(data).kind
 
 
 def _status(noise: NoiseSource, charge: Charge | None) -> Status:

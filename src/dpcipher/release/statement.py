@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.unit import Unit
+
 Status = Literal["certified", "unrecorded", "declared", "NOT PRIVATE"]
 
 _MEANING: Mapping[Status, str] = {
@@ -41,6 +44,31 @@ class Statement:
     def meaning(self) -> str:
         """The status in words."""
         return _MEANING[self.status]
+
+    @property
+    def tells_presence(self) -> bool:
+        """Whether the exact number of rows is published although neighbours differ in it."""
+        return (
+            self.status != "declared"
+            and self.unit.get("relation") == "add-remove"
+            and self.n_rows is not None
+        )
+
+    @property
+    def protection(self) -> str:
+        """Who is protected, in a sentence."""
+        if not self.unit:
+            return "Not stated by the publisher."
+        unit = Unit.parse(self.unit["relation"], self.unit["max_rows"])
+        return unit.describe(n_rows_told=self.n_rows is not None)
+
+    @property
+    def guarantee(self) -> Budget | None:
+        """What that protection is worth: the budget, or twice that where presence is told; None where no budget is stated."""
+        if not self.budget:
+            return None
+        budget = Budget.from_dict(dict(self.budget))
+        return budget.doubled() if self.tells_presence else budget
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the file."""

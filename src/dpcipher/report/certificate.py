@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
+from dpcipher.release.statement import Statement
 from dpcipher.report.selection import chosen
 from dpcipher.report.skeleton import facts, folded, paragraphs, table
 
@@ -17,12 +17,12 @@ def certificate(release: Release) -> str:
     statement = release.statement
     said = {
         "Status": f"{statement.status}: {statement.meaning}",
-        "Protected unit": _unit(statement.unit),
+        "Protected unit": _unit(statement),
         "Budget": _budget(statement.budget),
         "Privacy loss, as the sampler's own privacy map certifies it": _loss(statement.certificate),
         **_choice(release),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
-        "Rows": "public"
+        "Rows": f"public{', as the curator declared' if statement.tells_presence else ''}"
         if statement.n_rows is not None
         else "private; the number on this page is estimated from the noisy tables",
         "Ledger": _plain(statement.ledger) or "none",
@@ -60,11 +60,11 @@ def _tables(release: Release) -> str:
     return table(["table", "cells", "noise on every cell"], lines)
 
 
-def _unit(unit: Mapping[str, Any]) -> str:
-    if not unit:
+def _unit(statement: Statement) -> str:
+    if not statement.unit:
         return "not stated by the publisher"
-    parsed = Unit.parse(unit["relation"], unit["max_rows"])
-    return f"{parsed.relation}, at most {parsed.max_rows} row(s) per person. {parsed.describe()}"
+    relation, max_rows = statement.unit["relation"], statement.unit["max_rows"]
+    return f"{relation}, at most {max_rows} row(s) per person. {statement.protection}"
 
 
 def _budget(budget: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.report.figures import rows
 
@@ -36,13 +35,12 @@ def summary(release: Release, n_synthetic: int) -> list[str]:
 def protection(release: Release) -> list[str]:
     """Who is protected, and how strongly."""
     statement = release.statement
-    if not statement.budget or not statement.unit:
+    if statement.guarantee is None or not statement.unit:
         return [
             "The publisher of these tables declared how much noise they carry, but not under which promise it was drawn. "
             "What the noise protects, and whom, is not known here and not certified."
         ]
-    unit = Unit.parse(statement.unit["relation"], statement.unit["max_rows"])
-    return [unit.describe(), *_strength(Budget.from_dict(dict(statement.budget)))]
+    return [statement.protection, *_strength(statement.guarantee)]
 
 
 def _strength(budget: Budget) -> list[str]:

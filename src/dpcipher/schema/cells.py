@@ -1,8 +1,13 @@
-"""Arrow cells read as text, numbers, days or truth values.
+"""Arrow cells read as text, numbers, days, truth values or person ids: each cell by itself.
 
-A cell that cannot be read as asked becomes null (or NaN); it never becomes an error, because Arrow's own errors quote the
-cell, and an error text is a release.
+Stability. What is read from a cell depends on the value of that cell alone: not on the other cells of its column, on its batch, on the type
+that some library gave the column, or on the order of the rows. So one row more or less changes what is read from no other row. Two things
+keep that true: a value is read alike under every type that can hold it (7, 7.0, Decimal("7.00") and "7" are one number), and no step
+can fail on a cell, because a failure would reach the whole batch. A cell that cannot be read as asked is null (or NaN).
 """
+
+from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +19,44 @@ Bools = NDArray[np.bool_]
 
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?$"
-_TRUE = pa.array(["true", "t", "yes", "y", "1", "1.0"])
-_FALSE = pa.array(["false", "f", "no", "n", "0", "0.0"])
+_WHOLE_ID = r"^[-+]?[0-9]+(\.0*)?$"
+_TRUE, _FALSE = pa.array(["true", "t", "yes", "y"]), pa.array(["false", "f", "no", "n"])
 _BLANK = pa.array(["", "nan", "NaN", "NAN"])
+_BLANK_ID = pa.array(["", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>"])
+_INT64 = 2.0**63
+
+
+def by_type(cells: pa.Array | pa.ChunkedArray, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Apply `read`, which sees plain arrays of one type, to any column: dictionaries by their entries, unions by their parts."""
+    cells = flat(cells)
+    if isinstance(cells, pa.DictionaryArray):
+        return by_type(cells.dictionary, read).take(cells.indices)
+    if not isinstance(cells, pa.UnionArray):
+        return read(cells)
+    if cells.offset:  # the type codes of a slice are those of the whole
+        cells = cells.take(pa.array(np.arange(len(cells))))
+    parts = [by_type(cells.field(i), read) for i in range(cells.type.num_fields)]
+    starts = np.zeros(128, dtype=np.int64)  # by the code of a part, which is a small whole number
+    starts[list(cells.type.type_codes)] = np.cumsum([0, *map(len, parts)])[:-1]
+    inside = np.asarray(cells.offsets) if cells.type.mode == "dense" else np.arange(len(cells))
+    return pa.concat_arrays(parts).take(pa.array(starts[np.asarray(cells.type_codes)] + inside))
 
 
 def flat(cells: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One plain array: chunks joined, extension types undone, every kind of text as `string`."""
+    """One array: chunks joined, runs and extension types undone, every kind of text, and bytes that are text, as `string`."""
     if isinstance(cells, pa.ChunkedArray):
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.unify_dictionaries()
         cells = cells.combine_chunks()
     if isinstance(cells, pa.ChunkedArray):  # older pyarrow: no chunk at all stays chunked
         cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
     if isinstance(cells, pa.ExtensionArray):
-        cells = cells.storage
-    return pc.cast(cells, pa.string()) if _is_text(cells.type) else cells
+        return flat(cells.storage)
+    if pa.types.is_run_end_encoded(cells.type):
+        return flat(pc.run_end_decode(cells))
+    if pa.types.is_large_string(cells.type) or cells.type == pa.string_view():
+        return pc.cast(cells, pa.string())
+    return _decoded(cells) if _is_bytes(cells.type) else cells
 
 
 def is_missing(cells: pa.Array, *, blank: bool) -> Bools:
@@ -41,59 +70,87 @@ def is_missing(cells: pa.Array, *, blank: bool) -> Bools:
 
 
 def as_text(cells: pa.Array) -> pa.Array:
-    """Each cell as text; whole floats lose their point, so that 1.0 reads as "1"."""
-    if pa.types.is_string(cells.type):
+    """Each cell as text, the shortest that says its value: 1 for 1.0, 2024-01-31 for midnight of that day; null where there is none."""
+    kind = cells.type
+    if pa.types.is_string(kind):
         return cells
-    return _cast(cells, pa.string())
+    if pa.types.is_floating(kind):
+        return _text_of_floats(pc.cast(cells, pa.float64()))
+    if pa.types.is_decimal(kind):
+        return _text_of_decimals(cells)
+    if pa.types.is_timestamp(kind):
+        cells = _wall_clock(cells)
+        return _without_zeros(
+            pc.replace_substring_regex(pc.cast(cells, pa.string()), r" 00:00:00(\.0+)?$", "")
+        )
+    if pa.types.is_time(kind):
+        return _without_zeros(pc.cast(cells, pa.string()))
+    if pa.types.is_date(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return pc.cast(cells, pa.string())
+    return pa.nulls(len(cells), pa.string())
 
 
 def as_number(cells: pa.Array) -> Floats:
-    """Each cell as a float, NaN where it is no number.
+    """Each cell as a float, NaN where it is no number; true is 1 and false is 0, however they are written.
 
     Whole numbers past 2**53 are rounded, but never onto a number below it, and no declared level reaches 2**53.
     """
     kind = cells.type
     if pa.types.is_string(kind):
         return _number_from_text(cells)
-    if (
-        pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-    ):
-        return _floats(_cast(cells, pa.float64()))
+    if pa.types.is_decimal(kind):  # Arrow's own cast rounds by the scale of the column
+        return _number_from_text(_text_of_decimals(cells))
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _floats(pc.cast(cells, pa.float64(), safe=False))
     return np.full(len(cells), np.nan)
 
 
 def as_day(cells: pa.Array) -> Floats:
-    """Each cell as days since 1970-01-01, NaN where it is no date; a time of day is dropped."""
+    """Each cell as days since 1970-01-01, NaN where it is no date; a time of day is dropped, a time zone is the cell's own."""
     if pa.types.is_string(cells.type):
         cells = _day_from_text(cells)
-    if pa.types.is_timestamp(cells.type) and cells.type.tz is not None:
-        cells = pc.local_timestamp(cells)
-    if not pa.types.is_temporal(cells.type):
+    elif pa.types.is_timestamp(cells.type):
+        cells = _wall_clock(cells)
+    elif not pa.types.is_date(cells.type):
         return np.full(len(cells), np.nan)
-    return _floats(_cast(_cast(_cast(cells, pa.date32()), pa.int32()), pa.float64()))
+    days = pc.cast(pc.cast(cells, pa.date32(), safe=False), pa.int32())
+    return _floats(pc.cast(days, pa.float64()))
 
 
 def as_truth(cells: pa.Array) -> Floats:
-    """Each cell as 1.0 (true) or 0.0 (false), NaN where it is neither."""
+    """Each cell as 1.0 (true) or 0.0 (false), and as another number or NaN where it is neither."""
+    numbers = as_number(cells)
     if not pa.types.is_string(cells.type):
-        return as_number(cells)
-    lower = pc.utf8_lower(cells)
+        return numbers
+    lower = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
     true, false = (_truth(pc.is_in(lower, value_set=words)) for words in (_TRUE, _FALSE))
-    return np.where(true, 1.0, np.where(false, 0.0, np.nan))
+    return np.where(true, 1.0, np.where(false, 0.0, numbers))
+
+
+def as_id(cells: pa.Array) -> pa.Array:
+    """Whose row it is, as text; null where nobody is named.
+
+    Whole numbers are one person however they are written (7, 7.0, "7", "007"), since libraries turn one into the other; other texts are
+    compared as they are. Blank texts and the usual words for "missing" name nobody.
+    """
+    text = pc.utf8_trim_whitespace(as_text(cells))
+    blank = pc.is_in(pc.utf8_lower(text), value_set=_BLANK_ID)
+    whole = pc.match_substring_regex(text, _WHOLE_ID)
+    digits = pc.replace_substring_regex(text, r"^([-+]?)0*([0-9]+?)(\.0*)?$", r"\1\2")
+    digits = pc.replace_substring_regex(digits, r"^\+|^-(0)$", r"\1")
+    return pc.if_else(blank, pa.scalar(None, pa.string()), pc.if_else(whole, digits, text))
 
 
 def _number_from_text(cells: pa.Array) -> Floats:
-    """Try all cells at once, which is fast; where one is no number, blank out those that are not."""
-    present = pc.replace_with_mask(cells, pc.equal(cells, ""), pa.scalar(None, pa.string()))
-    try:
-        return _floats(pc.cast(present, pa.float64()))
-    except pa.ArrowInvalid:
-        trimmed = pc.utf8_trim_whitespace(present)
-        readable = pc.match_substring_regex(trimmed, _NUMBER)
-        return _floats(pc.cast(pc.if_else(readable, trimmed, None), pa.float64()))
+    """A number or a truth value, with space around it; every cell takes the same path."""
+    trimmed = pc.utf8_trim_whitespace(cells)
+    readable = pc.match_substring_regex(trimmed, _NUMBER)
+    numbers = _floats(pc.cast(pc.if_else(readable, trimmed, None), pa.float64()))
+    if bool(pc.all(pc.fill_null(readable, True)).as_py()):
+        return numbers
+    for word, value in (("true", 1.0), ("false", 0.0)):
+        numbers[_truth(pc.equal(pc.ascii_lower(trimmed), word))] = value
+    return numbers
 
 
 def _day_from_text(cells: pa.Array) -> pa.Array:
@@ -103,20 +160,83 @@ def _day_from_text(cells: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(pc.cast(days, pa.string()), shaped), days, None)
 
 
-def _cast(cells: pa.Array, to: pa.DataType) -> pa.Array:
-    """`cells` as the type `to`, all null where Arrow knows no way."""
+def _text_of_floats(cells: pa.Array) -> pa.Array:
+    """Whole numbers as the integers they are, so that a column that became float for a missing value reads as before."""
+    values = _floats(cells)
+    whole = (values == np.floor(values)) & (np.abs(values) < _INT64)
+    integers = pa.array(np.where(whole, values, 0.0).astype(np.int64), mask=~whole)
+    return pc.coalesce(pc.cast(integers, pa.string()), pc.cast(cells, pa.string()))
+
+
+def _text_of_decimals(cells: pa.Array) -> pa.Array:
+    """Plain digits without trailing zeros, whatever the scale of the column."""
+    text = pc.cast(cells, pa.string())
+    if bool(pc.any(pc.match_substring(text, "E")).as_py()):
+        text = pa.array(
+            [None if one is None else format(Decimal(one), "f") for one in text.to_pylist()], pa.string()
+        )
+    return _without_zeros(text)
+
+
+def _without_zeros(text: pa.Array) -> pa.Array:
+    """Without the zeros at the end of a fraction."""
+    return pc.replace_substring_regex(pc.replace_substring_regex(text, r"(\.[0-9]*?)0+$", r"\1"), r"\.$", "")
+
+
+def _wall_clock(cells: pa.Array) -> pa.Array:
+    """Times as a clock on the wall shows them, in the zone that the column states; null where nobody knows that zone."""
+    if cells.type.tz is None:
+        return cells
     try:
-        return pc.cast(cells, to, safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(len(cells), to)
+        return pc.local_timestamp(cells)
+    except pa.ArrowInvalid:  # about the name of the zone, which is the column's and no cell's
+        return pa.nulls(len(cells), pa.timestamp(cells.type.unit))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_large_string(kind) or kind == pa.string_view())
+def _decoded(cells: pa.Array) -> pa.Array:
+    """Bytes as the UTF-8 text they hold. Bytes that are no text stay as they are, in a union, and fit no level."""
+    try:
+        return pc.cast(cells, pa.string())
+    except pa.ArrowInvalid:  # about one cell; the others must not suffer
+        return split_bytes(cells.to_pylist())
+
+
+def split_bytes(values: list[bytes | None]) -> pa.Array:
+    """Bytes that are UTF-8 as text, beside those that are not."""
+    texts = [_utf8(value) for value in values]
+    wrong = np.array([text is None and value is not None for text, value in zip(texts, values, strict=True)])
+    return mixed([pa.array(texts, pa.string()), unfit(len(values))], wrong.astype(np.int8))
+
+
+def mixed(parts: list[pa.Array], part: NDArray[np.int8]) -> pa.Array:
+    """A column whose cells are of several types: of each row, the cell of the part that `part` names."""
+    return pa.UnionArray.from_sparse(pa.array(part), parts)
+
+
+def unfit(length: int) -> pa.Array:
+    """Cells that hold something which is neither text, number, date nor truth value: they fit no level, and are not missing."""
+    return pa.array([{}] * length, pa.struct([]))
+
+
+def _utf8(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    of = pa.types
+    return bool(
+        of.is_binary(kind)
+        or of.is_large_binary(kind)
+        or of.is_fixed_size_binary(kind)
+        or kind == pa.binary_view()
+    )
 
 
 def _floats(cells: pa.Array) -> Floats:
-    return np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.array(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _truth(cells: pa.Array) -> Bools:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.schema.binned import Binned, from_edges, from_range
-from dpcipher.schema.cells import flat, is_missing
+from dpcipher.schema.cells import by_type, is_missing
 from dpcipher.schema.listed import Codes, Level, Listed
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
@@ -121,7 +121,10 @@ class Column:
         return self.domain.labels + ((MISSING_LABEL,) if self.missing == "level" else ())
 
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
-        """The code of each cell; what the schema does not allow raises a DataError that names the rule alone."""
+        """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
+
+        Stability 1: one row more or less changes the code of no other row.
+        """
         codes = self._marks(cells)
         absent, unlisted = codes == _ABSENT, codes == _UNLISTED
         if absent.any():
@@ -181,19 +184,15 @@ class Column:
 
     def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
-        if isinstance(cells, pa.ChunkedArray) and pa.types.is_dictionary(cells.type):
-            cells = cells.unify_dictionaries()
-        cells = flat(cells)
-        if isinstance(cells, pa.DictionaryArray):
-            of_entries = np.append(
-                self._marks(cells.dictionary), np.int32(_ABSENT)
-            )  # a null index points at the last
-            places = np.asarray(pc.fill_null(cells.indices.cast(pa.int64()), -1), dtype=np.int64)
-            return np.asarray(of_entries[places])
+        marks = pc.fill_null(by_type(cells, self._plain_marks), _ABSENT)  # a null index of a dictionary
+        return np.array(marks.to_numpy(zero_copy_only=False), dtype=np.int32)
+
+    def _plain_marks(self, cells: pa.Array) -> pa.Array:
+        """The marks of cells of one type."""
         nearest = isinstance(self.domain, Binned) and self.other == "nearest"
         codes = np.array(self.domain.nearest(cells) if nearest else self.domain.codes(cells))  # type: ignore[union-attr]
         codes[is_missing(cells, blank=self.domain.blank_is_missing)] = _ABSENT
-        return codes
+        return pa.array(codes)
 
     @property
     def _missing_code(self) -> int:

@@ -48,12 +48,27 @@ class Listed:
         return "" not in self.levels
 
     def codes(self, cells: pa.Array) -> Codes:
-        """The code of each cell, -1 where its value is not listed."""
-        if isinstance(self.levels[0], str):
-            found = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
-            return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
-        numbers = as_truth(cells) if isinstance(self.levels[0], bool) else as_number(cells)
-        return _look_up(numbers, np.asarray(self.levels, dtype=np.float64))
+        """The code of each cell, -1 where its value is not listed.
+
+        A cell goes to the level with its text; if there is none, to the first level that is the same number, so that 1, 1.0 and "01"
+        are the level "1" (true and false are the numbers 1 and 0).
+        """
+        if isinstance(self.levels[0], bool):
+            return _look_up(as_truth(cells), np.array([float(level) for level in self.levels]))
+        if not isinstance(self.levels[0], str):
+            return _look_up(as_number(cells), self._numbers)
+        found = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
+        codes = np.array(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        unlisted = codes < 0
+        if unlisted.any() and not np.isnan(self._numbers).all():
+            codes[unlisted] = _look_up(as_number(cells.filter(pa.array(unlisted))), self._numbers)
+        return codes
+
+    @cached_property
+    def _numbers(self) -> Floats:
+        """The levels as numbers, NaN for those that are none."""
+        numbers = as_number(pa.array(self.levels))
+        return np.where(np.abs(numbers) < EXACT, numbers, np.nan)
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """The level of each code; nothing is random here."""
@@ -61,7 +76,8 @@ class Listed:
 
 
 def _look_up(numbers: Floats, levels: Floats) -> Codes:
-    order = np.argsort(levels)
+    """The first level that equals each number, -1 where none does."""
+    order = np.argsort(levels, kind="stable")  # NaN last, equal numbers in the order of the levels
     ranked = levels[order]
     place = np.minimum(np.searchsorted(ranked, numbers), len(levels) - 1)
     return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
