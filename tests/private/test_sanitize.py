@@ -15,8 +15,8 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise, SeededNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private import sanitize
-from dpcipher.private.measure import measure
 from dpcipher.private.incoming import receive
+from dpcipher.private.measure import measure
 from dpcipher.private.sanitize import count, make_order
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema

@@ -19,8 +19,8 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.private import spark as spark_module
 from dpcipher.private.count import Person, count_codes
 from dpcipher.private.door import Door
-from dpcipher.private.measure import measure
 from dpcipher.private.incoming import receive
+from dpcipher.private.measure import measure
 from dpcipher.private.spark import is_spark, spark_tally
 from dpcipher.private.truth import RowsTruth, open_truth
 from dpcipher.schema.schema import Schema
