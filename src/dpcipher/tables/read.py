@@ -2,6 +2,7 @@
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Literal, Protocol, runtime_checkable
 import pandas as pd
 import pyarrow as pa
 
-from dpcipher.errors import TableFileError
+from dpcipher.errors import DpcipherError, TableFileError
 from dpcipher.tables.csvfile import csv_batches, csv_names, is_csv
 from dpcipher.tables.frame import frame_batches
 from dpcipher.tables.parquetfile import is_parquet, parquet_batches, parquet_names
 
+STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]
 Batches = Iterator[pa.RecordBatch]
 
@@ -116,7 +118,7 @@ def _check_file(file: Path) -> None:
 
 def _of_table(table: pa.Table | pa.RecordBatch, columns: tuple[str, ...]) -> Batches:
     chosen = table.select(list(columns))
-    yield from chosen.to_batches(max_chunksize=2**18) if isinstance(chosen, pa.Table) else [chosen]
+    yield from chosen.to_batches(max_chunksize=STREAM_ROWS) if isinstance(chosen, pa.Table) else [chosen]
 
 
 def _open_reader(reader: pa.RecordBatchReader) -> Source:
@@ -151,12 +153,10 @@ def _open_stream(data: object) -> Source:
 
 
 def _collected(lazy: object) -> object:
-    try:
+    with _in_our_words(
+        TableFileError("data (polars LazyFrame) cannot be collected; collect it yourself to see why")
+    ):
         return lazy.collect()  # type: ignore[attr-defined]
-    except Exception:  # polars quotes the cells it cannot read
-        raise TableFileError(
-            "data (polars LazyFrame) cannot be collected; collect it yourself to see why"
-        ) from None
 
 
 def _library(data: object) -> TableKind:
@@ -165,10 +165,8 @@ def _library(data: object) -> TableKind:
 
 
 def _reader(stream: ArrowStream) -> pa.RecordBatchReader:
-    try:
+    with _in_our_words(_no_table(stream)):
         return pa.RecordBatchReader.from_stream(stream)
-    except Exception:  # whatever another library raises may quote cells
-        raise _no_table(stream) from None
 
 
 def _no_table(data: object) -> TableFileError:
@@ -179,8 +177,20 @@ def _no_table(data: object) -> TableFileError:
 
 
 def _of_stream(reader: pa.RecordBatchReader, columns: tuple[str, ...]) -> Batches:
-    try:
+    broken = TableFileError("data broke off before its end; check where the stream comes from")
+    with _in_our_words(broken):
         for batch in reader:
-            yield batch.select(list(columns))
-    except Exception:  # as above
-        raise TableFileError("data broke off before its end; check where the stream comes from") from None
+            chosen = batch.select(list(columns))
+            for start in range(0, max(batch.num_rows, 1), STREAM_ROWS):  # some libraries hand over all rows at once
+                yield chosen.slice(start, STREAM_ROWS)
+
+
+@contextmanager
+def _in_our_words(error: TableFileError) -> Iterator[None]:
+    """Whatever another library raises may quote cells; a panic of its Rust is no Exception."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, DpcipherError):
+        raise
+    except BaseException:
+        raise error from None
