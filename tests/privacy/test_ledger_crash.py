@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
@@ -66,6 +67,7 @@ def test_eight_processes_get_exactly_the_budget(tmp_path: Path) -> None:
     assert all(ends)
     assert sum(int(tally.read_text()) for tally in tallies) == len(ledger.entries) == 100
     assert ledger.spent.epsilon == 1
+    assert json.loads((tmp_path / "l.witness").read_text())["length"] == ledger.path.stat().st_size
 
 
 def test_threads_of_one_process_exclude_each_other_too(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
         # Nothing was granted for these bytes; if they cannot be taken back either, they are a torn line.
         with contextlib.suppress(OSError):
             os.ftruncate(fd, keep)
-        raise _failure(path, "written", error, "nothing was added to it") from error
+        raise _failure(path, "written", error) from error
     try:
         _sync(fd)
         _sync_folder(path.parent)
@@ -86,7 +86,7 @@ def create(path: Path, data: bytes) -> None:
     except FileExistsError:
         raise LedgerError(f"ledger ({path}) exists already; open it, or choose another path") from None
     except OSError as error:
-        raise _failure(path, "created", error) from error
+        raise _failure(path, "created", error, "nothing was charged") from error
 
 
 def read_small(path: Path, longest: int) -> bytes | None:
@@ -197,5 +197,5 @@ def missing(path: Path) -> str:
     return f"ledger ({path}) does not exist{where}; check the path, or create the ledger with `dpcipher ledger create` or Ledger.create"
 
 
-def _failure(path: Path, what: str, error: OSError, then: str = "nothing was charged") -> LedgerError:
+def _failure(path: Path, what: str, error: OSError, then: str = "nothing was added to it") -> LedgerError:
     return LedgerError(f"ledger ({path}) could not be {what}: {error.strerror}; {then}")

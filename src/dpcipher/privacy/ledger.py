@@ -87,11 +87,12 @@ class Ledger:
 
     def check_absent(self) -> None:
         """Refuse now what `create` would refuse of the path: one that exists, one that had a ledger, one that cannot be written."""
+        left = self.witness  # asked first: whoever creates the ledger just now writes it last
         if self.path.exists():
             raise LedgerError(
                 f"ledger ({self.path}) exists already, and a ledger is created once; charge it without creating it, or choose another path"
             )
-        if (left := witness.path_of(self.path)).exists():
+        if left is not None:
             raise LedgerError(
                 f"ledger ({self.path}) was here: its witness ({left}) still is. Put the ledger back; only if it was for another table, "
                 "or nothing was ever released from it, delete the witness"

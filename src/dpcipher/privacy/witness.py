@@ -101,13 +101,15 @@ def write(ledger: Path, seen: Witness) -> None:
         durable.replace(path, text.encode("ascii"), like=ledger)
     except OSError as error:
         raise LedgerError(
-            f"witness ({path}) could not be written: {error.strerror}; what the ledger holds counts all the same"
+            f"witness ({path}) could not be written: {error.strerror}; the ledger itself was, and what it holds counts as spent"
         ) from error
 
 
 def _parsed(data: bytes, path: Path) -> Witness:
     """The witness in a file's bytes."""
     try:
+        if len(data) > _LONGEST:
+            raise ValueError("a witness is one short line")
         values = json.loads(data)
         version = values.pop("version")
         seen = Witness(**values)
