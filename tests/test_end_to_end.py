@@ -55,6 +55,7 @@ def test_real_rows_of_every_kind_survive_the_journey(data_folder: Path, tmp_path
         epsilon=8,
         unit="add-remove",
         ledger=tmp_path / "people.ledger",
+        create=True,
         save=tmp_path / "people.release.parquet",
     )
     release = dc.Release.load(tmp_path / "people.release.parquet")

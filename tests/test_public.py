@@ -61,7 +61,7 @@ def test_the_story_of_the_three_people(tmp_path: Path) -> None:
     assert "344 cells" in str(plan)
 
     ledger = tmp_path / "people.ledger"
-    release = dc.measure(data, schema, workload=2, epsilon=1.0, unit="add-remove", ledger=ledger)
+    release = dc.measure(data, schema, workload=2, epsilon=1.0, unit="add-remove", ledger=ledger, create=True)
     path = release.save(tmp_path / "people.release.parquet")
     release = dc.Release.load(path)
     low, high = release.interval(("age", "sex"), level=0.95)

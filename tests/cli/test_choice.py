@@ -10,7 +10,7 @@ from curator import PROMISE, Run, curators_folder, facts, runner  # noqa: F401
 from dpcipher.release.release import Release
 
 AUTO = ("measure", "town.csv", "town.json", *PROMISE, "--workload", "auto")
-OUT = ("--ledger", "town.ledger", "-o", "town.parquet")
+OUT = ("--ledger", "town.ledger", "--create", "-o", "town.parquet")
 
 
 @pytest.fixture(name="town")
@@ -45,7 +45,9 @@ def test_the_json_holds_what_the_release_states(town: Path, run: Run) -> None:
     stated = Release.load("town.parquet").statement.certificate["selection"]
     assert told["selection"] == told["statement"]["certificate"]["selection"] == stated
     assert (stated["rounds"], stated["candidates"], stated["share"]) == (1, 10, "1/20")
-    given = facts(run("measure", *AUTO[1:-2], "--ledger", "other.ledger", "-o", "given.parquet", "--json"))
+    given = facts(
+        run("measure", *AUTO[1:-2], "--ledger", "other.ledger", "--create", "-o", "given.parquet", "--json")
+    )
     assert given["selection"] is None
 
 
@@ -56,13 +58,14 @@ def test_target_size_and_weights_reach_the_choice(town: Path, run: Run) -> None:
     assert {tuple(t) for t in only["tables"]} <= {("a", "b"), ("d", "e"), *((c,) for c in "abcde")}
     for option, candidates in ((("--column-weight", "e=0", "--target", "2"), 6), (("--max-order", "2"), 10)):
         Path("town.ledger").unlink()
+        Path("town.ledger.witness").unlink()
         assert facts(run(*AUTO, *OUT, *option, "--json"))["selection"]["candidates"] == candidates
 
 
 def test_single_columns_alone_are_said_to_be_so(town: Path, run: Run) -> None:
     """Nothing is chosen from tables of one column, or where no pair is small enough."""
     for number, option in enumerate((("--max-order", "1"), ("--max-cells", "8"))):
-        done = run(*AUTO, *option, "--ledger", f"{number}.ledger", "-o", "r.parquet")
+        done = run(*AUTO, *option, "--ledger", f"{number}.ledger", "--create", "-o", "r.parquet")
         assert "Chosen   single columns alone" in done.stdout
         assert Release.load("r.parquet").workload == tuple((column,) for column in "abcde")
 

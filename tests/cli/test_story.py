@@ -88,7 +88,7 @@ def test_measure_takes_tables_sets_weights_and_gaussian_noise(folder: Path, run:
     told = facts(
         run(
             "measure", "people.csv", "people.yaml", *promise, *tables,
-            "--weights", "plan.json", "--ledger", "other.ledger", "--name", "the others", "-o", "r.parquet", "--json",
+            "--weights", "plan.json", "--ledger", "other.ledger", "--create", "--name", "the others", "-o", "r.parquet", "--json",
         )
     )  # fmt: skip
     release = Release.load("r.parquet")

@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_there_are_commands_to_check() -> None:
     """The walk finds the whole flow."""
     expected = {"schema draft", "schema check", "schema sign", "schema show", "plan", "measure", "synth"}
-    expected |= {"ledger create", "ledger show", "demo"}
+    expected |= {"ledger create", "ledger show", "ledger verify", "demo"}
     assert {f"dpcipher {name}" for name in expected} <= set(LEAVES)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from replaying import check_neighbours, neighbours
 
-from dpcipher.errors import DataError, DpcipherError, LedgerExceeded
+from dpcipher.errors import DataError, DpcipherError, LedgerError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS, Cipher, Synthesizer
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -123,14 +123,32 @@ class TestContract:
     def test_the_whole_budget_is_charged_once(self, name: str, tmp_path) -> None:
         """The ledger holds one charge of the whole budget; a second fit is refused and charges nothing."""
         frame, path = rows_of(planted(), SCHEMA), tmp_path / "people.ledger"
-        method = self.make(name, ledger=path)
+        method = self.make(name, ledger=path, create=True)
         assert method.fit(frame, SCHEMA).statement.status == "certified"
-        with pytest.raises(LedgerExceeded):
+        with pytest.raises(LedgerError, match="exists already"):
             method.fit(frame, SCHEMA)
+        with pytest.raises(LedgerExceeded):
+            self.make(name, ledger=path).fit(frame, SCHEMA)
         entries = Ledger.open(path).entries
         assert [entry.cost for entry in entries] == [method.budget]
         assert entries[0].what["method"] == type(method).__name__
         assert entries[0].checksum is not None
+
+    def test_a_ledger_that_does_not_exist_is_refused_before_any_row_is_read(
+        self, name: str, tmp_path
+    ) -> None:
+        """The data do not exist either, and the ledger is what is missed."""
+        with pytest.raises(LedgerError, match=r"people\.ledger\) does not exist.*create=True"):
+            self.make(name, ledger=tmp_path / "people.ledger").fit(tmp_path / "absent.csv", SCHEMA)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_create_needs_the_path_of_a_new_ledger(self, name: str, tmp_path) -> None:
+        """Refused at birth without a ledger, with one that is open, and if it is neither true nor false."""
+        ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
+        for wrong in ({}, {"ledger": None}, {"ledger": ledger}, {"ledger": "new.ledger", "create": 1}):
+            with pytest.raises(ParameterError, match="create"):
+                self.make(name, **{"create": True} | wrong)
+        assert ledger.entries == ()
 
     def test_rows_that_do_not_fit_are_refused_before_the_charge(self, name: str, tmp_path) -> None:
         """A value outside the schema costs nothing, and the message does not quote it."""

@@ -1,6 +1,8 @@
 """Processes that race for a budget, and processes that are killed while they spend it."""
 
+import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dpcipher.errors import LedgerError, LedgerExceeded
+from dpcipher.errors import LedgerDamaged, LedgerError, LedgerExceeded
 from dpcipher.privacy import Budget, Ledger, Unit
 
 fcntl = pytest.importorskip("fcntl")
@@ -65,6 +67,7 @@ def test_eight_processes_get_exactly_the_budget(tmp_path: Path) -> None:
     assert all(ends)
     assert sum(int(tally.read_text()) for tally in tallies) == len(ledger.entries) == 100
     assert ledger.spent.epsilon == 1
+    assert json.loads((tmp_path / "l.witness").read_text())["length"] == ledger.path.stat().st_size
 
 
 def test_threads_of_one_process_exclude_each_other_too(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_one_of_several_creators_wins(tmp_path: Path) -> None:
     ]
     assert sum([finished(child) for child in children]) == 1
     assert Ledger.open(path).limit in [Budget.parse(epsilon=i + 1) for i in range(6)]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["l"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["l", "l.witness"]
 
 
 def release(ledger: Ledger, folder: Path) -> None:
@@ -132,9 +135,22 @@ def test_kill_at_forty_random_moments(tmp_path: Path) -> None:
     assert charged > 0
 
 
-CALLS = [(os, name) for name in ("open", "pread", "ftruncate", "lseek", "write", "fsync", "close")] + [
-    (fcntl, "flock")
-]
+CALLS = [
+    (os, name)
+    for name in (
+        "open",
+        "pread",
+        "ftruncate",
+        "lseek",
+        "write",
+        "fsync",
+        "close",
+        "link",
+        "unlink",
+        "fchmod",
+        "replace",
+    )
+] + [(fcntl, "flock")]
 
 
 def die_at(step: int, *, after: bool) -> Callable[[], int]:
@@ -159,6 +175,16 @@ def die_at(step: int, *, after: bool) -> Callable[[], int]:
     return lambda: seen
 
 
+def assert_no_cut_loses_a_charge(path: Path, charged: int) -> None:
+    """Whatever is taken off the end of the ledger, it is refused or says as much as before."""
+    whole = path.read_bytes()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        with contextlib.suppress(LedgerDamaged):
+            assert len(Ledger.open(path).entries) == charged
+    path.write_bytes(whole)
+
+
 def test_kill_between_each_pair_of_system_calls(tmp_path: Path) -> None:
     """A charge that dies at any step is charged or is not; it is never granted without being charged."""
     outcomes, survived, step = set(), False, 0
@@ -180,11 +206,34 @@ def test_kill_between_each_pair_of_system_calls(tmp_path: Path) -> None:
             survived = finished(forked(spend))
             charged = len(Ledger.open(path).entries)
             assert charged == 1 or not granted.exists()
+            if granted.exists():
+                assert_no_cut_loses_a_charge(path, 1)
             outcomes.add((charged, granted.exists()))
             ledger.charge(HUNDREDTH, unit=UNIT, what={})
             assert charged + 1 == len(Ledger.open(path).entries)
     assert step > 10
     assert outcomes == {(0, False), (1, False), (1, True)}
+
+
+def test_kill_a_creator_between_each_pair_of_system_calls(tmp_path: Path) -> None:
+    """There is no ledger and the path is free, or there is one and it can be charged, with its witness or without."""
+    outcomes, survived, step = set(), False, 0
+    while not survived:
+        step += 1
+        for after in (False, True):
+            path = tmp_path / f"l-{step}-{after}"
+
+            def make(path: Path = path, step: int = step, after: bool = after) -> None:
+                die_at(step, after=after)
+                Ledger.create(path, epsilon=1, unit="add-remove")
+
+            survived = finished(forked(make))
+            made = path.exists()
+            ledger = Ledger.open(path) if made else Ledger.create(path, epsilon=1, unit="add-remove")
+            outcomes.add((made, ledger.witness is not None))
+            ledger.charge(HUNDREDTH, unit=UNIT, what={})
+            assert_no_cut_loses_a_charge(path, 1)
+    assert outcomes == {(False, True), (True, False), (True, True)}
 
 
 def test_a_file_size_limit_of_the_system_refuses_the_charge(tmp_path: Path) -> None:

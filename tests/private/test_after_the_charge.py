@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dpcipher.methods import METHODS
-from dpcipher.privacy.ledger import Charge, Ledger
+from dpcipher.privacy.entries import Charge
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema

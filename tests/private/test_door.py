@@ -230,6 +230,7 @@ def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
         budget=Budget.parse(epsilon=1),
         unit=Unit("add-remove"),
         ledger=path,
+        create=True,
         what={"method": "test"},
     )
     entry = Ledger.open(path).entries[0]

@@ -46,7 +46,7 @@ def test_the_whole_budget_is_charged_once_and_never_exceeded(
 ) -> None:
     """One entry of the whole budget in the ledger; shares add up to one, and their costs, by OpenDP's maps, to no more than it."""
     path = tmp_path / "people.ledger"
-    release = chosen(rows(), **({"epsilon": None} | budget), unit=unit, max_rows=2, ledger=path)
+    release = chosen(rows(), **({"epsilon": None} | budget), unit=unit, max_rows=2, ledger=path, create=True)
     (entry,) = Ledger.open(path).entries
     whole = Budget.parse(**budget).composable()
     assert entry.cost == whole
@@ -77,7 +77,7 @@ def test_the_charge_is_there_before_anything_is_drawn(
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", watched(OpenDPNoise._noisy))
     monkeypatch.setattr(OpenDPChooser, "_choose", watched(OpenDPChooser._choose))
-    release = chosen(rows(), epsilon=0.1, n_rows_public=True, ledger=path)
+    release = chosen(rows(), epsilon=0.1, n_rows_public=True, ledger=path, create=True)
     assert len(seen) == len(release.statement.certificate["events"])
     assert any("to look at" in event["what"] for event in release.statement.certificate["events"])
     assert set(map(tuple, seen)) == {((Budget.parse(epsilon=0.1), None),)}
@@ -93,7 +93,7 @@ def test_what_fails_after_the_charge_stays_charged(tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(module, "measure_chosen", broken)
         with pytest.raises(ZeroDivisionError):
-            chosen(rows(), ledger=path)
+            chosen(rows(), ledger=path, create=True)
     assert [entry.checksum for entry in Ledger.open(path).entries] == [None]
     with pytest.raises(LedgerExceeded):
         chosen(rows(), ledger=path)
@@ -170,7 +170,7 @@ def test_a_draft_is_refused_until_signed(tmp_path: Path) -> None:
 def test_a_release_says_what_was_chosen_and_keeps_it(tmp_path: Path) -> None:
     """Share, rounds and numbers of tables, in the statement and in the file; the joint can be solved from the file."""
     path = tmp_path / "people.parquet"
-    release = chosen(rows(3000), epsilon=400.0, save=path, ledger=tmp_path / "people.ledger")
+    release = chosen(rows(3000), epsilon=400.0, save=path, ledger=tmp_path / "people.ledger", create=True)
     note = release.statement.certificate["selection"]
     assert note["share"] == "1/10"
     assert (note["rounds"], note["candidates"], note["tables"]) == (2, 10, len(release.workload))

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.errors import DataError, LedgerExceeded, SchemaError
+from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise, SeededNoise
@@ -76,7 +77,7 @@ def test_the_number_of_rows_is_told_only_where_it_is_public() -> None:
 
 def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
     """Certified with a ledger, unrecorded without, NOT PRIVATE with seeded noise."""
-    ledger = tmp_path / "t.ledger"
+    ledger = Ledger.create(tmp_path / "t.ledger", epsilon=1, unit="add-remove")
     assert (
         measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=ledger).statement.status == "certified"
     )
@@ -86,13 +87,64 @@ def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
     assert seeded.statement.status == "NOT PRIVATE"
 
 
-def test_a_missing_ledger_is_created_with_this_release_as_its_limit(tmp_path: Path) -> None:
+def test_a_ledger_is_created_on_request_with_this_release_as_its_limit(tmp_path: Path) -> None:
     """A second release over the same file is refused, and nothing more is spent."""
     path = tmp_path / "t.ledger"
-    measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=path)
+    measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=path, name="mine", create=True)
+    assert Ledger.open(path).name == "mine"
     with pytest.raises(LedgerExceeded):
         measure(rows(), SCHEMA, epsilon=0.1, unit="add-remove", ledger=path)
     assert Ledger.open(path).spent.epsilon == Fraction(1)
+
+
+@pytest.mark.parametrize("workload", [2, "auto"])
+def test_a_ledger_that_does_not_exist_is_refused_before_any_row_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workload: int | str
+) -> None:
+    """One name in three folders is three mistakes, not three budgets. The data do not exist either, and the ledger is what is missed."""
+    for folder in (tmp_path / "a", tmp_path / "b", tmp_path / "c"):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        with pytest.raises(LedgerError, match=r"ledger \(t\.ledger\) does not exist"):
+            measure("absent.csv", SCHEMA, workload=workload, epsilon=1, unit="add-remove", ledger="t.ledger")
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("workload", [2, "auto"])
+def test_create_is_checked_before_rows_are_read_and_done_when_the_charge_is_due(
+    tmp_path: Path, workload: int | str
+) -> None:
+    """Rows that do not fit leave no ledger behind; an existing ledger, or none, is refused while the data do not even exist."""
+    path, bad = tmp_path / "t.ledger", rows().assign(age=987_654)
+    said = {"workload": workload, "epsilon": 1, "unit": "add-remove", "create": True}
+    with pytest.raises(DataError):
+        measure(bad, SCHEMA, ledger=path, **said)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+    ledger = Ledger.create(path, epsilon=1, unit="add-remove")
+    for wrong, error in ((path, LedgerError), (ledger, ParameterError), (None, ParameterError)):
+        with pytest.raises(error, match="create"):
+            measure(tmp_path / "absent.csv", SCHEMA, ledger=wrong, **said)  # type: ignore[arg-type]
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("workload", [2, "auto"])
+def test_a_release_names_its_ledger(tmp_path: Path, workload: int | str) -> None:
+    """The ledger's id, the charge and the head after it, in the file too; the ledger knows the release by them."""
+    ledger = Ledger.create(tmp_path / "t.ledger", epsilon=1, unit="add-remove")
+    path = tmp_path / "r.parquet"
+    measure(rows(), SCHEMA, workload=workload, epsilon=1, unit="add-remove", ledger=ledger, save=path)
+    loaded = Release.load(path)
+    (entry,) = ledger.entries
+    assert loaded.statement.ledger == {"id": ledger.id, "charge": entry.id, "head": entry.head}
+    assert ledger.verify(loaded.statement.ledger, checksum=loaded.checksum).word == "recorded"
+
+
+def test_a_release_that_does_not_name_its_ledger_still_loads(tmp_path: Path) -> None:
+    """As those of the first format: charge and head alone."""
+    made = measure(rows(), SCHEMA, epsilon=1, unit="add-remove")
+    statement = replace(made.statement, status="certified", ledger={"charge": "1", "head": "ab12"})
+    path = Release(SCHEMA, made.tables, statement).save(tmp_path / "r.parquet")
+    assert Release.load(path).statement.ledger == {"charge": "1", "head": "ab12"}
 
 
 def test_budget_is_charged_before_noise_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +179,9 @@ def test_rows_that_do_not_fit_cost_nothing(tmp_path: Path) -> None:
 def test_saving_marks_the_ledger_as_released(tmp_path: Path) -> None:
     """The release on disk and the ledger agree on what was released."""
     path = tmp_path / "r.parquet"
-    release = measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=tmp_path / "t.ledger", save=path)
+    release = measure(
+        rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=tmp_path / "t.ledger", create=True, save=path
+    )
     assert Release.load(path).checksum == release.checksum
     assert release.checksum in (tmp_path / "t.ledger").read_text()
 

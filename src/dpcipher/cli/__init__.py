@@ -14,7 +14,7 @@ COMMANDS = {
     "report": "Write a publishable page about a release and its rows.",
     "compare": "Compare methods on private rows. Curator only.",
     "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
-    "ledger": "Create a ledger and show what was spent.",
+    "ledger": "Create a ledger, show what was spent, verify releases.",
     "demo": "Run the whole story on invented people.",
 }
 

@@ -7,18 +7,23 @@ import click
 
 from dpcipher.cli import options, output
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.verify import Verdict
+from dpcipher.privacy.witness import path_of
+from dpcipher.release.release import Release
 
 
 @click.group("ledger")
 def command() -> None:
-    """Create a ledger and show what was spent.
+    """Create a ledger, show what was spent, and verify that it knows its releases.
 
-    A ledger is one file per private table. `measure` charges it before it draws noise, and refuses to exceed its limit.
+    A ledger is one file per private table. `measure` charges it before it draws noise, and refuses to exceed its limit. The witness beside
+    it (people.ledger.witness) notices a ledger that was cut, or replaced by an older copy: keep the two together.
 
     \b
     Example:
       dpcipher ledger create people.ledger --epsilon 3 --unit add-remove --max-rows 1 --name people
       dpcipher ledger show people.ledger
+      dpcipher ledger verify people.ledger people.release.parquet
     """
 
 
@@ -50,6 +55,58 @@ def show(path: Path, json_: bool) -> None:
     _show(Ledger.open(path), json_)
 
 
+@command.command("verify")
+@click.argument("path", type=options.FILE, metavar="LEDGER")
+@click.argument("releases", type=options.FILE, nargs=-1, required=True, metavar="RELEASE...")
+@options.as_json
+@click.pass_context
+def verify(ctx: click.Context, path: Path, releases: tuple[Path, ...], json_: bool) -> None:
+    """Say of each RELEASE whether the LEDGER knows it.
+
+    \b
+    recorded        its charge is in the ledger, and so is its checksum
+    ROLLED BACK     this ledger paid for it and does not know it: an older copy was put back
+    ALTERED         its charge paid for a release with another checksum
+    another ledger  it was charged elsewhere; no fault
+    no ledger       unrecorded, or declared by its publisher; no fault
+    cannot tell     not in this ledger, and of an early format that does not name its own; no fault
+
+    The exit code is 1 if a release was rolled back or altered, or if the ledger is not what its witness saw.
+
+    \b
+    Example:
+      dpcipher ledger verify people.ledger people.release.parquet
+    """
+    ledger = Ledger(path)
+    said, objection = ledger.statement(witnessed=False), ledger.objection
+    found = [(file, _verdict(ledger, Release.load(file))) for file in releases]
+    sound = objection is None and not any(verdict.is_failure for _, verdict in found)
+    facts = {
+        "ledger": {"id": said.id, "name": said.name, "path": str(path), "objection": objection},
+        "releases": [
+            {"release": str(file), "verdict": verdict.word, "meaning": verdict.meaning}
+            for file, verdict in found
+        ],
+        "sound": sound,
+    }
+    text = [f"Ledger   {said.name} ({path})", *_table(found)]
+    if objection is not None:
+        text += ["", f"Witness  {objection}"]
+    output.show("\n".join(text), facts, as_json=json_)
+    if not sound:
+        ctx.exit(1)
+
+
+def _verdict(ledger: Ledger, release: Release) -> Verdict:
+    return ledger.verify(release.statement.ledger, checksum=release.checksum)
+
+
+def _table(found: list[tuple[Path, Verdict]]) -> list[str]:
+    """A line for each release, in columns."""
+    width = max(len(str(file)) for file, _ in found)
+    return [f"  {file!s:<{width}}  {verdict.word:<14}  {verdict.meaning}" for file, verdict in found]
+
+
 def _show(ledger: Ledger, json_: bool) -> None:
     said = ledger.statement()
     lines = [
@@ -58,13 +115,16 @@ def _show(ledger: Ledger, json_: bool) -> None:
         f"Limit    {said.limit.describe()}",
         f"Spent    {said.spent.describe()}",
         f"Left     {said.remaining.describe()}",
+        f"Witness  {ledger.witness or f'none yet: the next charge writes {path_of(ledger.path)}'}",
     ]
     for entry in said.entries:
         state = "released" if entry.checksum else "charged, release not recorded"
         lines.append(f"  {entry.time}  {entry.cost.describe()}  {state}")
     facts = {
+        "id": said.id,
         "name": said.name,
         "path": str(ledger.path),
+        "witness": None if ledger.witness is None else str(ledger.witness),
         "unit": said.unit.as_dict(),
         "limit": said.limit.as_dict(),
         "spent": said.spent.as_dict(),

@@ -22,7 +22,12 @@ from dpcipher.schema.schema import Schema
     "--ledger",
     type=options.FILE,
     required=True,
-    help="The ledger to charge; a new one is limited to this release.",
+    help="The ledger to charge. It must exist: see `ledger create`, or --create.",
+)
+@click.option(
+    "--create",
+    is_flag=True,
+    help="Create the ledger, limited to this release; it must not exist yet.",
 )
 @options.budget
 @options.workload
@@ -45,7 +50,7 @@ from dpcipher.schema.schema import Schema
     is_flag=True,
     help="Declare that the number of rows is public knowledge; presence is then not protected under add-remove.",
 )
-@click.option("--name", default="", help="What you call the private table, in a new ledger.")
+@click.option("--name", default="", help="What you call the private table, in a ledger that --create makes.")
 @options.as_json
 def command(
     data: str,
@@ -60,14 +65,15 @@ def command(
     """Measure noisy tables of the private rows in DATA, under SCHEMA.
 
     DATA is a CSV or Parquet file, a folder of them, or a quoted glob. The budget is charged to the ledger, durably, before any noise is
-    drawn; there are no refunds. A refusal before that spends nothing. With --workload auto, part of the budget chooses the tables.
+    drawn; there are no refunds. A refusal before that spends nothing. A ledger that does not exist is refused, so that a misspelt path opens no
+    fresh budget. With --workload auto, part of the budget chooses the tables.
 
     \b
     Example:
       dpcipher measure people.csv people.yaml --epsilon 1 --unit add-remove --max-rows 1 \\
         --ledger people.ledger -o people.release.parquet
       dpcipher measure wide.csv wide.yaml --epsilon 1 --delta 1e-9 --unit add-remove --max-rows 1 \\
-        --workload auto --target 2 --column-weight income=2 --ledger wide.ledger -o wide.release.parquet
+        --workload auto --target 2 --column-weight income=2 --ledger wide.ledger --create -o wide.release.parquet
     """
     asked = options.tables_or_workload(tables, workload)
     with output.progress() as say:

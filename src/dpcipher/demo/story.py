@@ -14,6 +14,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.plan.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.witness import path_of
 from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -28,6 +29,7 @@ FILES = (
     ("people.csv", "the private table (invented here); stays with the curator"),
     ("people.yaml", "the public schema"),
     ("people.ledger", "what was spent; stays with the curator"),
+    ("people.ledger.witness", "notices a ledger that is cut or put back; stays beside it"),
     ("people.release.parquet", "noisy tables and how they were made; can be published"),
     ("synthetic.csv", "synthetic rows; can be published"),
     ("summary.html", "release and synthetic rows side by side; can be published"),
@@ -125,6 +127,7 @@ def _make_room(folder: Path, ledger: Path) -> None:
         raise ParameterError(
             f"output ({folder}) must be new, empty, or an earlier demo's folder; choose another"
         )
+    path_of(ledger).unlink(missing_ok=True)
     ledger.unlink()
 
 

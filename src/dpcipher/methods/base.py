@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.joint.joint import Joint
+from dpcipher.privacy.account import Account
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -42,7 +43,8 @@ class Synthesizer(ABC):
     """A whole method, from private rows to synthetic ones, under one budget.
 
     `epsilon` alone is pure differential privacy; with `delta` the noise is Gaussian. `unit` and `max_rows` say who is protected,
-    `person` names the column that enforces `max_rows`, and `ledger` is charged with the whole budget before anything is drawn.
+    `person` names the column that enforces `max_rows`, and `ledger` is charged with the whole budget before anything is drawn. It must exist,
+    unless `create=True` makes one that is called `name` and whose limit is this budget.
     """
 
     title: ClassVar[str]
@@ -56,11 +58,13 @@ class Synthesizer(ABC):
     missing_person: Literal["refuse", "drop"] = "refuse"
     ledger: str | Path | Ledger | None = None
     name: str = ""
+    create: bool = False
 
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 - each is refused here or never
         self.protects  # noqa: B018
         self.limits  # noqa: B018
+        Account(self.ledger, self.budget, self.protects, self.name, self.create)
         # A method divides its budget; what cannot be divided is refused here, before anything is charged.
         mechanism_for(self.budget.split([1, _PARTS - 1])[0], self.protects)
         self._check()
@@ -95,6 +99,7 @@ class Synthesizer(ABC):
             person=self.limits,
             ledger=self.ledger,
             name=self.name,
+            create=self.create,
             what=what,
         )
         return self._through(opened)

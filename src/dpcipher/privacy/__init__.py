@@ -2,7 +2,8 @@
 
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.composition import Amount, compose
-from dpcipher.privacy.ledger import Charge, Entry, Ledger, Statement
+from dpcipher.privacy.entries import Charge, Entry, Statement
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from dpcipher.privacy.unit import Unit

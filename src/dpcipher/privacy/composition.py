@@ -57,6 +57,14 @@ class Total:
     rho: Fraction  # of all charges, pure ones as epsilon²/2
     only_pure: bool
 
+    def plus(self, cost: Budget) -> "Total":
+        """The total with one more charge."""
+        if cost.rho is not None:
+            return Total(self.epsilon, self.rho + cost.rho, only_pure=False)
+        if cost.epsilon is None or cost.delta is not None:
+            raise BudgetError(f"cost ({cost.describe()}) must be epsilon alone or rho; try cost.composable()")
+        return Total(self.epsilon + cost.epsilon, self.rho + pure_to_rho(cost.epsilon), self.only_pure)
+
     def fits(self, limit: Budget) -> bool:
         """Whether charges with this total stay within the limit."""
         if limit.rho is not None:
@@ -90,21 +98,19 @@ class Total:
         return Amount(epsilon=max(pure, _pure_within(rho)), delta=limit.delta, rho=rho)
 
 
+NOTHING = Total(Fraction(0), Fraction(0), only_pure=True)
+
+
 def compose(costs: Iterable[Budget]) -> Total:
     """Charges added up.
 
     >>> compose([Budget(epsilon=Fraction(1, 2)), Budget(rho=Fraction(1, 8))]).rho
     Fraction(1, 4)
     """
-    epsilon, rho, only_pure = Fraction(0), Fraction(0), True
+    total = NOTHING
     for cost in costs:
-        if cost.rho is not None:
-            rho, only_pure = rho + cost.rho, False
-        elif cost.epsilon is not None and cost.delta is None:
-            epsilon, rho = epsilon + cost.epsilon, rho + pure_to_rho(cost.epsilon)
-        else:
-            raise BudgetError(f"cost ({cost.describe()}) must be epsilon alone or rho; try cost.composable()")
-    return Total(epsilon, rho, only_pure)
+        total = total.plus(cost)
+    return total
 
 
 def check_kind(cost: Budget, limit: Budget) -> None:

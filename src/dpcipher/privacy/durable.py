@@ -1,6 +1,7 @@
 """Files that are locked, appended to and synced, so that what was written stays written."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -42,12 +43,12 @@ def read_all(fd: int, path: Path) -> bytes:
     """Every byte of an open file."""
     parts, offset = [], 0
     try:
-        while part := os.pread(fd, 1 << 20, offset):
+        while part := os.pread(fd, max(1 << 16, os.fstat(fd).st_size - offset), offset):
             parts.append(part)
             offset += len(part)
     except OSError as error:
         raise _failure(path, "read", error) from error
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
@@ -65,7 +66,7 @@ def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
         _sync(fd)
         _sync_folder(path.parent)
     except OSError as error:
-        raise _failure(path, "synced; the charge counts as spent", error) from error
+        raise _failure(path, "synced", error, "what was added to it counts as spent") from error
 
 
 def create(path: Path, data: bytes) -> None:
@@ -85,7 +86,47 @@ def create(path: Path, data: bytes) -> None:
     except FileExistsError:
         raise LedgerError(f"ledger ({path}) exists already; open it, or choose another path") from None
     except OSError as error:
-        raise _failure(path, "created", error) from error
+        raise _failure(path, "created", error, "nothing was charged") from error
+
+
+def read_small(path: Path, longest: int) -> bytes | None:
+    """A regular file's bytes, one more than `longest` at most; None if there is no such file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return os.pread(fd, longest + 1, 0)
+    finally:
+        os.close(fd)
+
+
+def replace(path: Path, data: bytes, *, like: Path) -> None:
+    """Put data in the place of a file in one step, readable by whoever may read `like`, and return only when it is on the disk.
+
+    One writer at a time: the temporary file has one name, so that what a crash leaves behind does not pile up.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
+    try:
+        model = os.stat(like)
+        with contextlib.suppress(OSError):  # only members of the group may give a file to it
+            os.fchown(fd, -1, model.st_gid)
+        os.fchmod(fd, stat.S_IMODE(model.st_mode))
+        _write_all(fd, data, at=0)
+        _sync(fd)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        os.close(fd)
+    _sync_folder(path.parent)
 
 
 def _opened(path: Path, *, write: bool) -> int:
@@ -95,7 +136,7 @@ def _opened(path: Path, *, write: bool) -> int:
     try:
         fd = os.open(path, mode)
     except FileNotFoundError:
-        raise LedgerError(f"ledger ({path}) does not exist; create it with Ledger.create") from None
+        raise LedgerError(missing(path)) from None
     except OSError as error:
         raise _failure(path, "opened for writing" if write else "read", error) from error
     status = os.fstat(fd)
@@ -150,5 +191,11 @@ def _sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def _failure(path: Path, what: str, error: OSError) -> LedgerError:
-    return LedgerError(f"ledger ({path}) could not be {what}: {error.strerror}; no noise was drawn")
+def missing(path: Path) -> str:
+    """What to say of a ledger that is not there."""
+    where = "" if path.is_absolute() else f" in {Path.cwd()}"
+    return f"ledger ({path}) does not exist{where}; check the path, or create the ledger with `dpcipher ledger create` or Ledger.create"
+
+
+def _failure(path: Path, what: str, error: OSError, then: str = "nothing was added to it") -> LedgerError:
+    return LedgerError(f"ledger ({path}) could not be {what}: {error.strerror}; {then}")

@@ -1,91 +1,38 @@
 """The ledger: one durable file per private table that says what may be spent and what has been.
 
 Charge before you draw. `charge` locks the file (flock), reads it and verifies its chain of hashes, checks the exact sum
-against the limit, appends the charge, syncs file and folder, and only then returns: noise may be drawn after that and not
-before. There are no refunds. A crash can waste budget, never lose count of it.
+against the limit, appends the charge, syncs file and folder, writes and syncs the witness beside it, and only then returns:
+noise may be drawn after that and not before. There are no refunds. A crash can waste budget, never lose count of it.
 
 Where it holds: Linux and macOS, on local file systems (`filesystem.LOCAL`), for any number of processes and threads of one
 machine. Everything else is refused: systems without flock, NFS, CIFS, FUSE, 9p and every file system that is not known to
 lock. It has been tested on Linux (ext4, tmpfs); macOS follows its documentation.
 
-What it cannot know: that somebody put back an older copy of the file. Each release therefore carries the head of the
-chain after its own charge, and `has_head` tells whether a ledger still contains it.
+A ledger is created on purpose, once, and a path that does not exist is refused. One that was cut, or replaced by an older copy, is
+refused because of its witness (`witness.py`). What neither can know: that somebody put back a whole folder, ledger and
+witness, deleted the witness, or keeps several ledgers for one table. Each release therefore carries the ledger's id and the head of the
+chain after its own charge, and `verify` tells whether this ledger still contains it.
 """
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from dpcipher.errors import LedgerDamaged, LedgerError, LedgerExceeded, ParameterError
-from dpcipher.privacy import durable
+from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
+from dpcipher.privacy import durable, witness
+from dpcipher.privacy.book import Book, read_book
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.chain import Chain, canonical, read_chain
-from dpcipher.privacy.composition import Amount, Total, check_kind, compose
+from dpcipher.privacy.chain import NOTHING, canonical
+from dpcipher.privacy.composition import Amount
+from dpcipher.privacy.entries import VERSION, Charge, Entry, Statement
 from dpcipher.privacy.filesystem import check_supported
 from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.verify import Verdict, verify
+from dpcipher.privacy.witness import Witness
 
-VERSION = 1
 LONGEST_NOTE = 1 << 20
-
-
-@dataclass(frozen=True)
-class Charge:
-    """A granted charge: its id, and the head of the chain just after it, to be kept with the release."""
-
-    id: str
-    head: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A charge as the ledger remembers it; `checksum` is that of the release, or None if none was recorded."""
-
-    id: str
-    cost: Budget
-    what: dict[str, Any]
-    time: str
-    checksum: str | None
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Everything a ledger says at one moment."""
-
-    name: str
-    limit: Budget
-    unit: Unit
-    entries: tuple[Entry, ...]
-    heads: tuple[str, ...]
-
-    @property
-    def total(self) -> Total:
-        """The charges added up."""
-        return compose(entry.cost for entry in self.entries)
-
-    @property
-    def spent(self) -> Amount:
-        """What was charged, released or not."""
-        return self.total.spent(self.limit)
-
-    @property
-    def remaining(self) -> Amount:
-        """The largest charge that would still be granted."""
-        return self.total.remaining(self.limit)
-
-    def check(self, cost: Budget, unit: Unit) -> None:
-        """Refuse a charge for another unit, of a kind the limit cannot count, or beyond the limit."""
-        if unit != self.unit:
-            raise LedgerError(
-                f"unit ({unit.relation}, max_rows={unit.max_rows}) must be the ledger's: {self.unit.relation}, max_rows={self.unit.max_rows}"
-            )
-        check_kind(cost, self.limit)
-        if not compose([*(entry.cost for entry in self.entries), cost]).fits(self.limit):
-            raise LedgerExceeded(
-                f"cost ({cost.describe()}) would exceed the ledger {self.name!r}: limit {self.limit.describe()}, "
-                f"spent {self.spent.describe()}, left {self.remaining.describe()}; nothing was spent"
-            )
 
 
 class Ledger:
@@ -115,6 +62,7 @@ class Ledger:
         limit = Budget.parse(epsilon=epsilon, delta=delta, rho=rho)
         who = Unit.parse(unit, max_rows)
         ledger = cls(path)
+        ledger.check_absent()
         header = {
             "type": "ledger",
             "version": VERSION,
@@ -123,8 +71,11 @@ class Ledger:
             "unit": who.as_dict(),
             "time": _now(),
         }
-        data, _ = Chain((), 0).appended(header)
+        data, head = NOTHING.appended(header)
         durable.create(ledger.path, data)
+        with durable.locked(ledger.path, write=True):
+            if ledger.witness is None:  # somebody may have charged it already
+                witness.write(ledger.path, Witness(len(data), head))
         return ledger
 
     @classmethod
@@ -134,22 +85,40 @@ class Ledger:
         ledger.statement()
         return ledger
 
-    def statement(self) -> Statement:
-        """What the ledger says now."""
+    def check_absent(self) -> None:
+        """Refuse now what `create` would refuse of the path: one that exists, one that had a ledger, one that cannot be written."""
+        left = self.witness  # asked first: whoever creates the ledger just now writes it last
+        if self.path.exists():
+            raise LedgerError(
+                f"ledger ({self.path}) exists already, and a ledger is created once; charge it without creating it, or choose another path"
+            )
+        if left is not None:
+            raise LedgerError(
+                f"ledger ({self.path}) was here: its witness ({left}) still is. Put the ledger back; only if it was for another table, "
+                "or nothing was ever released from it, delete the witness"
+            )
+        witness.check_writable(self.path)
+
+    def statement(self, *, witnessed: bool = True) -> Statement:
+        """What the ledger says now; without `witnessed`, also if it is not what its witness saw, which is for finding out what is missing."""
         with durable.locked(self.path, write=False) as fd:
-            return _statement(read_chain(durable.read_all(fd, self.path)))
+            data = durable.read_all(fd, self.path)
+            if witnessed:
+                witness.check(self.path, data)
+            return read_book(data).statement
 
     def check(self, cost: Budget, *, unit: Unit) -> None:
         """Refuse now what `charge` would refuse, an unwritable file included, without spending."""
         with durable.locked(self.path, write=True) as fd:
-            _statement(read_chain(durable.read_all(fd, self.path))).check(cost, unit)
+            witness.check_writable(self.path)
+            self._read(fd).statement.check(cost, unit)
 
     def charge(self, cost: Budget, *, unit: Unit, what: dict[str, Any]) -> Charge:
         """Spend `cost`, durably before this returns; `what` says publicly what for, in plain JSON values."""
         note = _note(what)
         with durable.locked(self.path, write=True) as fd:
-            chain = read_chain(durable.read_all(fd, self.path))
-            _statement(chain).check(cost, unit)
+            book = self._read(fd)
+            book.statement.check(cost, unit)
             record = {
                 "type": "charge",
                 "id": secrets.token_hex(16),
@@ -157,22 +126,45 @@ class Ledger:
                 "what": note,
                 "time": _now(),
             }
-            data, head = chain.appended(record)
-            durable.append(fd, self.path, data, keep=chain.keep)
-        return Charge(str(record["id"]), head)
+            head = self._append(fd, book, record)
+        return Charge(str(record["id"]), head, book.statement.id)
 
     def mark_released(self, id: str, checksum: str) -> None:
         """Record that the release of a charge is complete; once, so that nothing is drawn twice under one charge."""
         with durable.locked(self.path, write=True) as fd:
-            chain = read_chain(durable.read_all(fd, self.path))
-            entries = {entry.id: entry for entry in _statement(chain).entries}
+            book = self._read(fd)
+            entries = {entry.id: entry for entry in book.statement.entries}
             if id not in entries or entries[id].checksum is not None:
                 state = "is already released" if id in entries else "is not in the ledger"
                 raise LedgerError(f"charge ({id}) {state}; a charge pays for one release")
-            data, _ = chain.appended(
-                {"type": "released", "id": id, "checksum": str(checksum), "time": _now()}
-            )
-            durable.append(fd, self.path, data, keep=chain.keep)
+            self._append(fd, book, {"type": "released", "id": id, "checksum": str(checksum), "time": _now()})
+
+    def verify(self, said: Mapping[str, Any], *, checksum: str | None = None) -> Verdict:
+        """What this ledger knows of a release: `said` is its `statement.ledger`, and `checksum` its own.
+
+        It asks the ledger as it is, also if its witness objects.
+        """
+        return verify(self.statement(witnessed=False), said, checksum=checksum)
+
+    @property
+    def witness(self) -> Path | None:
+        """The file beside the ledger that saw it last, or None if there is none yet: the next charge writes it."""
+        path = witness.path_of(self.path)
+        return path if path.exists() else None
+
+    @property
+    def objection(self) -> str | None:
+        """What the witness has against the ledger as it is, if anything."""
+        try:
+            self.statement()
+        except LedgerDamaged as error:
+            return str(error)
+        return None
+
+    @property
+    def id(self) -> str:
+        """What tells this ledger from every other, also from one at the same path."""
+        return self.statement().id
 
     @property
     def name(self) -> str:
@@ -210,8 +202,24 @@ class Ledger:
         return self.statement().heads[-1]
 
     def has_head(self, head: str) -> bool:
-        """Whether this chain once ended with `head`; a release whose head is missing means that an older copy was put back."""
+        """Whether this chain once ended with `head`; `verify` says what it means if it did not."""
         return head in self.statement().heads
+
+    def _read(self, fd: int) -> Book:
+        """The whole file, verified, and as its witness saw it."""
+        data = durable.read_all(fd, self.path)
+        witness.check(self.path, data)
+        return read_book(data)
+
+    def _append(self, fd: int, book: Book, record: dict[str, Any]) -> str:
+        """Add a record and let the witness see it, both durably; the new head.
+
+        The witness comes second: it must never have seen what the ledger does not hold.
+        """
+        data, head = book.chain.appended(record)
+        durable.append(fd, self.path, data, keep=book.chain.keep)
+        witness.write(self.path, Witness(book.chain.keep + len(data), head))
+        return head
 
 
 def _now() -> str:
@@ -231,42 +239,3 @@ def _note(what: dict[str, Any]) -> dict[str, Any]:
             f"what ({size} bytes) must be at most {LONGEST_NOTE} bytes; describe the workload by its order"
         )
     return what
-
-
-def _statement(chain: Chain) -> Statement:
-    """The meaning of a chain whose hashes are right."""
-    try:
-        header = chain.records[0]
-        if header["type"] == "ledger" and header["version"] != VERSION:
-            raise LedgerError(
-                f"ledger version ({header['version']}) must be {VERSION}; a newer dpcipher may read it"
-            )
-        return Statement(
-            name=header["name"],
-            limit=Budget.from_dict(header["limit"]),
-            unit=Unit.parse(header["unit"]["relation"], header["unit"]["max_rows"]),
-            entries=_entries(chain),
-            heads=tuple(record["hash"] for record in chain.records),
-        )
-    except (IndexError, KeyError, TypeError, ValueError):
-        raise LedgerDamaged("ledger holds records that make no sense; restore it from a copy") from None
-
-
-def _entries(chain: Chain) -> tuple[Entry, ...]:
-    """The charges, each with the checksum that a later record gives it."""
-    charges = [record for record in chain.records[1:] if record["type"] == "charge"]
-    released = {
-        record["id"]: record["checksum"] for record in chain.records[1:] if record["type"] == "released"
-    }
-    if len(charges) + len(released) != len(chain.records) - 1:
-        raise ValueError("a record is neither a charge nor a release")
-    return tuple(
-        Entry(
-            record["id"],
-            Budget.from_dict(record["cost"]),
-            record["what"],
-            record["time"],
-            released.get(record["id"]),
-        )
-        for record in charges
-    )

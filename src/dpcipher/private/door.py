@@ -23,7 +23,8 @@ from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, check_k, choice_scale
 from dpcipher.privacy.draws import Draws, polya_urn
-from dpcipher.privacy.ledger import Charge, Ledger
+from dpcipher.privacy.entries import Charge
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Counts, Person, public_rows
@@ -76,15 +77,17 @@ class Door:
         person: Person | None = None,
         ledger: str | Path | Ledger | None = None,
         name: str = "",
+        create: bool = False,
         what: dict[str, Any] | None = None,
         n_rows_public: bool | None = None,
     ) -> "Door":
         """Read private rows, charge the ledger with the whole budget, and open the door.
 
-        Whether the number of rows is public follows from the unit and the person, unless it is said (`count.public_rows`).
+        `create` makes the ledger, with this budget as its limit. Whether the number of rows is public follows from the unit and the
+        person, unless it is said (`count.public_rows`).
         """
         schema.require_signed()
-        account = Account(ledger, budget, unit, name)
+        account = Account(ledger, budget, unit, name, create)
         account.check()
         incoming = receive(data, schema, person)
         truth = open_truth(incoming, schema)
@@ -240,7 +243,7 @@ class Door:
             unit=self.unit.as_dict(),
             budget=self.budget.as_dict(),
             certificate=self._certificate(),
-            ledger={} if self._charge is None else {"charge": self._charge.id, "head": self._charge.head},
+            ledger={} if self._charge is None else self._charge.as_dict(),
             software=_software(),
             created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         )

@@ -48,6 +48,7 @@ def measure(
     n_rows_public: bool = False,
     ledger: str | Path | Ledger | None = None,
     name: str = "",
+    create: bool = False,
     save: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Release:
@@ -62,8 +63,9 @@ def measure(
     tables of `max_order` columns), in which `column_weights` say which columns matter more.
 
     Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
-    noise is drawn; a path that does not exist creates a ledger whose limit is this release. With `save`, the release is written there
-    before the ledger marks it as released.
+    noise is drawn. A path that does not exist is refused, so that a slip of the pen opens no fresh budget: make it first with `Ledger.create`,
+    or let `create=True` make one that is called `name` and whose limit is this release. With `save`, the release is written there before the
+    ledger marks it as released.
     """
     auto = parse_auto(
         workload,
@@ -83,6 +85,7 @@ def measure(
         public_rows(protects, limit, declared=n_rows_public),
         ledger,
         name,
+        create,
         None if save is None else Path(save),
         progress or (lambda _: None),
     )
@@ -103,6 +106,7 @@ class Terms:
     n_rows_public: bool
     ledger: str | Path | Ledger | None
     name: str
+    create: bool
     save: Path | None
     say: Callable[[str], None]
 
@@ -127,7 +131,7 @@ def _given(
     schema.require_signed()
     if terms.save is not None:
         check_writable(terms.save)
-    account = Account(terms.ledger, order.budget, order.unit, terms.name)
+    account = Account(terms.ledger, order.budget, order.unit, terms.name, terms.create)
     account.check()
     terms.say("counting")
     incoming = receive(data, schema, terms.person)
@@ -157,6 +161,7 @@ def _chosen(data: Any, schema: Schema, auto: Auto, terms: Terms) -> Release:
         person=terms.person,
         ledger=terms.ledger,
         name=terms.name,
+        create=terms.create,
         what={"tables": "auto", "sets": terms.sets},
         n_rows_public=terms.n_rows_public,
     )

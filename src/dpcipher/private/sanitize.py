@@ -9,7 +9,7 @@ from typing import Any
 
 from dpcipher.errors import BudgetError, ParameterError, did_you_mean
 from dpcipher.privacy.budget import Budget, positive_fraction
-from dpcipher.privacy.ledger import Charge
+from dpcipher.privacy.entries import Charge
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.noise import NoiseSource
 from dpcipher.privacy.unit import Unit
@@ -86,7 +86,7 @@ def sanitize(
         unit=order.unit.as_dict(),
         budget=order.budget.as_dict(),
         certificate=_certificate(order, mechanisms, noise),
-        ledger={} if charge is None else {"charge": charge.id, "head": charge.head},
+        ledger={} if charge is None else charge.as_dict(),
         software={"dpcipher": version("dpcipher"), "opendp": version("opendp")},
         created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
     )

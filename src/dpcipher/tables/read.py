@@ -181,7 +181,9 @@ def _of_stream(reader: pa.RecordBatchReader, columns: tuple[str, ...]) -> Batche
     with _in_our_words(broken):
         for batch in reader:
             chosen = batch.select(list(columns))
-            for start in range(0, max(batch.num_rows, 1), STREAM_ROWS):  # some libraries hand over all rows at once
+            for start in range(
+                0, max(batch.num_rows, 1), STREAM_ROWS
+            ):  # some libraries hand over all rows at once
                 yield chosen.slice(start, STREAM_ROWS)
 
 
