@@ -16,11 +16,12 @@ from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subse
 from dpcipher.errors import SolveError
 from dpcipher.evaluate.models import fit_models
 from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import count_codes
-from dpcipher.private.sanitize import make_order, sanitize
+from dpcipher.private.door import release_of
+from dpcipher.private.sanitize import make_order
 from dpcipher.release.interval import interval
 from dpcipher.release.query import answer
 from dpcipher.release.reconcile import Reconciled, reconcile
@@ -146,8 +147,8 @@ def synthetic(codes: Codes, epsilon: float, order: int, seed: int, *, independen
     wanted = make_order(
         SCHEMA, workload=order, budget=Budget.parse(epsilon=epsilon), unit=Unit("add-remove"), sets=SETS
     )
-    axes = [SCHEMA.axes(attrs) for attrs in wanted.workload.tables]
-    release = sanitize(count_codes(codes.astype(np.int32), SCHEMA.shape, axes), wanted, SeededNoise(seed))
+    counted = count_codes(codes.astype(np.int32), SCHEMA.shape, wanted.axes)
+    release = release_of(counted, wanted, Draws.seeded(seed))
     rng, made = np.random.default_rng([3, seed]), []
     for number in range(SETS):
         joint = solve_set(release, number)

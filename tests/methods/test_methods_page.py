@@ -83,13 +83,13 @@ def test_a_wrong_sensitivity_fails_the_replay() -> None:
     from dataclasses import dataclass
     from fractions import Fraction
 
-    from dpcipher.private.door import Stretch
+    from dpcipher.private.event import Sensitivity
 
     @dataclass(frozen=True)
     class Halved(dc.FullHistogram):
         def _learn(self, door):
-            half = Stretch(Fraction(1, 2), Fraction(1, 2))
-            door.query("full", lambda truth: truth.counts((0, 1, 2, 3)), Fraction(1), stretch=half)
+            half = Sensitivity(Fraction(1, 2), Fraction(1, 2))
+            door.query("full", lambda truth: truth.counts((0, 1, 2, 3)), Fraction(1), sensitivity=half)
             return dc.Uniform._learn(
                 self, type("Open", (), {"schema": door.schema, "kind": door.kind, "n_rows": 10})
             )

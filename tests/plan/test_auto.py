@@ -15,6 +15,7 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door
 from dpcipher.private.select import measure_chosen
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import TableTruth
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto
@@ -42,8 +43,7 @@ def run(
     door = Door(
         TableTruth(table),
         SCHEMA,
-        budget=Budget.parse(**budget),
-        unit=Unit("replace"),
+        Terms(Budget.parse(**budget), Unit("replace")),
         draws=Draws.seeded(2),
     )
     return measure_chosen(door, Auto(), sets=sets).note, door

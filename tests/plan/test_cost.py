@@ -10,11 +10,12 @@ import pytest
 from dpcipher.plan.cost import Cost, foresee, rows_work, table_work
 from dpcipher.plan.rehearsal import reduced, whole
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import OpenDPNoise, SeededNoise
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import count_codes
+from dpcipher.private.door import release_of
 from dpcipher.private.incoming import receive
-from dpcipher.private.sanitize import Order, count, make_order, sanitize
+from dpcipher.private.sanitize import Order, make_order
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.denoise import denoise
@@ -36,10 +37,8 @@ def invented(request: Order, n_rows: int) -> np.ndarray:
 
 def release(request: Order, n_rows: int) -> Release:
     """A release of invented rows with seeded noise."""
-    tables = [request.schema.axes(attrs) for attrs in request.workload.tables]
-    return sanitize(
-        count_codes(invented(request, n_rows), request.schema.shape, tables), request, SeededNoise(1)
-    )
+    tally = count_codes(invented(request, n_rows), request.schema.shape, request.axes)
+    return release_of(tally, request, Draws.seeded(1))
 
 
 def peak(work: Callable[[], object]) -> int:
@@ -89,10 +88,10 @@ def test_memory_of_measuring(shape: tuple[int, ...], n_rows: int) -> None:
     """A batch of rows, or the cells while noise is drawn on them."""
     request = order(shape)
     rows = request.schema.decode(invented(request, n_rows), np.random.default_rng(0))
-    noise = OpenDPNoise()
-    noise.add(np.zeros(1, np.int64), request.mechanisms[0])
+    draws = Draws.secure()
+    draws.noise.add(np.zeros(1, np.int64), request.mechanisms[0])
     foreseen = foresee(request, n_rows).measure_bytes
-    measured = peak(lambda: sanitize(count(receive(rows, request.schema), request), request, noise))
+    measured = peak(lambda: release_of(receive(rows, request.schema).tally(request.axes), request, draws))
     assert within_a_factor_of_two(foreseen, measured), (foreseen, measured)
 
 

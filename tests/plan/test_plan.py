@@ -8,10 +8,11 @@ import pytest
 
 from dpcipher.plan.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import empty_tally
-from dpcipher.private.sanitize import make_order, sanitize
+from dpcipher.private.door import release_of
+from dpcipher.private.sanitize import make_order
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 8, "sex": 2, "region": 5, "income": 6})
@@ -28,9 +29,7 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
     order = make_order(
         SCHEMA, workload=2, budget=Budget.parse(epsilon=0.7), unit=Unit("add-remove", 3), sets=2
     )
-    release = sanitize(
-        empty_tally(SCHEMA, [SCHEMA.axes(t) for t in order.workload.tables]), order, SeededNoise(1)
-    )
+    release = release_of(empty_tally(SCHEMA, order.axes), order, Draws.seeded(1))
     first = [table for table in release.tables if table.set == 0]
     assert [(t.attrs, t.n_cells, t.mechanism) for t in foreseen.tables] == [
         (t.attrs, t.counts.size, t.mechanism) for t in first
@@ -44,9 +43,9 @@ def test_expected_error_is_what_a_release_shows() -> None:
     order = make_order(
         SCHEMA, workload=[SCHEMA.attrs], budget=Budget.parse(epsilon=1), unit=Unit("add-remove")
     )
-    noise = SeededNoise(3)
+    draws = Draws.seeded(3)
     empty = empty_tally(SCHEMA, [(0, 1, 2, 3)])
-    drawn = np.concatenate([sanitize(empty, order, noise).tables[0].counts.ravel() for _ in range(60)])
+    drawn = np.concatenate([release_of(empty, order, draws).tables[0].counts.ravel() for _ in range(60)])
     table = foreseen.tables[0]
     assert (drawn.std(), np.abs(drawn).mean()) == pytest.approx((table.sd, table.absolute), rel=0.03)
 

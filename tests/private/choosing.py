@@ -9,6 +9,7 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door
 from dpcipher.private.select import Chosen, measure_chosen
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import RowsTruth
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Auto
@@ -29,10 +30,8 @@ def run(
     door = Door(
         RowsTruth(codes.astype(np.int32), shape),
         Schema.from_domain({f"c{place}": size for place, size in enumerate(shape)}),
-        budget=Budget.parse(**budget),
-        unit=unit,
+        Terms(Budget.parse(**budget), unit, n_rows_public=public),
         draws=Draws.seeded(seed),
-        n_rows_public=public,
     )
     return door, measure_chosen(door, auto, sets=sets)
 

@@ -14,8 +14,9 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.private import truth as truth_module
 from dpcipher.private.count import Person
 from dpcipher.private.door import Door
-from dpcipher.private.event import Stretch
+from dpcipher.private.event import Sensitivity
 from dpcipher.private.incoming import receive
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import RowsTruth, TableTruth, Truth, open_truth
 from dpcipher.schema.schema import Schema
 
@@ -29,8 +30,7 @@ def door(epsilon: float = 1.0, unit: str = "add-remove", max_rows: int = 1, **bu
     return Door(
         RowsTruth(CODES, SCHEMA.shape),
         SCHEMA,
-        budget=Budget.parse(epsilon=epsilon, **budget),
-        unit=Unit(unit, max_rows),
+        Terms(Budget.parse(epsilon=epsilon, **budget), Unit(unit, max_rows)),
         draws=Draws.seeded(1),
     )
 
@@ -92,14 +92,14 @@ def test_noise_has_the_scale_that_the_share_buys() -> None:
     assert door(2.0, "replace", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
     assert door(2.0, "add-remove", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
     stretched = door(2.0).query(
-        "sums", lambda truth: truth.counts((0,)), quarter, stretch=Stretch(Fraction(5), Fraction(7))
+        "sums", lambda truth: truth.counts((0,)), quarter, sensitivity=Sensitivity(Fraction(5), Fraction(7))
     )
     assert stretched[1].scale == 10
     gaussian = door(1.0, delta=1e-6)
     rho = gaussian.part(quarter).rho
     assert gaussian.measure(("a",), quarter).mechanism.scale == pytest.approx((1 / (2 * rho)) ** 0.5)
     wide = gaussian.query(
-        "sums", lambda truth: truth.counts((0,)), quarter, stretch=Stretch(Fraction(5), Fraction(7))
+        "sums", lambda truth: truth.counts((0,)), quarter, sensitivity=Sensitivity(Fraction(5), Fraction(7))
     )
     assert wide[1].scale == pytest.approx((7 / (2 * rho)) ** 0.5)
 
@@ -155,7 +155,15 @@ def test_several_candidates_come_out_best_first_as_one_event() -> None:
     assert len(set(scores)) == 3
     assert chosen == ["abc"[place] for place in np.argsort(-scores)]
     assert opened.statement().certificate["events"] == [
-        {"what": "levels", "share": "3/4", "cost": pytest.approx(2250.0)}
+        {
+            "type": "choice",
+            "what": "levels",
+            "candidates": 3,
+            "rounds": 3,
+            "sensitivity": 1,
+            "share": "3/4",
+            "cost": pytest.approx(2250.0),
+        }
     ]
     assert opened.left == Fraction(1, 4)
 
@@ -167,8 +175,7 @@ def test_several_choices_cost_no_more_than_their_share(secure: bool, delta: floa
     opened = Door(
         RowsTruth(CODES, SCHEMA.shape),
         SCHEMA,
-        budget=Budget.parse(epsilon=1.0, delta=delta),
-        unit=Unit("add-remove"),
+        Terms(Budget.parse(epsilon=1.0, delta=delta), Unit("add-remove")),
         draws=Draws.secure() if secure else Draws.seeded(2),
     )
     assert len(opened.choose_many("levels", [0, 1, 2], levels, 2, Fraction(1, 3), sensitivity=1)) == 2
@@ -213,10 +220,10 @@ def test_the_number_of_rows_is_public_only_where_someone_says_so() -> None:
     assert door().n_rows is None
     assert door().statement().n_rows is None
     assert door(unit="replace").n_rows == 300
-    said = {"budget": Budget.parse(epsilon=1), "unit": Unit("add-remove"), "n_rows_public": True}
+    said = Terms(Budget.parse(epsilon=1), Unit("add-remove"), n_rows_public=True)
     declared = [
-        Door.open(FRAME, SCHEMA, **said),
-        Door(TableTruth(full_table()), SCHEMA, draws=Draws.seeded(1), **said),
+        Door.open(FRAME, SCHEMA, said, what={}),
+        Door(TableTruth(full_table()), SCHEMA, said, draws=Draws.seeded(1)),
     ]
     assert [(one.n_rows, one.statement().n_rows) for one in declared] == [(300, 300)] * 2
 
@@ -227,10 +234,7 @@ def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
     opened = Door.open(
         FRAME,
         SCHEMA,
-        budget=Budget.parse(epsilon=1),
-        unit=Unit("add-remove"),
-        ledger=path,
-        create=True,
+        Terms(Budget.parse(epsilon=1), Unit("add-remove"), ledger=path, create=True),
         what={"method": "test"},
     )
     entry = Ledger.open(path).entries[0]
@@ -249,7 +253,7 @@ def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
     """A person with three hundred rows counts for two."""
     frame = FRAME.assign(who="one")
     opened = Door.open(
-        frame, SCHEMA, budget=Budget.parse(epsilon=200), unit=Unit("replace", 2), person=Person("who", 2)
+        frame, SCHEMA, Terms(Budget.parse(epsilon=200), Unit("replace", 2), Person("who", 2)), what={}
     )
     assert opened.n_rows is None  # the number that is left tells about the ids of those left out
     assert opened.total(Fraction(1))[0] == 2
@@ -257,7 +261,7 @@ def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
 
 def test_statements_say_who_drew() -> None:
     """Secure draws without a ledger are unrecorded; seeded ones are NOT PRIVATE."""
-    opened = Door.open(FRAME, SCHEMA, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    opened = Door.open(FRAME, SCHEMA, Terms(Budget.parse(epsilon=1), Unit("add-remove")), what={})
     opened.total(Fraction(1))
     assert opened.statement().status == "unrecorded"
     assert opened.statement().certificate["by"] == "privacy map of opendp"

@@ -12,13 +12,14 @@ import pytest
 
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
 from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import OpenDPNoise, SeededNoise
+from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit
-from dpcipher.private import sanitize
+from dpcipher.private.door import release_of
 from dpcipher.private.incoming import receive
 from dpcipher.private.measure import measure
-from dpcipher.private.sanitize import count, make_order
+from dpcipher.private.sanitize import make_order
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -83,7 +84,7 @@ def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
     )
     assert measure(rows(), SCHEMA, epsilon=1, unit="add-remove").statement.status == "unrecorded"
     order = make_order(SCHEMA, workload=2, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
-    seeded = sanitize.sanitize(count(receive(rows(), SCHEMA), order), order, SeededNoise(3))
+    seeded = release_of(receive(rows(), SCHEMA).tally(order.axes), order, Draws.seeded(3))
     assert seeded.statement.status == "NOT PRIVATE"
 
 

@@ -15,8 +15,9 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door
-from dpcipher.private.event import Stretch
+from dpcipher.private.event import Sensitivity
 from dpcipher.private.select import distances, measure_chosen
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import TableTruth, Truth
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Auto
@@ -51,11 +52,11 @@ class Watched(Door):
 
     asked: list[Question]
 
-    def query(self, what: str, ask: Ask, share: Fraction, *, stretch: Stretch = Stretch()) -> Any:  # noqa: B008
+    def _answer(self, ask: Ask, share: Fraction, sensitivity: Sensitivity, event: Any) -> Any:
         """Note how far one person is said to move the answer."""
-        l1, l2_squared = stretch.l1 * self.unit.l1, stretch.l2_squared * self.unit.l2_squared
-        self.asked.append(Question(what, ask, float(l1), float(l2_squared)))
-        return super().query(what, ask, share, stretch=stretch)
+        l1, l2_squared = sensitivity.l1 * self.unit.l1, sensitivity.l2_squared * self.unit.l2_squared
+        self.asked.append(Question(event(0.0).what, ask, float(l1), float(l2_squared)))
+        return super()._answer(ask, share, sensitivity, event)
 
     def choose_many(
         self, what: str, candidates: Any, scores: Ask, k: int, share: Fraction, *, sensitivity: int, by: Any
@@ -129,8 +130,7 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
     door = Watched(
         TableTruth(counts),
         Schema.from_domain(dict(zip("abcd", SHAPE, strict=True))),
-        budget=Budget.parse(**{name: value * unit.l1 ** (2 if name == "rho" else 1)}),
-        unit=unit,
+        Terms(Budget.parse(**{name: value * unit.l1 ** (2 if name == "rho" else 1)}), unit),
         draws=Draws.seeded(3),
     )
     door.asked = []

@@ -22,6 +22,7 @@ from dpcipher.private.door import Door
 from dpcipher.private.incoming import receive
 from dpcipher.private.measure import measure
 from dpcipher.private.spark import is_spark, spark_tally
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import RowsTruth, open_truth
 from dpcipher.schema.schema import Schema
 
@@ -123,11 +124,11 @@ def test_a_method_learns_the_same_from_spark_and_from_pandas(session: Any) -> No
 def test_a_door_to_a_large_spark_frame_charges_once_and_counts(session: Any, tmp_path: Path) -> None:
     """At a huge epsilon its answers are the counts; a row outside the schema is refused before the charge."""
     rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
-    options = {"budget": Budget.parse(epsilon=90), "unit": Unit("add-remove"), "ledger": ledger}
+    terms = Terms(Budget.parse(epsilon=90), Unit("add-remove"), ledger=ledger)
     with pytest.raises(DataError, match="column 'd'"):
-        Door.open(session.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, **options)
+        Door.open(session.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, what={})
     assert ledger.entries == ()
-    door = Door.open(session.createDataFrame(rows), LARGE, **options)
+    door = Door.open(session.createDataFrame(rows), LARGE, terms, what={})
     noisy = door.measure(("a", "b"), Fraction(1, 2)).counts
     assert np.array_equal(noisy, pd.crosstab(rows["a"], rows["b"]).to_numpy())
     assert len(ledger.entries) == 1

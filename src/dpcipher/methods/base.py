@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy.account import Account
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -21,6 +20,7 @@ from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Person
 from dpcipher.private.door import Door
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import RowsTruth, TableTruth, Truth
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
@@ -63,8 +63,7 @@ class Synthesizer(ABC):
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 - each is refused here or never
         self.protects  # noqa: B018
-        self.limits  # noqa: B018
-        Account(self.ledger, self.budget, self.protects, self.name, self.create)
+        self.terms  # noqa: B018
         # A method divides its budget; what cannot be divided is refused here, before anything is charged.
         mechanism_for(self.budget.split([1, _PARTS - 1])[0], self.protects)
         self._check()
@@ -80,29 +79,19 @@ class Synthesizer(ABC):
         return Unit.parse(self.unit, self.max_rows)
 
     @cached_property
-    def limits(self) -> Person | None:
-        """Whose rows are limited to `max_rows`, where a column says so."""
-        return (
-            None if self.person is None else Person(self.person, self.protects.max_rows, self.missing_person)
-        )
+    def terms(self) -> Terms:
+        """The promise, whom it protects, and which ledger pays."""
+        unit, person = self.protects, None
+        if self.person is not None:
+            person = Person(self.person, unit.max_rows, self.missing_person)
+        return Terms(self.budget, unit, person, ledger=self.ledger, name=self.name, create=self.create)
 
     @final
     def fit(self, data: Any, schema: Schema) -> Self:
         """Learn from private rows: charge the whole budget, then ask through the door. Noise cannot be seeded."""
         self.check_schema(schema)
         what = {"method": type(self).__name__}
-        opened = Door.open(
-            data,
-            schema,
-            budget=self.budget,
-            unit=self.protects,
-            person=self.limits,
-            ledger=self.ledger,
-            name=self.name,
-            create=self.create,
-            what=what,
-        )
-        return self._through(opened)
+        return self._through(Door.open(data, schema, self.terms, what=what))
 
     @final
     def fit_counts(
@@ -111,7 +100,7 @@ class Synthesizer(ABC):
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         self.check_schema(schema)
         truth = counts if isinstance(counts, Truth) else _truth(counts, schema, codes)
-        return self._through(Door(truth, schema, budget=self.budget, unit=self.protects, draws=draws))
+        return self._through(Door(truth, schema, Terms(self.budget, self.protects), draws=draws))
 
     def sample(self, n_rows: int | None = None, *, seed: int | None = None, independent: bool = False) -> Any:
         """Synthetic rows, as the kind of table that went in; of a method with m sets, a list of m tables.

@@ -12,7 +12,7 @@ from dpcipher.methods.network import product_joint, uniform
 from dpcipher.privacy.budget import Budget
 from dpcipher.private.door import Door
 from dpcipher.private.measure import parse_auto
-from dpcipher.private.sanitize import table_weights
+from dpcipher.private.sanitize import table_shares
 from dpcipher.private.select import check_auto, measure_chosen
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
@@ -100,9 +100,7 @@ class Cipher(Synthesizer):
         """Each table with its share of the budget in one set."""
         assert not isinstance(self.workload, str)  # a word means that tables are chosen
         workload = tables_of(schema, self.workload)
-        weights = table_weights(workload, self.weights)
-        whole = sum(weights, Fraction(0)) * self.sets
-        return [(attrs, weight / whole) for attrs, weight in zip(workload.tables, weights, strict=True)]
+        return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 
     def _solved(self, door: Door, release: Release, number: int) -> Joint:
         try:

@@ -17,7 +17,7 @@ from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.contrasts import coefficients, design, l2_squared, n_coefficients
 from dpcipher.methods.outcome import dense_joint
 from dpcipher.private.door import Door
-from dpcipher.private.event import Stretch
+from dpcipher.private.event import Sensitivity
 from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]
@@ -72,12 +72,12 @@ def _noisy_coefficients(door: Door, sets: Sequence[Axes]) -> Floats:
     shape = door.schema.shape
     # Two rows that differ move the coefficients by at most twice one row's L2; one table of counts moves by √2.
     squared = Fraction(l2_squared(shape, sets)) * (2 if door.unit.relation == "replace" else 1)
-    stretch = Stretch(Fraction(n_coefficients(shape, sets)), squared)
+    sensitivity = Sensitivity(Fraction(n_coefficients(shape, sets)), squared)
     noisy, _ = door.query(
         "Fourier coefficients",
         lambda truth: np.concatenate([coefficients(truth.counts(axes)) for axes in sets]),
         Fraction(1),
-        stretch=stretch,
+        sensitivity=sensitivity,
     )
     return noisy.astype(np.float64)
 

@@ -23,7 +23,7 @@ from dpcipher.methods.network import Network, Node, conditional, network_joint, 
 from dpcipher.methods.scores import GRID, dependence
 from dpcipher.methods.total import Total, first_total, no_total
 from dpcipher.private.door import Door
-from dpcipher.private.event import Stretch
+from dpcipher.private.event import Sensitivity
 from dpcipher.private.truth import Truth
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
@@ -84,7 +84,7 @@ class JunctionTree(Synthesizer):
             "dependence of all pairs",
             lambda truth: pair_dependence(truth, pairs),
             share,
-            stretch=_stretch(door, len(pairs)),
+            sensitivity=_sensitivity(door, len(pairs)),
         )
         values = dict(zip(pairs, noisy, strict=True))
         limit = {pair: self._limit(door, pair, total, math.sqrt(mechanism.variance)) for pair in pairs}
@@ -126,10 +126,10 @@ def pair_dependence(truth: Truth, pairs: Sequence[Edge]) -> NDArray[np.int64]:
     return np.array([dependence(truth.counts(pair)) // GRID for pair in pairs], dtype=np.int64)
 
 
-def _stretch(door: Door, pairs: int) -> Stretch:
+def _sensitivity(door: Door, pairs: int) -> Sensitivity:
     """A row added or removed moves each n·R by at most 2, a replaced one by at most 4: see `scores.dependence`."""
     squared = 4 if door.unit.relation == "add-remove" else 8
-    return Stretch(Fraction(2 * pairs), Fraction(squared * pairs))
+    return Sensitivity(Fraction(2 * pairs), Fraction(squared * pairs))
 
 
 def _noise(door: Door, shape: Sequence[int], groups: Sequence[Axes]) -> float:

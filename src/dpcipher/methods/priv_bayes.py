@@ -20,7 +20,6 @@ from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.parents import degree_within, maximal_parents
 from dpcipher.methods.total import Total, first_total, no_total
-from dpcipher.private.count import public_rows
 from dpcipher.private.door import Door
 from dpcipher.private.truth import Truth
 from dpcipher.release.release import NoisyTable
@@ -52,7 +51,7 @@ class PrivBayes(Synthesizer):
         check_between("theta", self.theta, 0, math.inf, 4.0)
         if self.score not in (None, *_SCORES):
             raise ParameterError(f"score ({self.score!r}) must be 'I', 'F' or 'R'; try score='R'")
-        if self.score == "I" and not public_rows(self.protects, self.limits):
+        if self.score == "I" and not self.terms.tells_n_rows:
             raise BudgetError(
                 "score ('I') has no bounded sensitivity while the number of rows is private; try score='R', or unit='replace' without person"
             )

@@ -16,6 +16,7 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door
 from dpcipher.private.sanitize import check_sets
 from dpcipher.private.select import WORTHWHILE, check_auto
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import TableTruth
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Aim, Auto
@@ -101,7 +102,7 @@ class _Foreseen:
         self.prices = Prices(budget.composable(), unit, sets)
         self.sizes, self.columns, self.sets = sizes, len(schema.attrs), sets
         self._door = Door(
-            TableTruth(np.zeros(1, np.int64)), schema, budget=budget, unit=unit, draws=Draws.seeded(0)
+            TableTruth(np.zeros(1, np.int64)), schema, Terms(budget, unit), draws=Draws.seeded(0)
         )
 
     def cell(self, share: Fraction) -> float:

@@ -139,15 +139,16 @@ class Budget:
         exact = [positive_fraction("weight", weight) for weight in weights]
         if not exact:
             raise BudgetError("weights ([]) must hold at least one number; try weights=[1]")
-        whole, total = self.composable(), sum(exact, Fraction(0))
-        return tuple(whole._times(weight / total) for weight in exact)
+        total = sum(exact, Fraction(0))
+        return tuple(self.share(weight / total) for weight in exact)
 
-    def _times(self, share: Fraction) -> "Budget":
-        """A share of a budget that adds up."""
-        if self.rho is not None:
-            return Budget(rho=self.rho * share)
-        assert self.epsilon is not None  # composable budgets are rho or pure epsilon
-        return Budget(epsilon=self.epsilon * share)
+    def share(self, part: Fraction) -> "Budget":
+        """What a share of this guarantee is worth, in a form that adds up."""
+        whole = self.composable()
+        if whole.rho is not None:
+            return Budget(rho=whole.rho * part)
+        assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
+        return Budget(epsilon=whole.epsilon * part)
 
     def describe(self) -> str:
         """A phrase for people.

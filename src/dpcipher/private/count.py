@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import DataError, ParameterError
-from dpcipher.privacy.unit import Unit
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 
@@ -40,20 +39,6 @@ class Person:
     def __post_init__(self) -> None:
         if self.missing not in ("refuse", "drop"):
             raise ParameterError(f"missing_person ({self.missing!r}) must be 'refuse' or 'drop'")
-
-
-def public_rows(unit: Unit, person: Person | None, *, declared: bool = False) -> bool:
-    """Whether the number of rows that count is public: by the unit, or because the curator declared it so.
-
-    Where rows can be left out before counting, the number that is left tells about the ids of those that were: it is not public under
-    any unit, and a declaration about the table does not reach it.
-    """
-    if declared and person is not None:
-        raise ParameterError(
-            "n_rows_public (True) must not be given with person: rows beyond max_rows are left out, and the number that remains "
-            "is not the table's; leave n_rows_public out"
-        )
-    return declared or (unit.n_rows_is_public and person is None)
 
 
 @dataclass(frozen=True)

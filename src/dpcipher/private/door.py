@@ -1,4 +1,6 @@
-"""The door for methods that ask several questions, each perhaps after the answer to the last, under one budget.
+"""The session: all questions about one private table, each perhaps after the answer to the last, under one charge.
+
+open (check the terms, read the rows, charge) ─▶ measure, measure_many, query, choose, … ─▶ release, close.
 
 The whole budget is charged once, durably, before the first answer. Every question then takes an exact share of that charge, and
 what would take more than is left is refused. True counts never leave: a method hands in what it wants counted or scored, and
@@ -7,31 +9,37 @@ gets noisy counts or a choice.
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.account import Account
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, check_k, choice_scale
 from dpcipher.privacy.draws import Draws, polya_urn
 from dpcipher.privacy.entries import Charge
-from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Counts, Person, public_rows
-from dpcipher.private.event import Event, Stretch
+from dpcipher.private.count import Axes, Counts, Tally
+from dpcipher.private.event import (
+    CandidatesChosen,
+    Event,
+    QueryAnswered,
+    RowsDrawn,
+    Sensitivity,
+    TablesMeasured,
+)
 from dpcipher.private.incoming import receive
-from dpcipher.private.truth import Truth, open_truth
-from dpcipher.release.release import NoisyTable
+from dpcipher.private.sanitize import Order
+from dpcipher.private.terms import Terms
+from dpcipher.private.truth import CountedTables, Truth, open_truth
+from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
 
@@ -47,21 +55,16 @@ class Door:
         self,
         truth: Truth,
         schema: Schema,
+        terms: Terms,
         *,
-        budget: Budget,
-        unit: Unit,
         draws: Draws,
         charge: Charge | None = None,
-        account: Account | None = None,
         kind: str = "pandas",
-        n_rows_public: bool | None = None,
     ) -> None:
-        self.schema, self.budget, self.unit, self.kind = schema, budget, unit, kind
-        self.rng = draws.rng
-        self._n_rows_public = unit.n_rows_is_public if n_rows_public is None else n_rows_public
-        self._truth, self._draws, self._charge, self._account = truth, draws, charge, account
-        self._whole = budget.composable()
-        self._most = _largest_share(self._whole, unit)
+        self.schema, self.terms, self.kind, self.rng = schema, terms, kind, draws.rng
+        self._truth, self._draws, self._charge = truth, draws, charge
+        self._whole = terms.budget.composable()
+        self._most = _largest_share(self._whole, terms.unit)
         self._spent = Fraction(0)
         self._events: list[Event] = []
         self._remarks: dict[str, Any] = {}
@@ -71,43 +74,35 @@ class Door:
         cls,
         data: Any,
         schema: Schema,
+        terms: Terms,
         *,
-        budget: Budget,
-        unit: Unit,
-        person: Person | None = None,
-        ledger: str | Path | Ledger | None = None,
-        name: str = "",
-        create: bool = False,
-        what: dict[str, Any] | None = None,
-        n_rows_public: bool | None = None,
+        what: Mapping[str, Any],
+        tables: Sequence[Axes] | None = None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> "Door":
-        """Read private rows, charge the ledger with the whole budget, and open the door.
+        """Check the terms, read the private rows, and charge the ledger with the whole budget, in that order.
 
-        `create` makes the ledger, with this budget as its limit. Whether the number of rows is public follows from the unit and the
-        person, unless it is said (`count.public_rows`).
+        Where all `tables` that will be asked for are known, their counts are taken in one pass and no row is kept. `what` says publicly
+        what the charge is for.
         """
         schema.require_signed()
-        account = Account(ledger, budget, unit, name, create)
-        account.check()
-        incoming = receive(data, schema, person)
-        truth = open_truth(incoming, schema)
-        charge = account.charge({**(what or {}), "schema": schema.fingerprint()})
-        return cls(
-            truth,
-            schema,
-            budget=budget,
-            unit=unit,
-            draws=Draws.secure(),
-            charge=charge,
-            account=account,
-            kind=incoming.kind,
-            n_rows_public=public_rows(unit, person) if n_rows_public is None else n_rows_public,
-        )
+        terms.account.check()
+        say("counting" if tables is not None else "reading")
+        incoming = receive(data, schema, terms.person)
+        truth = open_truth(incoming, schema, tables)
+        say("charging the ledger and drawing noise")
+        charge = terms.account.charge({**what, "schema": schema.fingerprint()})
+        return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
+
+    @property
+    def unit(self) -> Unit:
+        """Who is protected."""
+        return self.terms.unit
 
     @property
     def n_rows(self) -> int | None:
         """The number of rows, only where the unit makes it public or the curator declared it so."""
-        return self._truth.n_rows if self._n_rows_public else None
+        return self._truth.n_rows if self.terms.tells_n_rows else None
 
     @property
     def is_zcdp(self) -> bool:
@@ -121,21 +116,42 @@ class Door:
 
     def part(self, share: Fraction) -> Budget:
         """What a share of the charge is worth."""
-        if self._whole.rho is not None:
-            return Budget(rho=self._whole.rho * share)
-        assert self._whole.epsilon is not None  # composable budgets are rho or pure epsilon
-        return Budget(epsilon=self._whole.epsilon * share)
+        return self._whole.share(share)
 
-    def mechanism(self, share: Fraction, stretch: Stretch = Stretch()) -> Mechanism:  # noqa: B008 - a frozen value
+    def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Mechanism:  # noqa: B008 - a frozen value
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
-        factor = stretch.l2_squared if self.is_zcdp else stretch.l1
-        return mechanism_for(self.part(min(share / factor, self._most)), self.unit)
+        each = share / sensitivity.factor(zcdp=self.is_zcdp)
+        return mechanism_for(self.part(min(each, self._most)), self.unit)
+
+    def measure_many(self, request: Order) -> tuple[NoisyTable, ...]:
+        """Independent noise on every cell of every table of a request, in every set."""
+        share = sum(request.shares, Fraction(0)) * request.sets
+        self._debit(share)
+        costs = {noise: self._draws.noise.certificate(noise, self.unit) for noise in set(request.mechanisms)}
+        cost = math.fsum(costs[noise] for noise in request.mechanisms) * request.sets
+        n_tables = len(request.workload.tables)
+        what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
+        self._record(TablesMeasured(what, share, cost, n_tables, request.sets))
+        counted = [self._truth.counts(axes) for axes in request.axes]
+        return tuple(
+            NoisyTable(attrs, self._draws.noise.add(counts, mechanism), mechanism, number)
+            for number in range(request.sets)
+            for attrs, counts, mechanism in zip(
+                request.workload.tables, counted, request.mechanisms, strict=True
+            )
+        )
 
     def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> NoisyTable:
         """The counts of a table with noise on every cell, observed or not."""
         axes = self.schema.axes(attrs)
         names = tuple(self.schema.attrs[axis] for axis in axes)
-        counts, mechanism = self.query(" × ".join(names), lambda truth: truth.counts(axes), share)
+        what = " × ".join(names)
+        counts, mechanism = self._answer(
+            lambda truth: truth.counts(axes),
+            share,
+            Sensitivity(),
+            lambda cost: TablesMeasured(what, share, cost),
+        )
         return NoisyTable(names, counts, mechanism, set)
 
     def total(self, share: Fraction) -> tuple[int, Mechanism]:
@@ -151,7 +167,7 @@ class Door:
             f"a cell of {' × '.join(attrs)}",
             lambda truth: truth.counts(axes)[cell],
             share,
-            stretch=Stretch(half, half),
+            sensitivity=Sensitivity(half, half),
         )
         return int(noisy), mechanism
 
@@ -161,13 +177,25 @@ class Door:
         ask: Callable[[Truth], Any],
         share: Fraction,
         *,
-        stretch: Stretch = Stretch(),  # noqa: B008 - a frozen value
+        sensitivity: Sensitivity = Sensitivity(),  # noqa: B008 - a frozen value
     ) -> tuple[Counts, Mechanism]:
-        """Any vector of whole numbers with noise; `stretch` says how far one person moves it, in tables of counts."""
+        """Any vector of whole numbers with noise; `sensitivity` says how far one person moves it, in tables of counts."""
+        return self._answer(
+            ask, share, sensitivity, lambda cost: QueryAnswered(what, share, cost, sensitivity)
+        )
+
+    def _answer(
+        self,
+        ask: Callable[[Truth], Any],
+        share: Fraction,
+        sensitivity: Sensitivity,
+        event: Callable[[float], Event],
+    ) -> tuple[Counts, Mechanism]:
+        """The one place where a single question meets the noise: the share is taken and the event recorded before anything is drawn."""
         self._debit(share)
-        mechanism = self.mechanism(share, stretch)
-        factor = stretch.l2_squared if self.is_zcdp else stretch.l1
-        self._record(what, share, self._draws.noise.certificate(mechanism, self.unit) * float(factor))
+        mechanism = self.mechanism(share, sensitivity)
+        cost = self._draws.noise.certificate(mechanism, self.unit)
+        self._record(event(cost * float(sensitivity.factor(zcdp=self.is_zcdp))))
         return self._draws.noise.add(np.asarray(ask(self._truth), dtype=np.int64), mechanism), mechanism
 
     def choose(
@@ -200,7 +228,8 @@ class Door:
         check_k(k, len(candidates))
         self._debit(share)
         scale, chooser = choice_scale(self.part(share / k), sensitivity), self._draws.chooser
-        self._record(what, share, chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp, k=k))
+        cost = chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp, k=k)
+        self._record(CandidatesChosen(what, share, cost, len(candidates), k, sensitivity))
         return [candidates[place] for place in by(chooser, scores(self._truth), scale, k)]
 
     def urn(
@@ -216,7 +245,7 @@ class Door:
             raise BudgetError(
                 "delta must not be given here: the draw itself costs pure epsilon; leave delta out"
             )
-        self._record(f"{n_rows} rows from the posterior", share, float(epsilon))
+        self._record(RowsDrawn(f"{n_rows} rows from the posterior", share, float(epsilon), n_rows))
         counts = self._truth.counts(tuple(range(len(self.schema.attrs))))
         weights = counts * prior.denominator + prior.numerator
         if possible is not None:
@@ -229,11 +258,14 @@ class Door:
         """Add something public to the certificate."""
         self._remarks[name] = value
 
+    def release(self, tables: Sequence[NoisyTable]) -> Release:
+        """What was measured so far, with its statement."""
+        return Release(self.schema, tuple(tables), self.statement(), kind=self.kind)
+
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
         self._spent = Fraction(1)
-        if self._account is not None:
-            self._account.mark_released(self._charge, checksum)
+        self.terms.account.mark_released(self._charge, checksum)
 
     def statement(self) -> Statement:
         """What was done so far, under which promise."""
@@ -241,7 +273,7 @@ class Door:
             status=self._status(),
             n_rows=self.n_rows,
             unit=self.unit.as_dict(),
-            budget=self.budget.as_dict(),
+            budget=self.terms.budget.as_dict(),
             certificate=self._certificate(),
             ledger={} if self._charge is None else self._charge.as_dict(),
             software=_software(),
@@ -278,8 +310,15 @@ class Door:
             )
         self._spent += share
 
-    def _record(self, what: str, share: Fraction, cost: float) -> None:
-        self._events.append(Event(what, share, cost))
+    def _record(self, event: Event) -> None:
+        self._events.append(event)
+
+
+def release_of(tally: Tally, request: Order, draws: Draws) -> Release:
+    """The release of counts that are at hand: the seam for experiments and rehearsals, no ledger involved."""
+    terms = Terms(request.budget, request.unit, n_rows_public=request.n_rows_public)
+    opened = Door(CountedTables(tally, request.axes), request.schema, terms, draws=draws)
+    return opened.release(opened.measure_many(request))
 
 
 def _largest_share(whole: Budget, unit: Unit) -> Fraction:

@@ -1,26 +1,95 @@
-"""What the door records of an answer, and how it measures a question."""
+"""What a certificate is made of: one typed event for every answer, and how far one person can move what was asked."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far one person moves a query, as factors of the L1 and the squared L2 distance of one table of counts."""
+
+    l1: Fraction = Fraction(1)
+    l2_squared: Fraction = Fraction(1)
+
+    def factor(self, *, zcdp: bool) -> Fraction:
+        """By how much it costs more than a table: rho grows with the squared L2 distance, pure epsilon with L1."""
+        return self.l2_squared if zcdp else self.l1
 
 
 @dataclass(frozen=True)
 class Event:
-    """One answer: what was asked, the share of the charge it took, and what its sampler says it cost."""
+    """One answer: what was asked in words, the share of the charge it took, and what its sampler says it cost."""
+
+    type: ClassVar[str] = "query"
 
     what: str
     share: Fraction
     cost: float
 
+    def facts(self) -> dict[str, Any]:
+        """What this type of event states beside that."""
+        return {}
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for the certificate."""
-        return {"what": self.what, "share": str(self.share), "cost": self.cost}
+        return {
+            "type": self.type,
+            "what": self.what,
+            **self.facts(),
+            "share": str(self.share),
+            "cost": self.cost,
+        }
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """How much more one person changes a query than one table of counts: as factors of its L1 and its squared L2 distance."""
+class TablesMeasured(Event):
+    """Noise on every cell of some tables, in each of some independent sets."""
 
-    l1: Fraction = Fraction(1)
-    l2_squared: Fraction = Fraction(1)
+    type: ClassVar[str] = "tables"
+
+    tables: int = 1
+    sets: int = 1
+
+    def facts(self) -> dict[str, Any]:
+        """How many tables, and how often."""
+        return {"tables": self.tables, "sets": self.sets}
+
+
+@dataclass(frozen=True)
+class QueryAnswered(Event):
+    """Noise on any vector of whole numbers."""
+
+    sensitivity: Sensitivity = Sensitivity()
+
+    def facts(self) -> dict[str, Any]:
+        """How far one person moves it."""
+        return {"l1": str(self.sensitivity.l1), "l2_squared": str(self.sensitivity.l2_squared)}
+
+
+@dataclass(frozen=True)
+class CandidatesChosen(Event):
+    """Rounds of the exponential mechanism."""
+
+    type: ClassVar[str] = "choice"
+
+    candidates: int = 1
+    rounds: int = 1
+    sensitivity: int = 1
+
+    def facts(self) -> dict[str, Any]:
+        """How many candidates and rounds, and how far one person moves a score."""
+        return {"candidates": self.candidates, "rounds": self.rounds, "sensitivity": self.sensitivity}
+
+
+@dataclass(frozen=True)
+class RowsDrawn(Event):
+    """Rows from the posterior of the full table."""
+
+    type: ClassVar[str] = "posterior"
+
+    n_rows: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """How many rows."""
+        return {"n_rows": self.n_rows}

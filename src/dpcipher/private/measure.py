@@ -4,23 +4,19 @@ The order is the contract: check everything, read and count, charge the ledger d
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.errors import ParameterError
-from dpcipher.privacy.account import Account
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.mechanism import mechanism_for
-from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Person, public_rows
+from dpcipher.private.count import Person
 from dpcipher.private.door import Door
-from dpcipher.private.incoming import receive
-from dpcipher.private.sanitize import Attrs, check_sets, count, make_order, purpose, sanitize
+from dpcipher.private.sanitize import Attrs, Order, check_sets, make_order
 from dpcipher.private.select import check_auto, measure_chosen
-from dpcipher.release.release import Release
+from dpcipher.private.terms import Terms
+from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Auto
 from dpcipher.tables.write import check_writable
@@ -76,106 +72,50 @@ def measure(
         column_weights=column_weights,
     )
     protects = Unit.parse(unit, max_rows)
-    limit = None if person is None else Person(person, protects.max_rows, missing_person)
     terms = Terms(
         Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
         protects,
-        limit,
-        sets,
-        public_rows(protects, limit, declared=n_rows_public),
+        None if person is None else Person(person, protects.max_rows, missing_person),
+        n_rows_public,
         ledger,
         name,
         create,
-        None if save is None else Path(save),
-        progress or (lambda _: None),
     )
+    say = progress or (lambda _: None)
+    if save is not None:
+        check_writable(save)
     if auto is not None:
-        return _chosen(data, schema, auto, terms)
+        check_sets(sets)
+        check_auto(auto, schema, terms)
+        opened = Door.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
+        return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
     assert not isinstance(workload, str)  # parse_auto refused every other word
-    return _given(data, schema, workload, weights, terms)
+    request = make_order(
+        schema, workload=workload, budget=terms.budget, unit=protects, sets=sets, weights=weights
+    )
+    opened = Door.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
+    return _finished(opened, opened.measure_many(request), save, say)
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What holds for a release whatever its tables: the promise, where it is charged, and where it is written."""
-
-    budget: Budget
-    unit: Unit
-    person: Person | None
-    sets: int
-    n_rows_public: bool
-    ledger: str | Path | Ledger | None
-    name: str
-    create: bool
-    save: Path | None
-    say: Callable[[str], None]
+def _purpose(request: Order) -> dict[str, Any]:
+    """What the ledger records of a request: public parameters only."""
+    return {
+        "tables": len(request.workload.tables),
+        "sets": request.sets,
+        "mechanism": request.mechanisms[0].name,
+    }
 
 
-def _given(
-    data: Any,
-    schema: Schema,
-    workload: int | Sequence[Sequence[str]],
-    weights: Mapping[Attrs, float] | None,
-    terms: Terms,
+def _finished(
+    opened: Door, tables: Sequence[NoisyTable], save: str | Path | None, say: Callable[[str], None]
 ) -> Release:
-    """Measure the tables that were named."""
-    order = make_order(
-        schema,
-        workload=workload,
-        budget=terms.budget,
-        unit=terms.unit,
-        sets=terms.sets,
-        weights=weights,
-        n_rows_public=terms.n_rows_public,
-    )
-    schema.require_signed()
-    if terms.save is not None:
-        check_writable(terms.save)
-    account = Account(terms.ledger, order.budget, order.unit, terms.name, terms.create)
-    account.check()
-    terms.say("counting")
-    incoming = receive(data, schema, terms.person)
-    tally = count(incoming, order)
-    terms.say("charging the ledger and drawing noise")
-    charge = account.charge(purpose(order))
-    release = sanitize(tally, order, OpenDPNoise(), charge=charge, kind=incoming.kind)
-    _save(release, terms)
-    account.mark_released(charge, release.checksum)
+    """The release: written where it was asked for, and then recorded in the ledger."""
+    release = opened.release(tables)
+    if save is not None:
+        say("writing the release")
+        release.save(save)
+    opened.close(release.checksum)
     return release
-
-
-def _chosen(data: Any, schema: Schema, auto: Auto, terms: Terms) -> Release:
-    """Choose the tables through the door, and measure them; all under one charge."""
-    check_sets(terms.sets)
-    check_auto(auto, schema)
-    # What cannot be divided is refused before the charge.
-    mechanism_for(terms.budget.split([1, 2**16 - 1])[0], terms.unit)
-    if terms.save is not None:
-        check_writable(terms.save)
-    terms.say("reading, and charging the ledger")
-    door = Door.open(
-        data,
-        schema,
-        budget=terms.budget,
-        unit=terms.unit,
-        person=terms.person,
-        ledger=terms.ledger,
-        name=terms.name,
-        create=terms.create,
-        what={"tables": "auto", "sets": terms.sets},
-        n_rows_public=terms.n_rows_public,
-    )
-    chosen = measure_chosen(door, auto, sets=terms.sets, say=terms.say)
-    release = Release(schema, chosen.tables, door.statement(), kind=door.kind)
-    _save(release, terms)
-    door.close(release.checksum)
-    return release
-
-
-def _save(release: Release, terms: Terms) -> None:
-    if terms.save is not None:
-        terms.say("writing the release")
-        release.save(terms.save)
 
 
 def parse_auto(

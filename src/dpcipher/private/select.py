@@ -10,7 +10,7 @@ post-processing: the water level (`select.level`) decides which tables are worth
 Sensitivity. The prediction is public, a fixed table of whole sixteenths, and so is the candidate list. One row more or less changes
 one count of a table by one, so 16·Σ|count − prediction| by at most 16, and its floored sixteenth by at most 1. One person changes
 the distance of every table by at most `unit.l1`: max_rows rows under add-remove, twice that under replacement. A list of k distances
-moves by at most k·l1 in L1 and √k·l1 in L2 (`_stretch`). Multiplied by a weight of at most 1 and floored, a score moves no more.
+moves by at most k·l1 in L1 and √k·l1 in L2 (`_sensitivity`). Multiplied by a weight of at most 1 and floored, a score moves no more.
 """
 
 import math
@@ -25,10 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import Door, Picker
-from dpcipher.private.event import Stretch
+from dpcipher.private.event import Sensitivity
 from dpcipher.private.forest import SpanningFirst
+from dpcipher.private.terms import Terms
 from dpcipher.private.truth import Truth
 from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
 from dpcipher.release.release import NoisyTable
@@ -58,8 +60,10 @@ class Chosen:
     note: dict[str, Any]
 
 
-def check_auto(auto: Auto, schema: Schema) -> None:
-    """Refuse what cannot be chosen from, judged on the schema; nothing private is opened."""
+def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None) -> None:
+    """Refuse what cannot be chosen from, judged on the schema, and a budget that cannot be divided; nothing private is opened."""
+    if terms is not None:
+        mechanism_for(terms.budget.split([1, 2**16 - 1])[0], terms.unit)
     aim = auto.on(schema)
     if schema.zeros:
         check_zeros(schema.shape, [*_one_way(schema.shape), *aim.tables(2)], schema.zero_masks)
@@ -158,7 +162,7 @@ class _Selection:
             f"distances of {len(tables)} tables",
             lambda truth: distances(truth, tables, map(view.goal, tables)),
             share,
-            stretch=_stretch(len(tables), self.door.unit),
+            sensitivity=_sensitivity(len(tables), self.door.unit),
         )
         found = believed(noisy, mechanism, 2 * view.total)
         self.distance.update(zip(tables, map(float, found), strict=True))
@@ -276,6 +280,6 @@ def _triples(pairs: Sequence[Axes]) -> list[Axes]:
     return [(a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known]
 
 
-def _stretch(tables: int, unit: Unit) -> Stretch:
+def _sensitivity(tables: int, unit: Unit) -> Sensitivity:
     """How far one person moves a list of distances, in tables of counts: see the proof at the top."""
-    return Stretch(Fraction(tables), Fraction(tables * unit.l1**2, unit.l2_squared))
+    return Sensitivity(Fraction(tables), Fraction(tables * unit.l1**2, unit.l2_squared))

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from dpcipher.private.count import Axes, Codes, Counts, columns_of, count_columns
+from dpcipher.private.count import Axes, Codes, Counts, Tally, columns_of, count_columns
 from dpcipher.private.incoming import Incoming
 from dpcipher.schema.schema import Schema
 
@@ -61,8 +61,24 @@ class RowsTruth(Truth):
         return sum((count_columns(columns, self._shape, axes) for columns in self._pieces), blank)
 
 
-def open_truth(incoming: Incoming, schema: Schema) -> Truth:
-    """Read and encode private rows; every refusal of a row happens here, and the source is not needed again."""
+@final
+class CountedTables(Truth):
+    """The counts of tables that were known beforehand, counted in one pass; nothing else can be asked."""
+
+    def __init__(self, tally: Tally, tables: Sequence[Axes]) -> None:
+        self.n_rows, self._tables = tally.n_rows, dict(zip(tables, tally.tables, strict=True))
+
+    def _counts(self, axes: Axes) -> Counts:
+        return self._tables[axes]
+
+
+def open_truth(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> Truth:
+    """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
+
+    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept.
+    """
+    if tables is not None:
+        return CountedTables(incoming.tally(tables), tables)
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableTruth(incoming.tally([whole]).tables[0])
