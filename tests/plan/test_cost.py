@@ -14,8 +14,8 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import count_codes
 from dpcipher.private.door import release_of
-from dpcipher.private.incoming import receive
 from dpcipher.private.sanitize import Order, make_order
+from dpcipher.private.truth import receive
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.solve.denoise import denoise

@@ -10,7 +10,7 @@ import pytest
 
 from dpcipher.errors import BudgetError, LedgerError, LedgerExceeded, ParameterError
 from dpcipher.privacy import Budget, Ledger, Unit, filesystem
-from dpcipher.privacy.chain import Chain, read_chain
+from dpcipher.privacy.records import HashChain, read_chain
 
 UNIT = Unit("add-remove")
 TENTH = Budget.parse(epsilon=0.1)
@@ -207,7 +207,7 @@ def test_a_future_version_is_refused(ledger: Ledger) -> None:
     (header,) = read_chain(ledger.path.read_bytes()).records
     (ledger.witness or Path()).unlink()
     body = {key: value for key, value in header.items() if key not in ("hash", "previous")}
-    ledger.path.write_bytes(Chain((), 0).appended({**body, "version": 2})[0])
+    ledger.path.write_bytes(HashChain((), 0).appended({**body, "version": 2})[0])
     with pytest.raises(LedgerError, match=r"version \(2\)"):
         Ledger.open(ledger.path)
 

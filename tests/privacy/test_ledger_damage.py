@@ -13,7 +13,7 @@ import pytest
 
 from dpcipher.errors import LedgerDamaged, LedgerError
 from dpcipher.privacy import Budget, Ledger, Unit
-from dpcipher.privacy.chain import read_chain
+from dpcipher.privacy.records import read_chain
 
 UNIT = Unit("add-remove")
 QUARTER = Budget.parse(epsilon=0.25)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dpcipher.methods import METHODS
-from dpcipher.privacy.entries import Charge
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.records import Charge
 from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -24,7 +24,7 @@ LARGE = Schema.from_domain(
     {"a": 2, "b": 3, "c": 2, "d": 600, "e": 600}
 )  # its full table is not held: coded rows are
 READERS = ("dpcipher/tables/read", "dpcipher/tables/frame", "dpcipher/tables/csvfile", "dpcipher/tables/parquetfile",
-           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/listed", "dpcipher/private/incoming",
+           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/listed",
            "dpcipher/private/spark")  # fmt: skip
 
 

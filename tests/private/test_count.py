@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.errors import DataError
-from dpcipher.private.count import Person, Tally, count_batches, count_codes, empty_tally
+from dpcipher.private.count import Tally, count_batches, count_codes, empty_tally
+from dpcipher.private.terms import Person
 from dpcipher.schema.schema import Schema
 
 SHAPE = (2, 3, 4)

@@ -12,12 +12,10 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.private import truth as truth_module
-from dpcipher.private.count import Person
 from dpcipher.private.door import Door
 from dpcipher.private.event import Sensitivity
-from dpcipher.private.incoming import receive
-from dpcipher.private.terms import Terms
-from dpcipher.private.truth import RowsTruth, TableTruth, Truth, open_truth
+from dpcipher.private.terms import Person, Terms
+from dpcipher.private.truth import RowsTruth, TableTruth, Truth, open_truth, receive
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})

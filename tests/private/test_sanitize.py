@@ -17,9 +17,9 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.door import release_of
-from dpcipher.private.incoming import receive
 from dpcipher.private.measure import measure
 from dpcipher.private.sanitize import make_order
+from dpcipher.private.truth import receive
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 

@@ -17,13 +17,12 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.private import spark as spark_module
-from dpcipher.private.count import Person, count_codes
+from dpcipher.private.count import count_codes
 from dpcipher.private.door import Door
-from dpcipher.private.incoming import receive
 from dpcipher.private.measure import measure
-from dpcipher.private.spark import is_spark, spark_tally
-from dpcipher.private.terms import Terms
-from dpcipher.private.truth import RowsTruth, open_truth
+from dpcipher.private.spark import spark_tally
+from dpcipher.private.terms import Person, Terms
+from dpcipher.private.truth import RowsTruth, is_spark, open_truth, receive
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})

@@ -11,8 +11,7 @@ import pytest
 
 from dpcipher.private import count, truth
 from dpcipher.private.count import count_codes, count_columns
-from dpcipher.private.incoming import receive
-from dpcipher.private.truth import RowsTruth, TableTruth, Truth
+from dpcipher.private.truth import RowsTruth, TableTruth, Truth, receive
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})

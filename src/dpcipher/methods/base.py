@@ -18,9 +18,8 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Person
 from dpcipher.private.door import Door
-from dpcipher.private.terms import Terms
+from dpcipher.private.terms import Person, Terms
 from dpcipher.private.truth import RowsTruth, TableTruth, Truth
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

@@ -2,10 +2,10 @@
 
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.composition import Amount, compose
-from dpcipher.privacy.entries import Charge, Entry, Statement
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.records import Charge, Entry, LedgerState
 from dpcipher.privacy.unit import Unit
 
 __all__ = [
@@ -14,11 +14,11 @@ __all__ = [
     "Charge",
     "Entry",
     "Ledger",
+    "LedgerState",
     "Mechanism",
     "NoiseSource",
     "OpenDPNoise",
     "SeededNoise",
-    "Statement",
     "Unit",
     "compose",
     "mechanism_for",

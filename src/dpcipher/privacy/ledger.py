@@ -22,12 +22,10 @@ from typing import Any, Self
 
 from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
 from dpcipher.privacy import durable, witness
-from dpcipher.privacy.book import Book, read_book
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.chain import NOTHING, canonical
 from dpcipher.privacy.composition import Amount
-from dpcipher.privacy.entries import VERSION, Charge, Entry, Statement
 from dpcipher.privacy.filesystem import check_supported
+from dpcipher.privacy.records import EMPTY, VERSION, Book, Charge, Entry, LedgerState, canonical, read_book
 from dpcipher.privacy.unit import Unit
 from dpcipher.privacy.verify import Verdict, verify
 from dpcipher.privacy.witness import Witness
@@ -71,7 +69,7 @@ class Ledger:
             "unit": who.as_dict(),
             "time": _now(),
         }
-        data, head = NOTHING.appended(header)
+        data, head = EMPTY.appended(header)
         durable.create(ledger.path, data)
         with durable.locked(ledger.path, write=True):
             if ledger.witness is None:  # somebody may have charged it already
@@ -99,26 +97,26 @@ class Ledger:
             )
         witness.check_writable(self.path)
 
-    def statement(self, *, witnessed: bool = True) -> Statement:
+    def statement(self, *, witnessed: bool = True) -> LedgerState:
         """What the ledger says now; without `witnessed`, also if it is not what its witness saw, which is for finding out what is missing."""
         with durable.locked(self.path, write=False) as fd:
             data = durable.read_all(fd, self.path)
             if witnessed:
                 witness.check(self.path, data)
-            return read_book(data).statement
+            return read_book(data).state
 
     def check(self, cost: Budget, *, unit: Unit) -> None:
         """Refuse now what `charge` would refuse, an unwritable file included, without spending."""
         with durable.locked(self.path, write=True) as fd:
             witness.check_writable(self.path)
-            self._read(fd).statement.check(cost, unit)
+            self._read(fd).state.check(cost, unit)
 
     def charge(self, cost: Budget, *, unit: Unit, what: dict[str, Any]) -> Charge:
         """Spend `cost`, durably before this returns; `what` says publicly what for, in plain JSON values."""
         note = _note(what)
         with durable.locked(self.path, write=True) as fd:
             book = self._read(fd)
-            book.statement.check(cost, unit)
+            book.state.check(cost, unit)
             record = {
                 "type": "charge",
                 "id": secrets.token_hex(16),
@@ -127,13 +125,13 @@ class Ledger:
                 "time": _now(),
             }
             head = self._append(fd, book, record)
-        return Charge(str(record["id"]), head, book.statement.id)
+        return Charge(str(record["id"]), head, book.state.id)
 
     def mark_released(self, id: str, checksum: str) -> None:
         """Record that the release of a charge is complete; once, so that nothing is drawn twice under one charge."""
         with durable.locked(self.path, write=True) as fd:
             book = self._read(fd)
-            entries = {entry.id: entry for entry in book.statement.entries}
+            entries = {entry.id: entry for entry in book.state.entries}
             if id not in entries or entries[id].checksum is not None:
                 state = "is already released" if id in entries else "is not in the ledger"
                 raise LedgerError(f"charge ({id}) {state}; a charge pays for one release")

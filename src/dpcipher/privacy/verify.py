@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dpcipher.privacy.entries import Entry, Statement
+from dpcipher.privacy.records import Entry, LedgerState
 
 Word = Literal["recorded", "ROLLED BACK", "ALTERED", "another ledger", "no ledger", "cannot tell"]
 
@@ -40,7 +40,7 @@ NONE = Verdict("no ledger", "it names no ledger: its tables are unrecorded, or d
 UNKNOWN = Verdict("cannot tell", "not in this ledger; it does not say which ledger was charged")
 
 
-def verify(ledger: Statement, said: Mapping[str, Any], *, checksum: str | None) -> Verdict:
+def verify(ledger: LedgerState, said: Mapping[str, Any], *, checksum: str | None) -> Verdict:
     """What a ledger knows of a release whose statement says `said` of its ledger; without a checksum, none is compared."""
     if not said:
         return NONE
@@ -56,7 +56,7 @@ def verify(ledger: Statement, said: Mapping[str, Any], *, checksum: str | None) 
     return RECORDED if checksum == entry.checksum else ALTERED
 
 
-def _entry(ledger: Statement, said: Mapping[str, Any]) -> Entry | None:
+def _entry(ledger: LedgerState, said: Mapping[str, Any]) -> Entry | None:
     """The charge of that id, if it left the chain with that head."""
     wanted = (said.get("charge"), said.get("head"))
     return next((entry for entry in ledger.entries if (entry.id, entry.head) == wanted), None)

@@ -7,14 +7,15 @@ table, so that one row more or less changes one cell of each by one.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.errors import DataError, ParameterError
+from dpcipher.errors import DataError
+from dpcipher.private.terms import Person
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 
@@ -23,22 +24,6 @@ Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 Owned = tuple[pa.Array, Codes]
 LARGEST_INT32 = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Person:
-    """The column that says whose row it is, and how many rows of one person may count.
-
-    A row that names nobody is refused or, with `missing="drop"`, left out: it is never taken for the row of a person called "".
-    """
-
-    column: str
-    max_rows: int
-    missing: Literal["refuse", "drop"] = "refuse"
-
-    def __post_init__(self) -> None:
-        if self.missing not in ("refuse", "drop"):
-            raise ParameterError(f"missing_person ({self.missing!r}) must be 'refuse' or 'drop'")
 
 
 @dataclass(frozen=True)

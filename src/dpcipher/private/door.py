@@ -23,8 +23,8 @@ from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, check_k, choice_scale
 from dpcipher.privacy.draws import Draws, polya_urn
-from dpcipher.privacy.entries import Charge
 from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
+from dpcipher.privacy.records import Charge
 from dpcipher.privacy.unit import Unit
 from dpcipher.private.count import Axes, Counts, Tally
 from dpcipher.private.event import (
@@ -35,10 +35,9 @@ from dpcipher.private.event import (
     Sensitivity,
     TablesMeasured,
 )
-from dpcipher.private.incoming import receive
 from dpcipher.private.sanitize import Order
 from dpcipher.private.terms import Terms
-from dpcipher.private.truth import CountedTables, Truth, open_truth
+from dpcipher.private.truth import CountedTables, Truth, open_truth, receive
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
@@ -86,12 +85,12 @@ class Door:
         what the charge is for.
         """
         schema.require_signed()
-        terms.account.check()
+        terms.check()
         say("counting" if tables is not None else "reading")
         incoming = receive(data, schema, terms.person)
         truth = open_truth(incoming, schema, tables)
         say("charging the ledger and drawing noise")
-        charge = terms.account.charge({**what, "schema": schema.fingerprint()})
+        charge = terms.charge({**what, "schema": schema.fingerprint()})
         return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
 
     @property
@@ -265,7 +264,7 @@ class Door:
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
         self._spent = Fraction(1)
-        self.terms.account.mark_released(self._charge, checksum)
+        self.terms.mark_released(self._charge, checksum)
 
     def statement(self) -> Statement:
         """What was done so far, under which promise."""

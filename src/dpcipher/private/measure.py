@@ -11,11 +11,10 @@ from dpcipher.errors import ParameterError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import Person
 from dpcipher.private.door import Door
 from dpcipher.private.sanitize import Attrs, Order, check_sets, make_order
 from dpcipher.private.select import check_auto, measure_chosen
-from dpcipher.private.terms import Terms
+from dpcipher.private.terms import Person, Terms
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.select.aim import Auto

@@ -16,13 +16,13 @@ from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileErr
 from dpcipher.private.count import (
     Axes,
     Codes,
-    Person,
     Tally,
     count_codes,
     empty_tally,
     limit_person,
     owned_rows,
 )
+from dpcipher.private.terms import Person
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import check_names
 
@@ -32,14 +32,6 @@ BLOB = "codes binary, refusal string"
 BLOB_ROWS = 2**17
 
 Batches = Iterable[pa.RecordBatch]
-
-
-def is_spark(data: object) -> bool:
-    """Whether `data` is a Spark data frame, told without importing Spark."""
-    return any(
-        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame"
-        for base in type(data).__mro__
-    )
 
 
 def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], person: Person | None = None) -> Tally:

@@ -8,7 +8,7 @@ import pytest
 
 from dpcipher.errors import LedgerError, LedgerExceeded, ParameterError
 from dpcipher.privacy import Budget, Ledger, Unit
-from dpcipher.privacy.account import Account
+from dpcipher.private.terms import Terms
 
 UNIT, ONE = Unit("add-remove"), Budget.parse(epsilon=1)
 
@@ -19,18 +19,18 @@ def test_a_ledger_that_does_not_exist_is_refused_with_every_way_out(
     """The message names the path and the folder it was looked for in, and how to create one; nothing is begun."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LedgerError) as told:
-        Account("poeple.ledger", ONE, UNIT).check()
+        Terms(ONE, UNIT, ledger="poeple.ledger").check()
     for words in (f"ledger (poeple.ledger) does not exist in {tmp_path}", "`dpcipher ledger create`", "Ledger.create", "create=True", "--create"):  # fmt: skip
         assert words in str(told.value)
     with pytest.raises(LedgerError, match="does not exist"):
-        Account("poeple.ledger", ONE, UNIT).charge({})
+        Terms(ONE, UNIT, ledger="poeple.ledger").charge({})
     assert os.listdir(tmp_path) == []
 
 
 def test_a_created_ledger_is_limited_to_its_first_charge(tmp_path: Path) -> None:
     """Checking creates nothing; charging does, once, and a second charge is refused."""
     path = tmp_path / "people.ledger"
-    account = Account(path, ONE, UNIT, name="people", create=True)
+    account = Terms(ONE, UNIT, ledger=path, name="people", create=True)
     account.check()
     assert os.listdir(tmp_path) == []
     charge = account.charge({"why": "a test"})
@@ -39,7 +39,7 @@ def test_a_created_ledger_is_limited_to_its_first_charge(tmp_path: Path) -> None
     account.mark_released(charge, "c0ffee")
     assert ledger.entries[0].checksum == "c0ffee"
     with pytest.raises(LedgerExceeded):
-        Account(path, Budget.parse(epsilon=0.1), UNIT).check()
+        Terms(Budget.parse(epsilon=0.1), UNIT, ledger=path).check()
 
 
 def test_create_refuses_a_path_that_exists(tmp_path: Path) -> None:
@@ -48,14 +48,14 @@ def test_create_refuses_a_path_that_exists(tmp_path: Path) -> None:
     before = ledger.path.read_bytes()
     for attempt in (lambda account: account.check(), lambda account: account.charge({})):
         with pytest.raises(LedgerError, match="exists already, and a ledger is created once"):
-            attempt(Account(ledger.path, ONE, UNIT, create=True))
+            attempt(Terms(ONE, UNIT, ledger=ledger.path, create=True))
     assert ledger.path.read_bytes() == before
 
 
 def test_create_refuses_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     """When it is asked, before any row would be read."""
     with pytest.raises(LedgerError, match=r"nowhere\) of the ledger \(l\) does not exist"):
-        Account(tmp_path / "nowhere" / "l", ONE, UNIT, create=True).check()
+        Terms(ONE, UNIT, ledger=tmp_path / "nowhere" / "l", create=True).check()
     assert os.listdir(tmp_path) == []
 
 
@@ -68,12 +68,12 @@ def test_create_needs_a_path(tmp_path: Path) -> None:
         ("new.ledger", "yes", r"create \('yes'\) must be True or False"),
     ):
         with pytest.raises(ParameterError, match=words):
-            Account(given, ONE, UNIT, create=create)  # type: ignore[arg-type]
+            Terms(ONE, UNIT, ledger=given, create=create)  # type: ignore[arg-type]
     assert ledger.entries == ()
 
 
 def test_no_ledger_pays_nothing() -> None:
     """An unrecorded release is charged to nobody."""
-    account = Account(None, ONE, UNIT)
+    account = Terms(ONE, UNIT, ledger=None)
     account.check()
     assert account.charge({}) is None
