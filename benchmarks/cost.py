@@ -10,11 +10,11 @@ import time
 import numpy as np
 from common import RESULTS, laplace, markdown, noisy, peak_megabytes, subsets, write_page
 
+from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.paper import solve_paper
+from dpcipher.engines.rows import solve_rows
+from dpcipher.engines.table import solve_table
 from dpcipher.release.reconcile import reconcile
-from dpcipher.solve.denoise import denoise
-from dpcipher.solve.paper import solve_paper
-from dpcipher.solve.rows import solve_rows
-from dpcipher.solve.table import solve_table
 
 LEVELS = 5
 PLAN = {

@@ -13,21 +13,21 @@ import numpy as np
 import pandas as pd
 from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subsets, table, write_page
 
+from dpcipher.curator.count import count_codes
+from dpcipher.curator.request import make_order
+from dpcipher.curator.session import release_of
+from dpcipher.drawing.svg import element, image, standalone, text
+from dpcipher.engines.solve import solve_set
 from dpcipher.errors import SolveError
-from dpcipher.evaluate.models import fit_models
+from dpcipher.inference.models import fit_models
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.count import count_codes
-from dpcipher.private.door import release_of
-from dpcipher.private.sanitize import make_order
 from dpcipher.release.interval import interval
 from dpcipher.release.query import answer
 from dpcipher.release.reconcile import Reconciled, reconcile
-from dpcipher.report.svg import element, image, standalone, text
 from dpcipher.schema.schema import Schema
-from dpcipher.solve.front import solve_set
 
 EPSILONS = (0.5, 1.0, 3.0)
 SMALL, WIDE = (2, 2, 3, 3), (2, 2, 3, 3, 4, 5, 6, 8, 10, 12)

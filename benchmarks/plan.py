@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from common import markdown, write_page
 
+from dpcipher.curator.measure import measure
 from dpcipher.demo.people import SCHEMA, invent_people
-from dpcipher.plan.plan import plan
-from dpcipher.private.measure import measure
+from dpcipher.engines.solve import solve
+from dpcipher.planning.plan import plan
 from dpcipher.schema.schema import Schema
-from dpcipher.solve.front import solve
 from dpcipher.tables.write import write_table
 
 CASES = [

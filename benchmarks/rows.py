@@ -24,9 +24,9 @@ from common import (
     write_page,
 )
 
+from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.rows import solve_rows
 from dpcipher.release.reconcile import Noisy, reconcile
-from dpcipher.solve.denoise import denoise
-from dpcipher.solve.rows import solve_rows
 
 EPSILONS = {"1": 1.0, "e^2": float(np.exp(2)), "no noise": None}
 

@@ -11,9 +11,9 @@ import pandas as pd
 from common import Axes, Floats, data_folder, laplace, markdown, noisy, show, subsets, tvd_dense, write_page
 from maxent import design, max_entropy
 
+from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.table import solve_table
 from dpcipher.release.reconcile import Reconciled, reconcile
-from dpcipher.solve.denoise import denoise
-from dpcipher.solve.table import solve_table
 
 EPSILONS = {"e^-2": np.exp(-2), "e^-1": np.exp(-1), "1": 1.0, "e": np.e, "e^2": np.exp(2), "no noise": None}
 Codes = np.ndarray

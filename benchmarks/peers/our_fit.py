@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
+from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.table import solve_table
 from dpcipher.release.reconcile import Noisy, reconcile
-from dpcipher.solve.denoise import denoise
-from dpcipher.solve.table import solve_table
 
 
 def main() -> None:

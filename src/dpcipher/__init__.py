@@ -5,11 +5,13 @@ The flow, and the names that stand for it:
     Schema ─▶ plan ─▶ measure ═▶ Release ─▶ solve ─▶ Joint ─▶ rows
 """
 
-from dpcipher.evaluate.combine import combine
-from dpcipher.evaluate.front import evaluate
-from dpcipher.evaluate.models import fit_models
-from dpcipher.evaluate.sss import sss
-from dpcipher.experiments.compare import compare
+from dpcipher.comparison.compare import compare
+from dpcipher.curator import draft as _draft  # noqa: F401  gives Schema its `draft`
+from dpcipher.curator.measure import measure
+from dpcipher.engines.solve import solve
+from dpcipher.inference.combine import combine
+from dpcipher.inference.models import fit_models
+from dpcipher.inference.sss import sss
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import (
     MWEM,
@@ -23,14 +25,12 @@ from dpcipher.methods import (
     PrivBayes,
     Uniform,
 )
-from dpcipher.plan.plan import plan
+from dpcipher.pages.report import report
+from dpcipher.planning.plan import plan
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.private import draft as _draft  # noqa: F401  gives Schema its `draft`
-from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
-from dpcipher.report.page import report
 from dpcipher.schema.schema import Schema
-from dpcipher.solve.front import solve
+from dpcipher.scoring.evaluate import evaluate
 
 __version__ = "0.1.0"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 
+from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
+from dpcipher.curator.measure import measure
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpcipher.curator.measure import measure
 from dpcipher.errors import SizeError
 from dpcipher.methods import Cipher, Independent, JunctionTree, PrivBayes, Synthesizer, Uniform
 from dpcipher.methods.junction_tree import _reconciled
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.private.measure import measure
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from dpcipher.cli.words import release_facts, release_text
+from dpcipher.pages.match import match_tables
+from dpcipher.pages.report import render, strongest_pairs
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
-from dpcipher.report.match import match_tables
-from dpcipher.report.page import render, strongest_pairs
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 3, "sex": 2, "job": 2})

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dpcipher.cli import options, output
-from dpcipher.evaluate.curator import check_folder
-from dpcipher.experiments.compare import compare
-from dpcipher.experiments.comparison import Comparison
+from dpcipher.comparison.compare import compare
+from dpcipher.comparison.comparison import Comparison
 from dpcipher.methods import METHODS
+from dpcipher.release.curator_only import check_folder
 from dpcipher.schema.schema import Schema
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.evaluate.curator import check_folder
-from dpcipher.evaluate.front import evaluate
-from dpcipher.evaluate.models import FAMILIES, Family
-from dpcipher.evaluate.page import curator_report
+from dpcipher.inference.models import FAMILIES, Family
+from dpcipher.release.curator_only import check_folder
 from dpcipher.schema.schema import Schema
+from dpcipher.scoring.evaluate import evaluate
+from dpcipher.scoring.page import curator_report
 
 
 @click.command("evaluate")

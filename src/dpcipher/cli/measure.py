@@ -8,7 +8,7 @@ import click
 
 from dpcipher.cli import options, output
 from dpcipher.cli.words import release_facts, release_text
-from dpcipher.private.measure import measure
+from dpcipher.curator.measure import measure
 from dpcipher.schema.schema import Schema
 
 

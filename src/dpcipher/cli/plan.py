@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.plan.plan import plan
+from dpcipher.planning.plan import plan
 from dpcipher.schema.schema import Schema
 
 

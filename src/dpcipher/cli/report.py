@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.report.page import report
+from dpcipher.pages.report import report
 
 
 @click.command("report")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.experiments.reproduce import PARTS, reproduce
+from dpcipher.paper.reproduce import PARTS, reproduce
 
 
 @click.command("reproduce")

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.private import draft as _draft  # noqa: F401  (gives Schema its draft)
+from dpcipher.curator import draft as _draft  # noqa: F401  (gives Schema its draft)
 from dpcipher.schema.schema import Schema
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint, checked_n_rows
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.solve.front import solve
 from dpcipher.tables.write import check_writable, write_table
 
 

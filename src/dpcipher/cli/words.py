@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from dpcipher.pages.selection import chosen
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
-from dpcipher.report.selection import chosen
 
 
 def release_text(release: Release, path: Path) -> str:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpcipher.curator.measure import measure
+from dpcipher.demo.page import render
 from dpcipher.demo.people import SCHEMA, invent_people
-from dpcipher.demo.summary import render
+from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
-from dpcipher.plan.plan import Plan, plan
+from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import path_of
-from dpcipher.private.measure import measure
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.solve.front import solve
 from dpcipher.tables.write import write_table
 
 EPSILON = 1.0

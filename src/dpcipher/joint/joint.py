@@ -16,7 +16,7 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import Health
 from dpcipher.joint.network import Network
-from dpcipher.schema.marginal import Marginal
+from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
 

@@ -11,6 +11,9 @@ from typing import Any, ClassVar, Literal, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.count_source import RowsTruth, TableTruth, Truth
+from dpcipher.curator.session import Door
+from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.privacy.budget import Budget
@@ -18,9 +21,6 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.private.door import Door
-from dpcipher.private.terms import Person, Terms
-from dpcipher.private.truth import RowsTruth, TableTruth, Truth
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload

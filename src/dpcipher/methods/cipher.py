@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from dpcipher.curator.measure import parse_auto
+from dpcipher.curator.request import table_shares
+from dpcipher.curator.select import check_auto, measure_chosen
+from dpcipher.curator.session import Door
+from dpcipher.engines.solve import ENGINES, pick, solve_set
 from dpcipher.errors import ParameterError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole, tables_of
 from dpcipher.methods.network import product_joint, uniform
 from dpcipher.privacy.budget import Budget
-from dpcipher.private.door import Door
-from dpcipher.private.measure import parse_auto
-from dpcipher.private.sanitize import table_shares
-from dpcipher.private.select import check_auto, measure_chosen
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.select.aim import Auto
-from dpcipher.solve.front import ENGINES, pick, solve_set
+from dpcipher.selection.target import Auto
 
 
 @dataclass(frozen=True)

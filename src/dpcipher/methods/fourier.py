@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from dpcipher.curator.event import Sensitivity
+from dpcipher.curator.session import Door
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.contrasts import coefficients, design, l2_squared, n_coefficients
 from dpcipher.methods.outcome import dense_joint
-from dpcipher.private.door import Door
-from dpcipher.private.event import Sensitivity
 from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]

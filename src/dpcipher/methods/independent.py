@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcipher.curator.session import Door
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint
 from dpcipher.methods.outcome import normalised
-from dpcipher.private.door import Door
 from dpcipher.release.release import Release
 
 

@@ -15,6 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.count_source import Truth
+from dpcipher.curator.event import Sensitivity
+from dpcipher.curator.session import Door
 from dpcipher.errors import SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between
@@ -22,9 +25,6 @@ from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.scores import GRID, dependence
 from dpcipher.methods.total import Total, first_total, no_total
-from dpcipher.private.door import Door
-from dpcipher.private.event import Sensitivity
-from dpcipher.private.truth import Truth
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcipher.curator.session import Door
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between, check_whole
 from dpcipher.methods.outcome import dense_joint, require_table
-from dpcipher.private.door import Door
 from dpcipher.schema.schema import Schema
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from dpcipher.curator.session import Door
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import Health
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.outcome import possible, require_table
-from dpcipher.private.door import Door
 from dpcipher.schema.schema import Schema
 
 # The prior is a multiple of 1/1024, rounded up, after a margin for the float logarithm.

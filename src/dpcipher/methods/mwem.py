@@ -13,14 +13,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.count_source import Truth
+from dpcipher.curator.session import Door
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Attrs, Synthesizer, check_whole, tables_of
 from dpcipher.methods.outcome import dense_joint, require_table
 from dpcipher.methods.scores import GRID
 from dpcipher.methods.total import Total, first_total
-from dpcipher.private.door import Door
-from dpcipher.private.truth import Truth
 from dpcipher.schema.schema import Schema
 
 Floats = NDArray[np.float64]

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpcipher.curator.session import Door
+from dpcipher.engines.rows import solve_rows
+from dpcipher.engines.targets import Axes, Floats, Targets
 from dpcipher.errors import SizeError
 from dpcipher.joint.health import Health
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.methods.outcome import dense_joint, rows_to_draw
-from dpcipher.private.door import Door
 from dpcipher.schema.schema import Schema
-from dpcipher.solve.rows import solve_rows
-from dpcipher.solve.targets import Axes, Floats, Targets
 
 __all__ = ["Network", "Node", "conditional", "network_joint", "product_joint", "require_no_zeros", "uniform"]
 

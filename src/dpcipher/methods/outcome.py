@@ -5,11 +5,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.session import Door
 from dpcipher.errors import SizeError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import Health
 from dpcipher.joint.joint import Joint
-from dpcipher.private.door import Door
 from dpcipher.schema.schema import Schema
 
 Floats = NDArray[np.float64]

@@ -13,6 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.count_source import Truth
+from dpcipher.curator.session import Door
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import scores
@@ -20,8 +22,6 @@ from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.parents import degree_within, maximal_parents
 from dpcipher.methods.total import Total, first_total, no_total
-from dpcipher.private.door import Door
-from dpcipher.private.truth import Truth
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 

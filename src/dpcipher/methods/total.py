@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.private.door import Door
+from dpcipher.curator.session import Door
 
 # Nothing is known yet: any table that is measured outweighs it, without dividing infinities.
 _UNKNOWN = 1e300

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from dpcipher.curator.session import Door
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint, uniform
-from dpcipher.private.door import Door
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
+from dpcipher.marginals.marginal import Marginal
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release import declared, file
 from dpcipher.release.interval import interval
@@ -18,7 +19,6 @@ from dpcipher.release.query import Answer, ask
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.cover import Cover
-from dpcipher.schema.marginal import Marginal
 from dpcipher.schema.schema import Schema
 
 

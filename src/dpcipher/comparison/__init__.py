@@ -1,0 +1,1 @@
+"""Methods side by side on equal terms: curator only."""

@@ -1,0 +1,80 @@
+"""One cell of a comparison: a method, an epsilon, a repeat. Fitted, sampled and scored from its own seed."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.curator.count_source import Truth
+from dpcipher.joint.joint import Joint
+from dpcipher.methods import Synthesizer
+from dpcipher.privacy.draws import Draws
+from dpcipher.schema.schema import Schema
+from dpcipher.scoring.distances import choose_tables, distances
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which fit: the label of a method, an epsilon, and the number of the repeat."""
+
+    method: str
+    epsilon: float
+    repeat: int
+
+    def seed(self, seed: int) -> int:
+        """A seed of its own, whatever else is compared and in which order."""
+        text = f"{seed}|{self.method}|{self.epsilon!r}|{self.repeat}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all cells share: the private rows, the methods, and how they are scored. Never leaves the machine."""
+
+    truth: Truth
+    codes: Codes
+    schema: Schema
+    methods: Mapping[str, Synthesizer]
+    orders: tuple[int, ...]
+    n_rows: int
+    seed: int
+
+    def run(self, cell: Cell) -> dict[str, object]:
+        """Fit with seeded noise, draw independent rows, and measure how far their tables are from the private ones."""
+        started = time.perf_counter()
+        template = replace(self.methods[cell.method], epsilon=cell.epsilon)
+        fitted = template.fit_counts(self.truth, self.schema, draws=Draws.seeded(cell.seed(self.seed)))
+        seconds = time.perf_counter() - started
+        joints = fitted.joint if isinstance(fitted.joint, list) else [fitted.joint]
+        rng = np.random.default_rng([cell.seed(self.seed), 1])
+        scores = _mean([self._score(_rows(joint, self.n_rows, rng)) for joint in joints])
+        return {
+            "method": cell.method,
+            "epsilon": cell.epsilon,
+            "repeat": cell.repeat,
+            **scores,
+            "seconds": seconds,
+        }
+
+    def _score(self, synthetic: Codes) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for order in self.orders:
+            tables = choose_tables(len(self.schema.attrs), order, seed=self.seed)
+            gaps = distances(self.codes, synthetic, self.schema.shape, tables)
+            found[f"tvd_{order}"] = float(np.mean([gap.tvd for gap in gaps]))
+            found[f"linf_{order}"] = max(gap.linf for gap in gaps)
+        return found
+
+
+def _rows(joint: Joint, n_rows: int, rng: np.random.Generator) -> Codes:
+    return np.concatenate(list(joint.core.sample(n_rows, rng, independent=True)))
+
+
+def _mean(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean over the sets of a method."""
+    return {name: float(np.mean([one[name] for one in scores])) for name in scores[0]}

@@ -1,0 +1,184 @@
+"""Compare methods on the same private rows, over epsilons and repeats. Curator only; the noise is seeded."""
+
+import hashlib
+import math
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpcipher.comparison.cells import Cell, Task
+from dpcipher.comparison.comparison import Comparison
+from dpcipher.comparison.journal import Journal
+from dpcipher.curator.count_source import FULL_TABLE_CELLS, RowsTruth, TableTruth, Truth
+from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.methods import METHODS, Synthesizer
+from dpcipher.privacy.budget import positive_fraction
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.coded import coded_rows, count_table
+
+Progress = Callable[[int, int], None]
+EPSILONS = (0.1, 1.0, 10.0)
+
+
+def compare(
+    data: Any,
+    schema: Schema,
+    *,
+    methods: Sequence[str] | Mapping[str, Synthesizer] = (
+        "cipher",
+        "full-histogram",
+        "mwem",
+        "priv-bayes",
+        "independent",
+        "uniform",
+    ),
+    epsilons: Sequence[float] = EPSILONS,
+    repeats: int = 10,
+    seed: int = 0,
+    unit: str,
+    max_rows: int = 1,
+    delta: float | None = None,
+    orders: Sequence[int] | None = None,
+    n_rows: int | None = None,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Fit every method at every epsilon `repeats` times, and score synthetic rows against the private ones. CURATOR ONLY.
+
+    `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced.
+    Every cell has a seed of its own, so results do not depend on the order, the workers or the other methods. With `out`, finished cells are
+    kept in that folder (mode 0700): the same call after a kill goes on where it stopped, to the same result. Noise is seeded and nothing is
+    charged: this is how a curator or researcher learns which method suits, not a release.
+    """
+    chosen = _methods(methods, unit=unit, max_rows=max_rows, delta=delta)
+    exact = _epsilons(epsilons)
+    _check_whole("repeats", repeats)
+    _check_whole("workers", 1 if workers is None else workers)
+    for method in chosen.values():
+        method.check_schema(schema)
+    task = _task(data, schema, chosen, orders, n_rows, seed)
+    cells = [Cell(*parts) for parts in product(chosen, exact, range(repeats))]
+    journal = None if out is None else Journal(out, _request(task, chosen))
+    found = {} if journal is None else {_key(line): line for line in journal.finished}
+    for line in _run(
+        task, [cell for cell in cells if _key(vars(cell)) not in found], workers, progress, done=len(found)
+    ):
+        found[_key(line)] = line
+        if journal is not None:
+            journal.append(line)
+    return Comparison(pd.DataFrame([found[_key(vars(cell))] for cell in cells]))
+
+
+def _run(
+    task: Task, cells: Sequence[Cell], workers: int | None, progress: Progress | None, *, done: int
+) -> Iterator[dict[str, object]]:
+    """Finished cells as they come, in this process or in several."""
+    say = progress or (lambda _done, _total: None)
+    total = done + len(cells)
+    say(done, total)
+    with _mapper(task, min(workers or _cores(), len(cells))) as each:
+        for number, line in enumerate(each(cells), start=done + 1):
+            yield line
+            say(number, total)
+
+
+_shared: Task | None = None
+
+
+@contextmanager
+def _mapper(task: Task, workers: int) -> Iterator[Callable[[Sequence[Cell]], Iterator[dict[str, object]]]]:
+    """A map over cells: forked workers inherit the private rows instead of receiving them through a pipe."""
+    if workers <= 1 or "fork" not in multiprocessing.get_all_start_methods():
+        yield lambda cells: map(task.run, cells)
+        return
+    global _shared
+    _shared = task
+    try:
+        with multiprocessing.get_context("fork").Pool(workers) as pool:
+            yield lambda cells: pool.imap_unordered(_run_shared, cells)
+    finally:
+        _shared = None
+
+
+def _run_shared(cell: Cell) -> dict[str, object]:
+    assert _shared is not None  # set before the workers were forked
+    return _shared.run(cell)
+
+
+def _task(
+    data: Any,
+    schema: Schema,
+    methods: Mapping[str, Synthesizer],
+    orders: Sequence[int] | None,
+    n_rows: int | None,
+    seed: int,
+) -> Task:
+    codes = coded_rows(data, schema, "data")
+    wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
+    rows = len(codes) if n_rows is None else n_rows
+    _check_whole("n_rows", rows)
+    sized = {name: method.sized(rows) for name, method in methods.items()}
+    return Task(_truth(codes, schema), codes, schema, sized, wanted, rows, seed)
+
+
+def _truth(codes: Any, schema: Schema) -> Truth:
+    if math.prod(schema.shape) > FULL_TABLE_CELLS:
+        return RowsTruth(codes, schema.shape)
+    return TableTruth(count_table(codes, schema.shape, tuple(range(len(schema.attrs)))))
+
+
+def _methods(
+    methods: Sequence[str] | Mapping[str, Synthesizer], *, unit: str, max_rows: int, delta: float | None
+) -> dict[str, Synthesizer]:
+    """A template for every label."""
+    if isinstance(methods, Mapping):
+        return dict(methods)
+    if isinstance(methods, str) or not methods:
+        raise ParameterError(f"methods ({methods!r}) must be a list of names; try methods=['cipher', 'mwem']")
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise ParameterError(
+            f"methods ({unknown[0]!r}) must be among {', '.join(METHODS)}{did_you_mean(str(unknown[0]), METHODS)}"
+        )
+    return {name: METHODS[name](1.0, unit=unit, max_rows=max_rows, delta=delta) for name in methods}
+
+
+def _epsilons(epsilons: Sequence[float]) -> list[float]:
+    if isinstance(epsilons, (str, int, float)) or not len(epsilons):
+        raise ParameterError(f"epsilons ({epsilons!r}) must be a list of numbers; try epsilons=[0.1, 1.0]")
+    for epsilon in epsilons:
+        positive_fraction("epsilon", epsilon)
+    return [float(epsilon) for epsilon in epsilons]
+
+
+def _check_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ParameterError(f"{name} ({value!r}) must be a whole number above 0; try {name}=10")
+
+
+def _request(task: Task, methods: Mapping[str, Synthesizer]) -> dict[str, Any]:
+    """What makes two runs the same experiment; epsilons and repeats may be added later."""
+    return {
+        "schema": task.schema.fingerprint(),
+        "data": hashlib.sha256(np.ascontiguousarray(task.codes).tobytes()).hexdigest(),
+        "methods": {name: repr(method) for name, method in methods.items()},
+        "orders": list(task.orders),
+        "n_rows": task.n_rows,
+        "seed": task.seed,
+    }
+
+
+def _key(line: Mapping[str, Any]) -> tuple[str, float, int]:
+    return line["method"], float(line["epsilon"]), line["repeat"]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""The private side: the only room that sees private rows before a release."""

@@ -1,0 +1,151 @@
+"""The front door: private rows go in, a release comes out. Nothing else leaves the private side.
+
+The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from dpcipher.curator.request import Attrs, Order, check_sets, make_order
+from dpcipher.curator.select import check_auto, measure_chosen
+from dpcipher.curator.session import Door
+from dpcipher.curator.terms import Person, Terms
+from dpcipher.errors import ParameterError
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import NoisyTable, Release
+from dpcipher.schema.schema import Schema
+from dpcipher.selection.target import Auto
+from dpcipher.tables.write import check_writable
+
+
+def measure(
+    data: Any,
+    schema: Schema,
+    *,
+    workload: int | str | Sequence[Sequence[str]] = 2,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    unit: str,
+    max_rows: int = 1,
+    person: str | None = None,
+    missing_person: Literal["refuse", "drop"] = "refuse",
+    mechanism: str | None = None,
+    sets: int = 1,
+    weights: Mapping[Attrs, float] | None = None,
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+    n_rows_public: bool = False,
+    ledger: str | Path | Ledger | None = None,
+    name: str = "",
+    create: bool = False,
+    save: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Release:
+    """Measure noisy tables of private rows under differential privacy.
+
+    `unit` says what one person may change: "add-remove" rows or "replace" them, at most `max_rows` of them (your assertion, unless
+    `person` names the column that says whose row it is: then it is enforced, and rows that name nobody are refused, or left out with
+    `missing_person="drop"`). `n_rows_public` publishes the exact number of rows also under "add-remove": your word that it is no secret; it
+    then protects values and no longer presence. `epsilon` alone is pure; with `delta`, or as `rho`, the noise
+    is Gaussian. `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, up to
+    `max_order` columns (3) and `max_cells` cells (10,000) each, for the sake of `target` (an order or a list of attrs; by default all
+    tables of `max_order` columns), in which `column_weights` say which columns matter more.
+
+    Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
+    noise is drawn. A path that does not exist is refused, so that a slip of the pen opens no fresh budget: make it first with `Ledger.create`,
+    or let `create=True` make one that is called `name` and whose limit is this release. With `save`, the release is written there before the
+    ledger marks it as released.
+    """
+    auto = parse_auto(
+        workload,
+        weights=weights,
+        max_order=max_order,
+        max_cells=max_cells,
+        target=target,
+        column_weights=column_weights,
+    )
+    protects = Unit.parse(unit, max_rows)
+    terms = Terms(
+        Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
+        protects,
+        None if person is None else Person(person, protects.max_rows, missing_person),
+        n_rows_public,
+        ledger,
+        name,
+        create,
+    )
+    say = progress or (lambda _: None)
+    if save is not None:
+        check_writable(save)
+    if auto is not None:
+        check_sets(sets)
+        check_auto(auto, schema, terms)
+        opened = Door.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
+        return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
+    assert not isinstance(workload, str)  # parse_auto refused every other word
+    request = make_order(
+        schema, workload=workload, budget=terms.budget, unit=protects, sets=sets, weights=weights
+    )
+    opened = Door.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
+    return _finished(opened, opened.measure_many(request), save, say)
+
+
+def _purpose(request: Order) -> dict[str, Any]:
+    """What the ledger records of a request: public parameters only."""
+    return {
+        "tables": len(request.workload.tables),
+        "sets": request.sets,
+        "mechanism": request.mechanisms[0].name,
+    }
+
+
+def _finished(
+    opened: Door, tables: Sequence[NoisyTable], save: str | Path | None, say: Callable[[str], None]
+) -> Release:
+    """The release: written where it was asked for, and then recorded in the ledger."""
+    release = opened.release(tables)
+    if save is not None:
+        say("writing the release")
+        release.save(save)
+    opened.close(release.checksum)
+    return release
+
+
+def parse_auto(
+    workload: object,
+    *,
+    weights: Mapping[Attrs, float] | None = None,
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+) -> Auto | None:
+    """How to choose tables, where `workload` is "auto"; None where it names them, and then nothing about choosing may be said."""
+    options = {
+        "max_order": max_order,
+        "max_cells": max_cells,
+        "target": target,
+        "column_weights": column_weights,
+    }
+    given = {option: value for option, value in options.items() if value is not None}
+    if workload == "auto":
+        if weights is not None:
+            raise ParameterError(
+                "weights are for tables that are given; with workload='auto' say column_weights={'income': 2.0} instead"
+            )
+        return Auto(**given)  # type: ignore[arg-type]  # checked at birth
+    if isinstance(workload, str):
+        raise ParameterError(
+            f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
+        )
+    if given:
+        raise ParameterError(
+            f"{next(iter(given))} is for workload='auto'; leave it out, or let the tables be chosen"
+        )
+    return None

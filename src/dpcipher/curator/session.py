@@ -1,0 +1,333 @@
+"""The session: all questions about one private table, each perhaps after the answer to the last, under one charge.
+
+open (check the terms, read the rows, charge) ─▶ measure, measure_many, query, choose, … ─▶ release, close.
+
+The whole budget is charged once, durably, before the first answer. Every question then takes an exact share of that charge, and
+what would take more than is left is refused. True counts never leave: a method hands in what it wants counted or scored, and
+gets noisy counts or a choice.
+"""
+
+import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.curator.count import Axes, Counts, Tally
+from dpcipher.curator.count_source import CountedTables, Truth, open_truth, receive
+from dpcipher.curator.event import (
+    CandidatesChosen,
+    Event,
+    QueryAnswered,
+    RowsDrawn,
+    Sensitivity,
+    TablesMeasured,
+)
+from dpcipher.curator.request import Order
+from dpcipher.curator.terms import Terms
+from dpcipher.errors import BudgetError
+from dpcipher.privacy.accounting import float_up
+from dpcipher.privacy.budget import Budget, show
+from dpcipher.privacy.choose import Chooser, check_k, choice_scale
+from dpcipher.privacy.draws import Draws, polya_urn
+from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
+from dpcipher.privacy.records import Charge
+from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.statement import Statement, Status
+from dpcipher.schema.schema import Schema
+
+Candidate = TypeVar("Candidate")
+Attrs = tuple[str, ...]
+Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]
+
+
+class Door:
+    """Answers about one private table, under one budget that was charged when the door opened."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        schema: Schema,
+        terms: Terms,
+        *,
+        draws: Draws,
+        charge: Charge | None = None,
+        kind: str = "pandas",
+    ) -> None:
+        self.schema, self.terms, self.kind, self.rng = schema, terms, kind, draws.rng
+        self._truth, self._draws, self._charge = truth, draws, charge
+        self._whole = terms.budget.composable()
+        self._most = _largest_share(self._whole, terms.unit)
+        self._spent = Fraction(0)
+        self._events: list[Event] = []
+        self._remarks: dict[str, Any] = {}
+
+    @classmethod
+    def open(
+        cls,
+        data: Any,
+        schema: Schema,
+        terms: Terms,
+        *,
+        what: Mapping[str, Any],
+        tables: Sequence[Axes] | None = None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> "Door":
+        """Check the terms, read the private rows, and charge the ledger with the whole budget, in that order.
+
+        Where all `tables` that will be asked for are known, their counts are taken in one pass and no row is kept. `what` says publicly
+        what the charge is for.
+        """
+        schema.require_signed()
+        terms.check()
+        say("counting" if tables is not None else "reading")
+        incoming = receive(data, schema, terms.person)
+        truth = open_truth(incoming, schema, tables)
+        say("charging the ledger and drawing noise")
+        charge = terms.charge({**what, "schema": schema.fingerprint()})
+        return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
+
+    @property
+    def unit(self) -> Unit:
+        """Who is protected."""
+        return self.terms.unit
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows, only where the unit makes it public or the curator declared it so."""
+        return self._truth.n_rows if self.terms.tells_n_rows else None
+
+    @property
+    def is_zcdp(self) -> bool:
+        """Whether the budget is counted in rho; pure epsilon otherwise."""
+        return self._whole.rho is not None
+
+    @property
+    def left(self) -> Fraction:
+        """The share of the charge that no question has taken yet."""
+        return 1 - self._spent
+
+    def part(self, share: Fraction) -> Budget:
+        """What a share of the charge is worth."""
+        return self._whole.share(share)
+
+    def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Mechanism:  # noqa: B008 - a frozen value
+        """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
+        each = share / sensitivity.factor(zcdp=self.is_zcdp)
+        return mechanism_for(self.part(min(each, self._most)), self.unit)
+
+    def measure_many(self, request: Order) -> tuple[NoisyTable, ...]:
+        """Independent noise on every cell of every table of a request, in every set."""
+        share = sum(request.shares, Fraction(0)) * request.sets
+        self._debit(share)
+        costs = {noise: self._draws.noise.certificate(noise, self.unit) for noise in set(request.mechanisms)}
+        cost = math.fsum(costs[noise] for noise in request.mechanisms) * request.sets
+        n_tables = len(request.workload.tables)
+        what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
+        self._record(TablesMeasured(what, share, cost, n_tables, request.sets))
+        counted = [self._truth.counts(axes) for axes in request.axes]
+        return tuple(
+            NoisyTable(attrs, self._draws.noise.add(counts, mechanism), mechanism, number)
+            for number in range(request.sets)
+            for attrs, counts, mechanism in zip(
+                request.workload.tables, counted, request.mechanisms, strict=True
+            )
+        )
+
+    def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> NoisyTable:
+        """The counts of a table with noise on every cell, observed or not."""
+        axes = self.schema.axes(attrs)
+        names = tuple(self.schema.attrs[axis] for axis in axes)
+        what = " × ".join(names)
+        counts, mechanism = self._answer(
+            lambda truth: truth.counts(axes),
+            share,
+            Sensitivity(),
+            lambda cost: TablesMeasured(what, share, cost),
+        )
+        return NoisyTable(names, counts, mechanism, set)
+
+    def total(self, share: Fraction) -> tuple[int, Mechanism]:
+        """The number of rows with noise."""
+        noisy, mechanism = self.query("number of rows", lambda truth: truth.counts(()), share)
+        return int(noisy), mechanism
+
+    def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Mechanism]:
+        """One count with noise: any one count changes by at most `max_rows`, under replacement too."""
+        axes = self.schema.axes(attrs)
+        half = Fraction(1, 2) if self.unit.relation == "replace" else Fraction(1)
+        noisy, mechanism = self.query(
+            f"a cell of {' × '.join(attrs)}",
+            lambda truth: truth.counts(axes)[cell],
+            share,
+            sensitivity=Sensitivity(half, half),
+        )
+        return int(noisy), mechanism
+
+    def query(
+        self,
+        what: str,
+        ask: Callable[[Truth], Any],
+        share: Fraction,
+        *,
+        sensitivity: Sensitivity = Sensitivity(),  # noqa: B008 - a frozen value
+    ) -> tuple[Counts, Mechanism]:
+        """Any vector of whole numbers with noise; `sensitivity` says how far one person moves it, in tables of counts."""
+        return self._answer(
+            ask, share, sensitivity, lambda cost: QueryAnswered(what, share, cost, sensitivity)
+        )
+
+    def _answer(
+        self,
+        ask: Callable[[Truth], Any],
+        share: Fraction,
+        sensitivity: Sensitivity,
+        event: Callable[[float], Event],
+    ) -> tuple[Counts, Mechanism]:
+        """The one place where a single question meets the noise: the share is taken and the event recorded before anything is drawn."""
+        self._debit(share)
+        mechanism = self.mechanism(share, sensitivity)
+        cost = self._draws.noise.certificate(mechanism, self.unit)
+        self._record(event(cost * float(sensitivity.factor(zcdp=self.is_zcdp))))
+        return self._draws.noise.add(np.asarray(ask(self._truth), dtype=np.int64), mechanism), mechanism
+
+    def choose(
+        self,
+        what: str,
+        candidates: Sequence[Candidate],
+        scores: Callable[[Truth], NDArray[np.int64]],
+        share: Fraction,
+        *,
+        sensitivity: int,
+    ) -> Candidate:
+        """One candidate by the exponential mechanism; one person changes every score by at most `sensitivity`."""
+        return self.choose_many(what, candidates, scores, 1, share, sensitivity=sensitivity)[0]
+
+    def choose_many(
+        self,
+        what: str,
+        candidates: Sequence[Candidate],
+        scores: Callable[[Truth], NDArray[np.int64]],
+        k: int,
+        share: Fraction,
+        *,
+        sensitivity: int,
+        by: Picker = Chooser.choose_many,
+    ) -> list[Candidate]:
+        """`k` candidates in the order chosen: rounds of the exponential mechanism, each at a k-th of the share.
+
+        `by` runs the rounds; it may leave candidates out of a round because of what earlier rounds chose, and for no other reason.
+        """
+        check_k(k, len(candidates))
+        self._debit(share)
+        scale, chooser = choice_scale(self.part(share / k), sensitivity), self._draws.chooser
+        cost = chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp, k=k)
+        self._record(CandidatesChosen(what, share, cost, len(candidates), k, sensitivity))
+        return [candidates[place] for place in by(chooser, scores(self._truth), scale, k)]
+
+    def urn(
+        self, prior: Fraction, n_rows: int, share: Fraction, possible: NDArray[np.bool_] | None = None
+    ) -> Counts:
+        """Rows drawn from the Dirichlet posterior of the full table, as counts; the caller's `prior` must make the share true.
+
+        Cells that are not `possible`, by the schema, have no prior and are never drawn.
+        """
+        self._debit(share)
+        epsilon = self.part(share).epsilon
+        if epsilon is None:
+            raise BudgetError(
+                "delta must not be given here: the draw itself costs pure epsilon; leave delta out"
+            )
+        self._record(RowsDrawn(f"{n_rows} rows from the posterior", share, float(epsilon), n_rows))
+        counts = self._truth.counts(tuple(range(len(self.schema.attrs))))
+        weights = counts * prior.denominator + prior.numerator
+        if possible is not None:
+            weights = np.where(possible, weights, 0)
+        return polya_urn(weights.reshape(-1), prior.denominator, n_rows, self._draws.below).reshape(
+            counts.shape
+        )
+
+    def remark(self, name: str, value: Any) -> None:
+        """Add something public to the certificate."""
+        self._remarks[name] = value
+
+    def release(self, tables: Sequence[NoisyTable]) -> Release:
+        """What was measured so far, with its statement."""
+        return Release(self.schema, tuple(tables), self.statement(), kind=self.kind)
+
+    def close(self, checksum: str) -> None:
+        """Record in the ledger that the charge has led to a result; nothing more can be asked."""
+        self._spent = Fraction(1)
+        self.terms.mark_released(self._charge, checksum)
+
+    def statement(self) -> Statement:
+        """What was done so far, under which promise."""
+        return Statement(
+            status=self._status(),
+            n_rows=self.n_rows,
+            unit=self.unit.as_dict(),
+            budget=self.terms.budget.as_dict(),
+            certificate=self._certificate(),
+            ledger={} if self._charge is None else self._charge.as_dict(),
+            software=_software(),
+            created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        )
+
+    def _certificate(self) -> dict[str, Any]:
+        return {
+            "measure": "rho" if self.is_zcdp else "epsilon",
+            "events": [event.as_dict() for event in self._events],
+            "share": str(self._spent),
+            "total": self._total(),
+            "by": "privacy map of opendp" if self._draws.is_private else "none: seeded noise",
+            **self._remarks,
+        }
+
+    def _total(self) -> float:
+        """The costs added up; each is within its share exactly, so that only their floats could add up to more."""
+        exact = self.part(self._spent) if self._spent else None
+        limit = 0.0 if exact is None else float_up(exact.rho or exact.epsilon or Fraction(0))
+        return min(limit, math.fsum(event.cost for event in self._events))
+
+    def _status(self) -> Status:
+        if not self._draws.is_private:
+            return "NOT PRIVATE"
+        return "unrecorded" if self._charge is None else "certified"
+
+    def _debit(self, share: Fraction) -> None:
+        """Take a share of the charge; refused before anything is drawn."""
+        if not isinstance(share, Fraction) or not 0 < share <= self.left:
+            left = show(self.left) if self.left else "nothing"
+            raise BudgetError(
+                f"share ({share}) must be a Fraction above 0 and within what is left of the charge ({left})"
+            )
+        self._spent += share
+
+    def _record(self, event: Event) -> None:
+        self._events.append(event)
+
+
+def release_of(tally: Tally, request: Order, draws: Draws) -> Release:
+    """The release of counts that are at hand: the seam for experiments and rehearsals, no ledger involved."""
+    terms = Terms(request.budget, request.unit, n_rows_public=request.n_rows_public)
+    opened = Door(CountedTables(tally, request.axes), request.schema, terms, draws=draws)
+    return opened.release(opened.measure_many(request))
+
+
+def _largest_share(whole: Budget, unit: Unit) -> Fraction:
+    """The share that buys the least noise which is still noise."""
+    if whole.rho is not None:
+        return unit.l2_squared / (2 * Fraction(SMALLEST_SCALE["gaussian"]) ** 2 * whole.rho)
+    assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
+    return unit.l1 / (Fraction(SMALLEST_SCALE["laplace"]) * whole.epsilon)
+
+
+@cache
+def _software() -> dict[str, str]:
+    return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}

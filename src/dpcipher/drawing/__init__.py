@@ -1,0 +1,1 @@
+"""SVG and HTML pieces that know nothing of releases or rows."""

@@ -1,0 +1,138 @@
+"""One step of the table engine: the conditional of a new attribute, from the tables that link it to earlier ones.
+
+Given the table P(e) of the attributes so far and goals T(t, x), each linking the new attribute x to a set t of earlier ones, the
+paper's equations, every one multiplied by its denominator, are
+
+    sum over the rest of e of P(e) z(x|e) = T(t, x)          for every goal and every cell (t, x).
+
+We take the z closest to z0(x) = P(x) in the norm weighted by P(e), with the misfit, weighted by 1/P(t), kept small by a ridge:
+
+    minimise  sum P(e) (z - z0)² + (1/ridge) sum misfit² / P(t).
+
+Its solution is additive, z = z0 + sum over goals of g(t, x). In these unknowns the system matrix holds margins of P(e) only, and it
+is the same for every level of x. Constants are reproduced whatever the ridge: the levels of x sum to one and none is special.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+
+import numpy as np
+
+from dpcipher.engines.raking import collapse, expand
+from dpcipher.engines.targets import Axes, Floats
+
+RIDGE = 1e-9
+# Up to this many unknowns per level the system is held as a matrix; beyond, conjugate gradients need only axis sums.
+_DENSE_UNKNOWNS = 1500
+_CG_STEPS = 500
+_CG_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Link:
+    """A goal that brings the new attribute together with earlier ones: their axes, and P(new | them), the new one last."""
+
+    axes: Axes
+    conditional: Floats
+
+
+def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: bool | None = None) -> Floats:
+    """The additive z(x|e), x on the last axis; dimensions of length one where z does not depend on an attribute.
+
+    `base` is z0. `dense` forces one of the two solvers; by default the number of unknowns decides.
+    """
+    links = [link for link in links if link.axes]
+    if not links:
+        return base.reshape((1,) * earlier.ndim + base.shape)
+    step = _Step.of(earlier, [link.axes for link in links])
+    parts = zip(links, step.weights, strict=True)
+    excess = [(w[..., None] * (link.conditional - base)).reshape(-1, base.size) for link, w in parts]
+    right = np.concatenate(excess) / step.scale
+    if dense is None:
+        dense = len(right) <= _DENSE_UNKNOWNS
+    return step.assemble(base, step.solve_dense(right) if dense else step.solve_free(right))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The earlier table and what the goals see of it: the axes t of each, P(t), and for every unknown the root of its P(t)."""
+
+    earlier: Floats
+    axes: Sequence[Axes]
+    weights: Sequence[Floats]
+    scale: Floats
+
+    @classmethod
+    def of(cls, earlier: Floats, axes: Sequence[Axes]) -> "_Step":
+        weights = [collapse(earlier, keep) for keep in axes]
+        flat = np.concatenate([w.reshape(-1, 1) for w in weights])
+        return cls(earlier, axes, weights, np.sqrt(np.where(flat > 0, flat, 1.0)))
+
+    def solve_dense(self, right: Floats) -> Floats:
+        """Solve for the scaled unknowns with the system matrix in memory."""
+        matrix = self._system()
+        matrix.flat[:: len(matrix) + 1] += RIDGE
+        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+
+    def _system(self) -> Floats:
+        """The margins of P(e) on every two goals together, scaled to a unit diagonal."""
+        matrix = np.diag(np.concatenate([w.ravel() for w in self.weights]))
+        parts = self._parts()
+        for i, j in combinations(range(len(parts)), 2):
+            block, levels = matrix[parts[i], parts[j]], self.weights[i].shape + self.weights[j].shape
+            both = (*self.axes[i], *self.axes[j])
+            union = tuple(sorted(set(both)))
+            # A view of the cells where both goals have the same levels of the attributes they share; the others stay 0.
+            view = np.einsum(block.reshape(levels), [union.index(axis) for axis in both], range(len(union)))
+            view[...] = collapse(self.earlier, union)
+            matrix[parts[j], parts[i]] = block.T
+        return np.asarray(matrix / (self.scale * self.scale.T))
+
+    def _parts(self) -> list[slice]:
+        """Where the unknowns of each goal are."""
+        ends = accumulate(w.size for w in self.weights)
+        return [slice(end - w.size, end) for end, w in zip(ends, self.weights, strict=True)]
+
+    def solve_free(self, right: Floats) -> Floats:
+        """Solve for the scaled unknowns by conjugate gradients, all levels of the new attribute side by side."""
+        guess, residual = np.zeros_like(right), right.copy()
+        direction, size = residual.copy(), np.sum(residual**2, axis=0)
+        enough = _CG_TOLERANCE**2 * max(1.0, float(size.max(initial=0.0)))
+        for _ in range(_CG_STEPS):
+            if size.max(initial=0.0) <= enough:
+                break
+            image = self._apply(direction)
+            length = np.divide(
+                size, np.sum(direction * image, axis=0), out=np.zeros_like(size), where=size > 0
+            )
+            guess += length * direction
+            residual -= length * image
+            size, before = np.sum(residual**2, axis=0), size
+            direction = (
+                residual + np.divide(size, before, out=np.zeros_like(size), where=before > 0) * direction
+            )
+        return guess
+
+    def _apply(self, unknowns: Floats) -> Floats:
+        """The system matrix times `unknowns`: broadcasts, one product with P(e), axis sums."""
+        image = RIDGE * unknowns
+        for level in range(unknowns.shape[1]):
+            spread = self.assemble(np.zeros(1), unknowns[:, level : level + 1])[..., 0] * self.earlier
+            sums = [collapse(spread, keep).ravel() for keep in self.axes]
+            image[:, level] += np.concatenate(sums) / self.scale[:, 0]
+        return image
+
+    def assemble(self, base: Floats, unknowns: Floats) -> Floats:
+        """Base + the sum of all g(t, x), grown one axis at a time so that small sums are made once."""
+        flat = unknowns / self.scale
+        parts = [
+            flat[here].reshape(*w.shape, -1) for here, w in zip(self._parts(), self.weights, strict=True)
+        ]
+        total = base
+        for axis in range(self.earlier.ndim):
+            total = total[..., None, :]
+            for keep, part in zip(self.axes, parts, strict=True):
+                if keep[-1] == axis:
+                    total = total + expand(part, (*keep, axis + 1), axis + 2)
+        return total

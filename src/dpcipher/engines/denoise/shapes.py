@@ -1,0 +1,126 @@
+"""The two shapes of signal that `shrink` looks for in its tables: even and proportional.
+
+Each gives the evidence for every size of the grid, and the posterior mean of every table, for many tables side by side: arrays have a
+row for each size, and a column for each table or, end to end, for each coefficient of the tables.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.engines.targets import Floats
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Centred tables side by side: the noise variance and the free numbers of each, and g·N²/d for every size g."""
+
+    tables: Sequence[Floats]
+    noise: Floats
+    free: NDArray[np.int64]
+    scale: Floats
+
+
+class Even:
+    """The same prior variance for all coefficients of a table: it shrinks as a whole, and no basis is needed."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.prior = stack.scale / [table.size for table in stack.tables]
+
+    def evidence(self) -> Floats:
+        """The log marginal likelihood of every table for every size."""
+        variance = self.prior + self.stack.noise
+        squares = [float(np.vdot(table, table)) for table in self.stack.tables]
+        return np.asarray(-0.5 * (self.stack.free * np.log(variance) + squares / variance))
+
+    def posterior(self, belief: Floats) -> tuple[list[Floats], Floats]:
+        """What this shape adds to the mean of each table, and the share of its freedom that it keeps."""
+        kept = (belief * self.prior / (self.prior + self.stack.noise)).sum(axis=0)
+        return [share * table for share, table in zip(kept, self.stack.tables, strict=True)], kept
+
+
+class Proportional:
+    """Prior variances like those of a product of multinomials, in the basis of each table."""
+
+    def __init__(self, stack: Stack, bases: Sequence["Basis"]) -> None:
+        self.stack, self.bases = stack, bases
+        pairs = zip(bases, stack.tables, strict=True)
+        self.coefficients = np.concatenate([basis.coefficients(table) for basis, table in pairs])
+        self.noise = np.repeat(stack.noise, stack.free)
+        self.starts = np.cumsum(stack.free) - stack.free
+
+    def evidence(self) -> Floats:
+        """The log marginal likelihood of every table for every size."""
+        variance = self._prior() + self.noise
+        return -0.5 * self._sums(np.log(variance) + self.coefficients**2 / variance)
+
+    def posterior(self, belief: Floats) -> tuple[list[Floats], Floats]:
+        """What this shape adds to the mean of each table, and the share of its freedom that it keeps."""
+        prior = self._prior()
+        kept = (np.repeat(belief, self.stack.free, axis=1) * prior / (prior + self.noise)).sum(axis=0)
+        signals = np.split(kept * self.coefficients, self.starts[1:])
+        parts = zip(self.bases, signals, self.stack.tables, strict=True)
+        means = [basis.table(signal).reshape(table.shape) for basis, signal, table in parts]
+        return means, self._sums(kept) / self.stack.free
+
+    def _prior(self) -> Floats:
+        """The prior variance of every coefficient, not kept because it is the largest array."""
+        each = np.concatenate([basis.variance for basis in self.bases])
+        return np.asarray(np.repeat(self.stack.scale, self.stack.free, axis=1) * each)
+
+    def _sums(self, values: Floats) -> Floats:
+        """Sums over the coefficients of each table."""
+        return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
+
+
+@dataclass(frozen=True)
+class Basis:
+    """An orthonormal basis of centred tables, as a product: one matrix of contrasts per axis, and the variance of each coefficient.
+
+    The variance is that of the proportional shape at g·N²/d = 1.
+    """
+
+    vectors: tuple[Floats, ...]
+    variance: Floats
+
+    def coefficients(self, table: Floats) -> Floats:
+        """The coefficients of a table, flat."""
+        return _turn(table, self.vectors)
+
+    def table(self, coefficients: Floats) -> Floats:
+        """The table of some coefficients, flat."""
+        return _turn(coefficients, [matrix.T for matrix in self.vectors])
+
+
+def _turn(table: Floats, matrices: Iterable[Floats]) -> Floats:
+    """Multiply every axis by its matrix; the first axis goes to the end each time, so that all are back in place after the last."""
+    for matrix in matrices:
+        table = table.reshape(len(matrix), -1).T.dot(matrix)
+    return table.ravel()
+
+
+def proportional_basis(probability: Floats) -> Basis:
+    """The principal axes of diag(p) − ppᵀ among the contrasts of one attribute."""
+    contrasts = _contrasts(len(probability))
+    mean = contrasts.T.dot(probability)
+    inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean
+    variance, turn = np.linalg.eigh(inner)
+    return Basis((contrasts.dot(turn),), np.maximum(variance, 0.0))
+
+
+@lru_cache(maxsize=256)
+def _contrasts(levels: int) -> Floats:
+    """An orthonormal basis of the contrasts of one attribute."""
+    square = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, : levels - 1]]))[0]
+    square.setflags(write=False)  # everybody gets the same array
+    return np.asarray(square[:, 1:])
+
+
+def product(bases: Sequence[Basis]) -> Basis:
+    """The basis of a table from those of its attributes."""
+    vectors = tuple(matrix for basis in bases for matrix in basis.vectors)
+    return Basis(vectors, reduce(np.multiply.outer, [basis.variance for basis in bases]).ravel())

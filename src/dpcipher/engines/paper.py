@@ -1,0 +1,259 @@
+"""The paper engine: Algorithm 1 of Eugenio & Liu (arXiv 1812.05671), to be faithful rather than good.
+
+For j = 2…p and every set S of j attributes that no measured table covers: pick a target x₁ in S, stack the equations
+
+    sum over x_k of P(x_k | S∖x₁,x_k) z(x₁ | S∖x₁) = P(x₁ | S∖x₁,x_k)            k = 2…j
+
+over one shared z for all levels of x₁ but the last, solve (AᵀA + λI) z = Aᵀb, and multiply by P(S∖x₁). Clip and normalise once, at
+the end. The printed algorithm has slips; where we read it differently:
+
+* the loop runs from j = 2 over the sets outside closure(Q), not from the lowest order in Q, and k to j, not j − 1;
+* the A_k are stacked over one z, as in the supplement, not put side by side;
+* coefficients come from the one table P(S∖x₁); a right-hand side is divided by the sums of its own table P(S∖x_k);
+* a noisy table is divided by its own sum (at least 1); several tables that cover S are averaged by inverse variance;
+* an equation whose denominator is below half a count, or a tenth of the absolute values it sums, is left out (`guard`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.engines.ridge import Family, solve_ridge
+from dpcipher.engines.targets import Axes, Floats, margin
+from dpcipher.errors import ParameterError, SizeError, WorkloadError, did_you_mean
+
+TARGETS = ("random", "largest", "last", "average")
+GUARDS = ("rows", "clip", "none")
+MISSING = ("build", "drop")
+# The cells of all 2^p - 1 subset tables together; ten attributes of five levels have 60 million.
+MAX_CELLS = 2**27
+
+# A sum below this share of the absolute values in it is what opposite signs left over: "probabilities" beyond ten would follow.
+_CANCELLED = 0.1
+# A sum below this share is zero but for rounding.
+_NOTHING = 1e-6
+
+Measured = tuple[Axes, Floats, float]
+
+
+@dataclass(frozen=True)
+class PaperFit:
+    """How a paper solve ended.
+
+    `negative_mass` is the share of the table's absolute mass that the one clip at the end removed; `built` maps every set of attributes that had to be
+    built to its target (the last of them, for an average); `skipped` counts the equations left out by the guard.
+    """
+
+    negative_mass: float
+    built: dict[Axes, int] = field(default_factory=dict)
+    skipped: int = 0
+    converged: bool = True
+
+
+@dataclass(frozen=True)
+class _Options:
+    lam: float
+    target: str
+    guard: str
+    missing: str
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.lam) and self.lam > 0):
+            raise ParameterError(f"lam ({self.lam}) must be a finite number above 0; try lam=0.01")
+        _check_word("target", self.target, TARGETS)
+        _check_word("guard", self.guard, GUARDS)
+        _check_word("missing", self.missing, MISSING)
+
+
+def solve_paper(
+    shape: tuple[int, ...],
+    tables: Sequence[Measured],
+    *,
+    lam: float = 0.01,
+    seed: int | None = 0,
+    target: str = "random",
+    guard: str = "rows",
+    missing: str = "build",
+) -> tuple[Floats, PaperFit]:
+    """The paper's joint distribution, dense, from noisy counts `(axes, counts, variance of a cell)`.
+
+    `target` chooses x₁: `"random"` (by `seed`), `"largest"` (most levels), `"last"`, or `"average"` (over all choices).
+    `guard`: `"rows"` leaves out equations with a bad denominator, `"clip"` clips the noisy tables at zero first as well, `"none"` divides by whatever comes (but zero). `missing`: a table P(S∖x_k) with a pair of attributes
+    that were never measured together is built like any other (`"build"`), or its equations are dropped (`"drop"`).
+    """
+    options = _Options(lam, target, guard, missing)
+    known = _Known(shape, tables, clip=guard == "clip")
+    everything = tuple(range(len(shape)))
+    if known.covers(everything):
+        return _corrected(known.counts(everything), {}, 0, True)
+    check_size(shape)
+    run = _Run(shape, known, options, np.random.default_rng(seed))
+    for order in range(2, len(shape) + 1):
+        run.climb(order)
+    return _corrected(run.level[everything], run.built, run.skipped, run.converged)
+
+
+def check_size(shape: tuple[int, ...]) -> None:
+    """Refuse what would not fit, before any work."""
+    cells = prod(size + 1 for size in shape) - 1
+    if cells > MAX_CELLS:
+        raise SizeError(
+            f"the tables of all {2 ** len(shape) - 1:,} sets of attributes ({cells:,} cells) must have at most {MAX_CELLS:,} "
+            "for engine='paper'; use engine='table' (the full table only) or engine='rows' (any size)"
+        )
+
+
+def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
+    if word not in known:
+        raise ParameterError(
+            f"{name} ({word!r}) must be one of {', '.join(known)}{did_you_mean(word, known)}"
+        )
+
+
+def _corrected(
+    table: Floats, built: dict[Axes, int], skipped: int, converged: bool
+) -> tuple[Floats, PaperFit]:
+    """Clip and normalise, once; a table with nothing left becomes uniform."""
+    clipped = np.maximum(table, 0)
+    total = clipped.sum()
+    removed = float(total - table.sum())
+    uniform = np.full_like(table, 1 / table.size)
+    negative = removed / (total + removed) if removed > 0 else 0.0
+    return clipped / total if total > 0 else uniform, PaperFit(float(negative), built, skipped, converged)
+
+
+class _Known:
+    """The measured tables, and every table in their closure."""
+
+    def __init__(self, shape: tuple[int, ...], tables: Sequence[Measured], *, clip: bool) -> None:
+        for axes, counts, variance in tables:
+            if counts.shape != tuple(shape[axis] for axis in axes) or variance < 0:
+                raise WorkloadError(
+                    f"table {axes} (shape {counts.shape}) must fit the attributes' levels; a variance is at least 0"
+                )
+        missing = sorted(set(range(len(shape))).difference(*(axes for axes, _, _ in tables)))
+        if missing:
+            raise WorkloadError(
+                f"tables ({len(tables)}) must hold every attribute; none holds number {missing[0]}"
+            )
+        self.tables = [
+            (axes, np.maximum(counts, 0) if clip else counts, variance) for axes, counts, variance in tables
+        ]
+        self.total = float(np.mean([max(counts.sum(), 1.0) for _, counts, _ in self.tables]))
+
+    def covers(self, axes: Axes) -> bool:
+        """Whether some measured table holds all of `axes`."""
+        return any(set(axes) <= set(table) for table, _, _ in self.tables)
+
+    def counts(self, axes: Axes) -> Floats:
+        """A covered table in counts; only where two tables cover it is the average made, in probabilities."""
+        covering = [table for table in self.tables if set(axes) <= set(table[0])]
+        return margin(covering[0][1], covering[0][0], axes) if len(covering) == 1 else self.table(axes)
+
+    def table(self, axes: Axes) -> Floats:
+        """A covered table in probabilities, averaged by inverse variance over the tables that cover it."""
+        found, variances = [], []
+        for table, counts, variance in self.tables:
+            if set(axes) <= set(table):
+                part = margin(counts, table, axes)
+                total = max(float(counts.sum()), 1.0)
+                found.append(part / total)
+                variances.append(variance * counts.size / part.size / total**2)
+        weights = _weights(np.array(variances))
+        return np.asarray(sum(weight * table for weight, table in zip(weights, found, strict=True)))
+
+
+def _weights(variances: Floats) -> Floats:
+    """Inverse variances that sum to one; exact tables alone count where there are any."""
+    exact = variances == 0
+    inverse = exact.astype(float) if exact.any() else 1 / variances
+    return np.asarray(inverse / inverse.sum())
+
+
+class _Run:
+    """One pass of Algorithm 1, one order after the other; only the tables of the last order are kept."""
+
+    def __init__(
+        self, shape: tuple[int, ...], known: _Known, options: _Options, rng: np.random.Generator
+    ) -> None:
+        self.shape, self.known, self.options, self.rng = shape, known, options, rng
+        self.level: dict[Axes, Floats] = {}
+        self.built: dict[Axes, int] = {}
+        self.skipped, self.converged = 0, True
+
+    def climb(self, order: int) -> None:
+        """Build every table of one order that no measured table covers, from those of one order less."""
+        sets = [axes for axes in combinations(range(len(self.shape)), order) if not self.known.covers(axes)]
+        built = {axes: self._build(axes) for axes in sets}
+        self.level = built
+
+    def _build(self, axes: Axes) -> Floats:
+        chosen = self._targets(axes)
+        self.built[axes] = chosen[-1]
+        total = self._solve(axes, chosen[0])
+        for target in chosen[1:]:
+            total += self._solve(axes, target)
+        return total / len(chosen) if len(chosen) > 1 else total
+
+    def _targets(self, axes: Axes) -> Axes:
+        rule = self.options.target
+        if rule == "random":
+            return (axes[int(self.rng.integers(len(axes)))],)
+        if rule == "largest":
+            return (max(axes, key=lambda axis: (self.shape[axis], -axis)),)
+        return axes if rule == "average" else (axes[-1],)
+
+    def _table(self, axes: Axes) -> Floats:
+        return self.known.table(axes) if self.known.covers(axes) else self.level[axes]
+
+    def _solve(self, axes: Axes, target: int) -> Floats:
+        """The joint of `axes` from the equations of one target."""
+        others = tuple(axis for axis in axes if axis != target)
+        rest = self._table(others)
+        families = [self._family(rest, axes, target, k) for k in self._summed(axes, target)]
+        z, met = solve_ridge(rest, families, self.options.lam)
+        self.converged &= met
+        joint = np.empty((len(z) + 1, *rest.shape))
+        np.multiply(z, rest, out=joint[:-1])
+        np.subtract(rest, joint[:-1].sum(axis=0), out=joint[-1])  # the last level is what remains
+        return np.ascontiguousarray(np.moveaxis(joint, 0, axes.index(target)))
+
+    def _summed(self, axes: Axes, target: int) -> list[int]:
+        """The attributes k that have an equation; all of them where dropping would leave none."""
+        every = [axis for axis in axes if axis != target]
+        if self.options.missing == "build":
+            return every
+        return [k for k in every if self._supported(tuple(a for a in axes if a != k))] or every
+
+    def _supported(self, axes: Axes) -> bool:
+        return self.known.covers(axes) or (
+            len(axes) > 2 and all(self.known.covers(pair) for pair in combinations(axes, 2))
+        )
+
+    def _family(self, rest: Floats, axes: Axes, target: int, k: int) -> Family:
+        """The equations that sum over k, bad denominators left out."""
+        others = tuple(axis for axis in axes if axis != target)
+        place = others.index(k)
+        own = np.moveaxis(self._table(tuple(axis for axis in axes if axis != k)), _place(axes, target, k), 0)
+        sums, own_sums = rest.sum(axis=place), own.sum(axis=0)
+        good = self._good(sums, rest, place) & self._good(own_sums, own, 0)
+        self.skipped += int(good.size - np.count_nonzero(good))
+        inverse = np.divide(1.0, sums, out=np.zeros_like(sums), where=good)
+        right = np.divide(own[:-1], own_sums, out=np.zeros_like(own[:-1]), where=good)
+        return Family(place, np.expand_dims(inverse, place), right)
+
+    def _good(self, sums: Floats, table: Floats, axis: int) -> NDArray[np.bool_]:
+        """Which denominators may be divided by."""
+        inside = np.abs(table).sum(axis=axis)
+        if self.options.guard == "none":
+            return np.asarray(np.abs(sums) > _NOTHING * inside)
+        return np.asarray(sums >= np.maximum(0.5 / self.known.total, _CANCELLED * inside))
+
+
+def _place(axes: Axes, target: int, k: int) -> int:
+    """Where the target is in the table that lacks k."""
+    return axes.index(target) - (1 if k < target else 0)

@@ -1,0 +1,168 @@
+"""The ridge regression inside the paper's algorithm: z = (AᵀA + λI)⁻¹ Aᵀ b, for every level of the target at once.
+
+A is never formed when it is large. With P the table of the attributes other than the target, and d_k its sum over attribute k,
+
+    (A z)_k = (sum over k of P z) / d_k           Aᵀ y = P · sum over k of y_k / d_k
+
+are axis sums and broadcasts, all that conjugate gradients need. When it is small the system is solved directly, in whichever of its
+two forms, AᵀA + λI or AAᵀ + λI, is smaller: one factorisation for all levels.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from dpcipher.engines.raking import cells_within
+from dpcipher.engines.targets import Floats
+
+DENSE_SIZE = 800
+_STEPS = 2000
+_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class Family:
+    """The equations that sum over one attribute.
+
+    `axis` is its place in P; `inverse` is 1 / d_k with that axis kept at length one, 0 where the equation is left out; `right` is
+    b_k, its first axis the levels of the target.
+    """
+
+    axis: int
+    inverse: Floats
+    right: Floats
+
+
+def solve_ridge(
+    rest: Floats, families: list[Family], lam: float, *, dense: bool | None = None
+) -> tuple[Floats, bool]:
+    """The solution z, first axis the levels of the target, and whether it converged; `dense` forces one of the two ways."""
+    n_levels = families[0].right.shape[0]
+    if dense is None:
+        dense = min(rest.size, sum(family.inverse.size for family in families)) <= DENSE_SIZE
+    if dense:
+        return _solve_dense(rest, families, lam).reshape(n_levels, *rest.shape), True
+    z = np.empty((n_levels, *rest.shape))
+    met = [_solve_free(rest, families, lam, level, out=z[level]) for level in range(n_levels)]
+    return z, all(met)
+
+
+def explicit(rest: Floats, families: list[Family]) -> Floats:
+    """The matrix A of one level, rows by family, in the order of the cells in memory."""
+    every = tuple(range(rest.ndim))
+    rows = []
+    for family in families:
+        keep = tuple(axis for axis in every if axis != family.axis)
+        block = np.zeros((family.inverse.size, rest.size))
+        block[cells_within(rest.shape, keep, every), np.arange(rest.size)] = (rest * family.inverse).ravel()
+        rows.append(block)
+    return np.concatenate(rows)
+
+
+def _solve_dense(rest: Floats, families: list[Family], lam: float) -> Floats:
+    matrix = explicit(rest, families)
+    right = np.concatenate(
+        [family.right.reshape(len(family.right), family.inverse.size) for family in families], axis=1
+    ).T
+    if matrix.shape[0] < matrix.shape[1]:
+        return (matrix.T @ np.linalg.solve(matrix @ matrix.T + lam * np.eye(len(matrix)), right)).T
+    return np.linalg.solve(matrix.T @ matrix + lam * np.eye(rest.size), matrix.T @ right).T
+
+
+def _solve_free(rest: Floats, families: list[Family], lam: float, level: int, *, out: Floats) -> bool:
+    """Conjugate gradients, preconditioned with the diagonal of the matrix; the answer goes to `out`."""
+    normal = _Normal(rest, families, lam)
+    diagonal = normal.diagonal()
+    residual = (
+        sum(family.inverse * np.expand_dims(family.right[level], family.axis) for family in families) * rest
+    )
+    out[...] = 0.0
+    guide = residual / diagonal
+    direction, size = guide.copy(), float(np.vdot(residual, guide))
+    enough = _TOLERANCE**2 * size
+    for _ in range(_STEPS):
+        if size <= enough:
+            return True
+        image = normal.apply(direction)
+        length = size / float(np.vdot(direction, image))
+        out += length * direction
+        image *= length
+        residual -= image
+        np.divide(residual, diagonal, out=guide)
+        size, before = float(np.vdot(residual, guide)), size
+        direction *= size / before
+        direction += guide
+    return False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One family as three merged axes: `before`, the summed attribute, `behind`; and 1 / d² for each sum."""
+
+    before: int
+    size: int
+    behind: int
+    squares: Floats
+
+    def add(self, weighted: Floats, image: Floats) -> None:
+        """Add the family's sums, divided by d², to every cell they were made of."""
+        shape = (self.before, self.size, self.behind)
+        sums = weighted.reshape(shape).sum(axis=1)
+        sums *= self.squares
+        view = image.reshape(shape)
+        view += sums[:, None]
+
+
+class _Normal:
+    """The matrix AᵀA + λI as an operator.
+
+    Sums over a late axis touch memory in tiny runs. So the axes are cut in two halves, and the late half is done on a transposed
+    copy, where it comes first: 2.7 times faster for seven attributes of five levels.
+    """
+
+    def __init__(self, rest: Floats, families: list[Family], lam: float) -> None:
+        self.rest, self.lam = rest, lam
+        cut = rest.ndim // 2
+        self.rows = prod(rest.shape[:cut])
+        self.early = [_part(f.inverse**2, rest.shape, f.axis) for f in families if f.axis < cut]
+        turned = (*rest.shape[cut:], *rest.shape[:cut])
+        self.late = [
+            _part(_turned(f.inverse**2, cut), turned, f.axis - cut) for f in families if f.axis >= cut
+        ]
+
+    def apply(self, z: Floats) -> Floats:
+        """(AᵀA + λI) z."""
+        weighted = self.rest * z
+        image, turned_image = np.zeros(weighted.size), np.zeros(weighted.size)
+        turned = np.ascontiguousarray(weighted.reshape(self.rows, -1).T)
+        for part in self.early:
+            part.add(weighted, image)
+        for part in self.late:
+            part.add(turned, turned_image)
+        image.reshape(self.rows, -1)[...] += turned_image.reshape(-1, self.rows).T
+        cells = image.reshape(z.shape)
+        cells *= self.rest
+        cells += self.lam * z
+        return cells
+
+    def diagonal(self) -> Floats:
+        """The diagonal of the matrix: the sum of P² / d² over the families, and λ."""
+        total = np.zeros(self.rest.size)
+        turned = np.zeros(self.rest.size)
+        for part in self.early:
+            total.reshape(part.before, part.size, part.behind)[...] += part.squares[:, None]
+        for part in self.late:
+            turned.reshape(part.before, part.size, part.behind)[...] += part.squares[:, None]
+        total.reshape(self.rows, -1)[...] += turned.reshape(-1, self.rows).T
+        return np.asarray(total.reshape(self.rest.shape) * self.rest**2 + self.lam)
+
+
+def _turned(table: Floats, cut: int) -> Floats:
+    """The table with its late axes first."""
+    return np.ascontiguousarray(table.transpose([*range(cut, table.ndim), *range(cut)]))
+
+
+def _part(squares: Floats, shape: tuple[int, ...], axis: int) -> _Part:
+    before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
+    return _Part(before, shape[axis], behind, squares.reshape(before, behind))

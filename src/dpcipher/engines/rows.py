@@ -1,0 +1,171 @@
+"""The rows engine: the additive equations over a population of synthetic rows instead of over all cells.
+
+Attributes are drawn one at a time. At step j the unknown is z(x_j | row), and an equation says that averaging z over the rows with
+a given level of an earlier attribute (or tuple of attributes) gives the reconciled table. What comes out is a chain of small
+conditional models that samples any number of rows; the cost is linear in the rows and in the tables, whatever the number of cells.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.engines.order import mutual_information, order_attributes
+from dpcipher.engines.rows_step import SWEEPS, Crossings, Equation, fit_link
+from dpcipher.engines.targets import Axes, Floats, Targets, margin
+from dpcipher.errors import ParameterError
+from dpcipher.joint.chain import Chain
+from dpcipher.joint.link import draw_column, group_codes
+from dpcipher.joint.sequence import Codes
+
+PASSES = 4  # of settling the population: fewer than for rows that are handed out
+MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
+WORKSPACE = (
+    2**24
+)  # numbers in the largest array of a step, beyond which the population shrinks to its lower bound
+POPULATION = (16_384, 32_768)  # as large as the data within these bounds; more rows than that gain nothing
+
+
+@dataclass(frozen=True)
+class RowsFit:
+    """How the fit went: misfit of each table (root mean square over cells, in probability), and what it took."""
+
+    residuals: Mapping[Axes, float]
+    negative_mass: float
+    sweeps: int
+    converged: bool
+    population: int
+
+
+def solve_rows(
+    targets: Targets, *, population: int | None = None, sweeps: int = SWEEPS, seed: int = 0
+) -> tuple[Chain, RowsFit]:
+    """Fit a chain to the targets over `population` rows (by default about as many as the data has).
+
+    `sweeps` bounds the raking sweeps of a step. The same seed gives the same chain.
+    """
+    n_rows = _population(targets, population)
+    rng = np.random.default_rng(seed)
+    order = order_attributes(targets)
+    equations = _equations(targets, order)
+    codes = np.zeros((n_rows, len(order)), np.int32, order="F")
+    crossings = Crossings(codes, targets.shape)
+    links, steps = [], []
+    for position, attribute in enumerate(order):
+        base = _base(targets, attribute)
+        barred = _barred(targets, order[: position + 1])
+        link, chances, step = fit_link(
+            attribute, base, equations[attribute], barred, crossings, sweeps=sweeps
+        )
+        codes[:, attribute] = draw_column(
+            link,
+            chances,
+            codes,
+            targets.shape,
+            rng,
+            independent=False,
+            to_goals=True,
+            first=order[:position],
+            passes=PASSES,
+        )
+        links.append(link)
+        steps.append(step)
+    residuals, converged = _misfit(targets, codes)
+    negative = max(step.negative_mass for step in steps)
+    fit = RowsFit(residuals, negative, max(step.sweeps for step in steps), converged, n_rows)
+    return Chain(targets.shape, tuple(links)), fit
+
+
+def _population(targets: Targets, population: int | None) -> int:
+    if population is None:
+        most = max(POPULATION[0], min(POPULATION[1], WORKSPACE // max(*targets.shape, len(targets.shape))))
+        return int(np.clip(round(targets.total), POPULATION[0], most))
+    if population < 1:
+        raise ParameterError(
+            f"population ({population}) must be a whole number above 0; try population=65_536"
+        )
+    return int(population)
+
+
+def _base(targets: Targets, attribute: int) -> Floats:
+    """The one-way table of an attribute; uniform if no table covers it."""
+    table = targets.table((attribute,))
+    levels = targets.shape[attribute]
+    return np.full(levels, 1 / levels) if table is None else np.maximum(table, 0) / np.maximum(table, 0).sum()
+
+
+def _equations(targets: Targets, order: tuple[int, ...]) -> dict[int, list[Equation]]:
+    """For each attribute, the largest groups of earlier attributes that a table brings it together with, strongest first.
+
+    The tables of smaller groups are sums of these, so that their equations are met with them.
+    """
+    position = {axis: place for place, axis in enumerate(order)}
+    covering: dict[int, dict[Axes, Axes]] = defaultdict(dict)
+    for axes in sorted(targets.tables, key=lambda axes: (-targets.tables[axes].size, axes)):
+        for attribute in axes:
+            group = tuple(axis for axis in axes if position[axis] < position[attribute])
+            if group:
+                covering[attribute][group] = axes  # the smallest table that covers it comes last
+    return {axis: _strongest_first(targets, axis, _maximal(covering[axis])) for axis in order}
+
+
+def _maximal(covering: dict[Axes, Axes]) -> dict[Axes, Axes]:
+    sets = {group: frozenset(group) for group in covering}
+    larger = [group for group in covering if len(group) > 1]
+    return {
+        group: axes
+        for group, axes in covering.items()
+        if not any(sets[group] < sets[other] for other in larger)
+    }
+
+
+def _strongest_first(targets: Targets, attribute: int, covering: dict[Axes, Axes]) -> list[Equation]:
+    found = []
+    for group, axes in covering.items():
+        keep = tuple(axis for axis in axes if axis == attribute or axis in group)
+        table = np.moveaxis(margin(targets.tables[axes], axes, keep), keep.index(attribute), -1)
+        pair = np.maximum(table.reshape(-1, targets.shape[attribute]), 0)
+        found.append((round(mutual_information(pair), 10), Equation(group, pair)))
+    return [equation for _, equation in sorted(found, key=lambda pair: (-pair[0], pair[1].group))]
+
+
+def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArray[np.bool_]], ...]:
+    """What structural zeros forbid to the last attribute of `order`, given the ones before it.
+
+    A level is also barred when it would leave every completion of the zero's attributes forbidden.
+    """
+    found = []
+    for axes, mask in targets.zeros:
+        if order[-1] not in axes:
+            continue
+        later = tuple(place for place, axis in enumerate(axes) if axis not in order)
+        group = tuple(axis for axis in axes if axis in order[:-1])
+        keep = [axis for axis in axes if axis in order]
+        barred = np.moveaxis(np.asarray(mask.all(axis=later)), keep.index(order[-1]), -1)
+        if barred.any():
+            found.append((group, barred.reshape(-1, targets.shape[order[-1]])))
+    return tuple(found)
+
+
+def _misfit(targets: Targets, codes: Codes) -> tuple[dict[Axes, float], bool]:
+    """Root mean square misfit of each table of the population, and whether every table is as near as it should be."""
+    residuals, converged = {}, True
+    for axes, table in targets.tables.items():
+        counts = np.bincount(group_codes(codes, axes, targets.shape), minlength=table.size)
+        difference = counts / len(codes) - table.ravel()
+        residuals[axes] = float(np.sqrt(np.mean(difference**2)))
+        converged &= bool(np.abs(difference).sum() / 2 <= _tolerance(targets, axes, len(codes)))
+    return residuals, converged
+
+
+def _tolerance(targets: Targets, axes: Axes, n_rows: int) -> float:
+    """The total variation distance to expect of a table: its own noise, within the bounds of `MISFIT`, and half a row per cell.
+
+    Noisy tables need not have a joint in common, so that none can be nearer to all of them than they are to one another.
+    """
+    cells = targets.tables[axes].size
+    noise = targets.sigma.get(axes, 0.0) * cells * math.sqrt(2 / math.pi) / 2  # Σ|normal| / 2
+    return float(np.clip(noise, *MISFIT)) + min(cells, n_rows) / (2 * n_rows)

@@ -1,1 +1,0 @@
-"""Scores, SSS and inference over synthetic sets. What compares with private rows is marked curator only."""

@@ -1,1 +1,0 @@
-"""Experiments: methods compared on equal terms, and the figures of the paper. Curator only, noise seeded: NOT PRIVATE."""

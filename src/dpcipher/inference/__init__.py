@@ -1,0 +1,1 @@
+"""Combining rules, SSS and models: no private rows are needed."""

@@ -1,0 +1,1 @@
+"""The algebra of marginals: attributes and axes, closure, projection, counts of coded rows."""

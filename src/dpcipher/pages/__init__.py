@@ -1,0 +1,1 @@
+"""Pages for people, each a single file that fetches nothing."""

@@ -1,0 +1,117 @@
+"""A release in plain words: for readers who have never heard of differential privacy."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpcipher.drawing.numbers import rows
+from dpcipher.privacy.budget import Budget
+from dpcipher.release.release import Release
+
+# The delta at which a zero-concentrated budget is put into words; no more than a way of speaking.
+SPOKEN_DELTA = Fraction(1, 10**6)
+
+
+def summary(release: Release, n_synthetic: int) -> list[str]:
+    """What lies before the reader."""
+    schema, tables = release.schema, len(release.workload)
+    total = release.reconciled
+    size = (
+        f"exactly {rows(total.total)} rows, a number that is public"
+        if total.total_variance == 0
+        else f"about {rows(total.total)} rows (give or take {rows(2 * math.sqrt(total.total_variance))})"
+    )
+    one_table, sets = ("one table" if tables == 1 else f"{tables} tables"), release.sets
+    copies = "" if sets == 1 else f" Each was measured {sets} times, with fresh noise every time."
+    return [
+        f"A private table has {size} and {len(schema.attrs)} columns. Nobody outside may see its rows. Instead, "
+        f"{one_table} of counts were taken from it, and random noise was added to every count before anybody saw it.{copies}",
+        f"The {n_synthetic:,} synthetic rows that go with this page were made from those noisy counts alone. No synthetic row is "
+        "a person: rows are drawn from a distribution that fits the counts.",
+    ]
+
+
+def protection(release: Release) -> list[str]:
+    """Who is protected, and how strongly."""
+    statement = release.statement
+    if statement.guarantee is None or not statement.unit:
+        return [
+            "The publisher of these tables declared how much noise they carry, but not under which promise it was drawn. "
+            "What the noise protects, and whom, is not known here and not certified."
+        ]
+    return [statement.protection, *_strength(statement.guarantee)]
+
+
+def _strength(budget: Budget) -> list[str]:
+    if budget.rho is None:
+        epsilon, delta = budget.epsilon_at(budget.delta or Fraction(0)), budget.delta
+    else:
+        epsilon, delta = budget.epsilon_at(SPOKEN_DELTA), SPOKEN_DELTA
+    factor = math.exp(min(float(epsilon), 700.0))
+    words = (
+        f"The budget is {budget.describe()}. In words: whatever somebody learns from this release, they would have learnt "
+        f"nearly the same without that person. The odds of any conclusion about the person change at most by a factor of {factor:,.3g}"
+    )
+    if delta is None:
+        return [words + "."]
+    return [words + f", except with a chance of at most {float(delta):.1g}."]
+
+
+def noise(release: Release) -> list[str]:
+    """How large the noise is."""
+    found = sorted({table.mechanism.describe() for table in release.tables})
+    listed = (
+        found[0] if len(found) == 1 else f"{', '.join(found[:3])}{' and others' if len(found) > 3 else ''}"
+    )
+    return [
+        f"Every count carries {listed}. Tables overlap, so the same number was often measured more than once; the "
+        "estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count in "
+        "19 cases out of 20.",
+        *_by_order(release),
+    ]
+
+
+def _by_order(release: Release) -> list[str]:
+    """The typical margin of tables of one, two, … columns."""
+    said = []
+    for order, found in sorted(_margins(release).items()):
+        columns = "single columns" if order == 1 else f"tables of {order} columns"
+        said.append(f"in {columns} ±{rows(float(np.median(found)))} rows")
+    return [f"Typical margins of one count: {'; '.join(said)}."]
+
+
+def _margins(release: Release, most: int = 200) -> dict[int, list[float]]:
+    """95 % margins by order: of every single column, and of up to `most` measured tables."""
+    tables = [(axis,) for axis in range(len(release.schema.attrs))]
+    wide = [release.schema.axes(attrs) for attrs in release.workload if len(attrs) > 1]
+    found: dict[int, list[float]] = {}
+    for axes in [*tables[:most], *wide[:most]]:
+        spread = 1.96 * float(np.sqrt(np.median(release.reconciled.variance(axes))))
+        found.setdefault(len(axes), []).append(spread)
+    return found
+
+
+def conclusions(release: Release) -> tuple[list[str], list[str]]:
+    """What the noise allows to conclude, and what it does not."""
+    margins = {order: float(np.median(found)) for order, found in _margins(release).items()}
+    widest = max(margins)
+    one, wide = margins[1], margins[widest]
+    table = "single columns" if widest == 1 else f"tables of {widest} columns"
+    may = [
+        f"Read any count on this page as an estimate with its margin. In single columns, counts above about {rows(one)} are "
+        "clearly more than zero.",
+        f"Compare two levels of a column when their counts differ by more than about {rows(1.5 * one)}.",
+        f"Use measured {table}: a cell above about {rows(wide)} is real, as is a difference between two cells above "
+        f"{rows(1.5 * wide)}.",
+        "Use the synthetic rows to write and test programs, to explore, and to teach.",
+    ]
+    may_not = [
+        "Say anything about a particular person, or that a synthetic row stands for one.",
+        f"Trust small groups: in {table}, a count below about {rows(wide)} may well be nothing but noise.",
+        "Read exact structure into columns that were never measured together: there the synthetic rows show what a model makes of "
+        "the measured tables, and no margin covers the model's error.",
+        "Report a p-value or a confidence interval computed from one synthetic file as if its rows were data: it leaves out the noise. "
+        "Use the margins of the release, or several independently made sets and the rule for combining them.",
+    ]
+    return may, may_not

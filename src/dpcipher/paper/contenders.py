@@ -1,0 +1,122 @@
+"""The methods that the paper compares, each from a stack of true tables to a stack of synthetic distributions.
+
+Rows are added or removed (sensitivity 1) and n is public, for every method: the paper needs n and leaves the neighbour relation open.
+Noise is seeded, so that an experiment can be repeated. NOT PRIVATE.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.paper import solve_paper
+from dpcipher.engines.table import solve_table
+from dpcipher.errors import ParameterError
+from dpcipher.paper.many_mwem import mwem_cells, mwem_many
+from dpcipher.paper.stacks import Axes, Counts, Floats, margins, normalised
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import SeededNoise
+from dpcipher.release.reconcile import Noisy, reconcile
+
+KINDS = ("FDH", "paper", "ours", "MWEM", "MWEM cells")
+LAM = 0.01
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method with its tables: all of one order, or the full table for FDH."""
+
+    name: str
+    kind: str
+    order: int
+    lam: float = LAM
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ParameterError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}")
+
+    @property
+    def uses_rounds(self) -> bool:
+        """Whether it is a form of MWEM."""
+        return self.kind.startswith("MWEM")
+
+    def tables(self, n_attrs: int) -> list[Axes]:
+        """The tables it measures, or chooses from."""
+        return list(combinations(range(n_attrs), n_attrs if self.kind == "FDH" else self.order))
+
+    def synthesize(
+        self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1
+    ) -> Floats:
+        """One distribution for each table of counts (first axis), each with budget `epsilon`; `rounds` is MWEM's T."""
+        tables = self.tables(counts.ndim - 1)
+        if self.uses_rounds:
+            method = mwem_many if self.kind == "MWEM" else mwem_cells
+            return np.asarray(
+                method(counts, tables, epsilon=epsilon, rounds=rounds, seed=seed) / counts[0].sum()
+            )
+        noisy = Sanitized.of(counts, tables, epsilon, seed)
+        if self.kind == "FDH":
+            return normalised(noisy.tables[0])
+        return noisy.solve_paper(self.lam) if self.kind == "paper" else noisy.solve_ours()
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """Noisy tables of many data sets: each table with the data sets along its first axis."""
+
+    shape: tuple[int, ...]
+    axes: tuple[Axes, ...]
+    tables: tuple[Floats, ...]
+    mechanism: Mechanism
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls, counts: Counts, axes: Sequence[Axes], epsilon: float, seed: np.random.SeedSequence
+    ) -> "Sanitized":
+        """Equal shares of the budget for every table: scale |Q| / epsilon (the paper prints its inverse)."""
+        mechanism = Mechanism("laplace", len(axes) / epsilon)
+        source = SeededNoise(int(seed.generate_state(1, np.uint64)[0]))
+        tables = tuple(source.add(margins(counts, one), mechanism).astype(float) for one in axes)
+        return cls(counts.shape[1:], tuple(axes), tables, mechanism, int(counts[0].sum()))
+
+    @cached_property
+    def _sets(self) -> list[list[tuple[Axes, Floats, float]]]:
+        variance = self.mechanism.variance
+        return [
+            [(one, table[number], variance) for one, table in zip(self.axes, self.tables, strict=True)]
+            for number in range(len(self.tables[0]))
+        ]
+
+    def solve_paper(self, lam: float) -> Floats:
+        """The distribution behind the noisy tables of each data set, by the paper's algorithm."""
+        return np.stack(
+            [solve_paper(self.shape, one, lam=lam, seed=i)[0] for i, one in enumerate(self._sets)]
+        )
+
+    def solve_ours(self) -> Floats:
+        """The same by our default: reconcile, denoise, table engine."""
+        return np.stack([self._ours(one) for one in self._sets])
+
+    def _ours(self, tables: list[tuple[Axes, Floats, float]]) -> Floats:
+        reconciled = reconcile(self.shape, [Noisy(*one) for one in tables], total=self.n_rows)
+        return solve_table(denoise(reconciled))[0]
+
+
+FDH = Contender("FDH", "FDH", 4)
+CIPHER_2 = Contender("CIPHER 2-way", "paper", 2)
+CIPHER_3 = Contender("CIPHER 3-way", "paper", 3)
+OURS_2 = Contender("ours 2-way", "ours", 2)
+OURS_3 = Contender("ours 3-way", "ours", 3)
+MWEM_2 = Contender("MWEM 2-way", "MWEM", 2)
+MWEM_3 = Contender("MWEM 3-way", "MWEM", 3)
+CELLS_2 = Contender("MWEM 2-way, cells", "MWEM cells", 2)
+CELLS_3 = Contender("MWEM 3-way, cells", "MWEM cells", 3)
+# The methods that the paper itself compares.
+PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
+CONTENDERS = (FDH, CIPHER_2, CIPHER_3, OURS_2, OURS_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
+# How much the paper's ridge matters.
+RIDGES = tuple(Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, lam) for lam in (1e-4, 1e-3, 1e-1))

@@ -1,0 +1,221 @@
+"""The paper's first experiment: simulated 2×2×3×3 tables, nine methods, m = 5 sets of epsilon/5 each.
+
+Every repeat draws a new original table. For each method it keeps the total variation distance of 1-, 2- and 3-way tables and the
+largest error of the pairs and triples (of the synthetic rows, averaged over the sets), and the combined inference of two regressions.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from math import exp
+from pathlib import Path
+
+import numpy as np
+
+from dpcipher.inference.combine import combine
+from dpcipher.paper.blocks import Arrays, Blocks, Say, split
+from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
+from dpcipher.paper.many_logits import fit_many
+from dpcipher.paper.simulate import (
+    COEFFICIENTS,
+    POPULATION,
+    REGRESSIONS,
+    Population,
+    random_coefficients,
+)
+from dpcipher.paper.stacks import Counts, Floats, Stack, draw_rows, linf, margins, tvd
+
+SIZES = (200, 500)
+POWERS = (-2, -1, 0, 1, 2)
+SETS = 5
+BLOCK = 100
+ROUNDS = (2, 4, 8, 12, 16)
+TUNING_DRAWS = 40
+# The random populations of the sensitivity run, and how many repeats each gets of every thousand.
+POPULATIONS = 20
+POPULATION_SHARE = 25
+RIDGE_EVERY = 5
+_RUN, _TUNE, _RANDOM = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some repeats of one scenario: n, the power of e that epsilon is, and the population (0 is the published one).
+
+    The fits of our own engine are blocks of their own, on the same original tables: they change with the engine, the rest does not.
+    """
+
+    n_rows: int
+    power: int
+    number: int
+    repeats: int
+    population: int = 0
+    ours: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        where = f"random{self.population:02d}" if self.population else f"n{self.n_rows}"
+        who = "-ours" if self.ours else ""
+        return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}{who}"
+
+    @property
+    def seed(self) -> np.random.SeedSequence:
+        """A seed for this block alone."""
+        kind = _RANDOM if self.population else _RUN
+        return np.random.SeedSequence([kind, self.n_rows, self.power + 2, self.number, self.population])
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of one set."""
+        return exp(self.power) / SETS
+
+    @property
+    def source(self) -> Population:
+        """Where the original tables come from."""
+        return Population(random_coefficients(self.population)) if self.population else POPULATION
+
+
+def blocks(folder: Path) -> Blocks[Block]:
+    """The blocks of the experiment below a folder."""
+    settings = {
+        "coefficients": COEFFICIENTS,
+        "sets": SETS,
+        "block": BLOCK,
+        "rounds": ROUNDS,
+        "version": version("dpcipher"),
+    }
+    return Blocks(folder / "experiment1", run_block, settings)
+
+
+def tasks(repeats: int) -> list[Block]:
+    """Every block of a run; the sensitivity run comes last."""
+    published = [
+        Block(n, power, number, size)
+        for number, size in split(repeats, BLOCK)
+        for n in SIZES
+        for power in POWERS
+    ]
+    each = max(1, repeats * POPULATION_SHARE // 1000)
+    random = [Block(SIZES[0], power, 0, each, seed) for seed in range(1, POPULATIONS + 1) for power in POWERS]
+    others = published + random
+    return others + [replace(one, ours=True) for one in others]
+
+
+def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
+    """Make every block that is not there yet."""
+    blocks(folder).run(tasks(repeats), workers=workers, say=say)
+
+
+def run_block(block: Block) -> Arrays:
+    """All methods on the repeats of one block, or ours alone."""
+    data, oracle, ridge, *seeds = block.seed.spawn(3 + len(CONTENDERS))
+    originals = block.source.draw(block.n_rows, block.repeats, np.random.default_rng(data))
+    found: dict[str, Stack] = {}
+    for contender, seed in zip(CONTENDERS, seeds, strict=True):
+        if block.ours == (contender.kind == "ours"):
+            found |= _named(contender, _synthetic(contender, originals, block, seed))
+    if not block.ours and not block.population:
+        found |= _original(originals) | _oracle(originals, block, oracle)
+        for contender in RIDGES:
+            found |= _named(contender, _synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
+    return found
+
+
+def _named(contender: Contender, found: dict[str, Stack]) -> dict[str, Stack]:
+    return {f"{contender.name}/{key}": value for key, value in found.items()}
+
+
+def _original(originals: Counts) -> dict[str, Stack]:
+    """The regressions of the original tables."""
+    found: dict[str, Stack] = {}
+    for number, regression in enumerate(REGRESSIONS):
+        fits = fit_many(regression.x, regression.grouped(originals))
+        one = combine(fits.estimates[None], fits.variances[None])
+        found |= {
+            f"original/{key}{number}": value
+            for key, value in _inference(one.estimate, one.variance, one.dof).items()
+        }
+    return found
+
+
+def _synthetic(
+    contender: Contender, originals: Counts, block: Block, seed: np.random.SeedSequence
+) -> dict[str, Stack]:
+    """Distances and inference of one method, m sets for every original table."""
+    made, drawn = seed.spawn(2)
+    rounds = best_rounds(contender, block.n_rows, block.power) if contender.uses_rounds else 1
+    stack = np.repeat(originals, SETS, axis=0)
+    chances = contender.synthesize(stack, epsilon=block.epsilon, seed=made, rounds=rounds)
+    rows = draw_rows(chances, block.n_rows, np.random.default_rng(drawn))
+    found: dict[str, Stack] = {
+        key: value.reshape(len(originals), SETS, -1).mean(axis=1)
+        for key, value in _distances(stack, rows, chances).items()
+    }
+    return found if block.population else found | _regressions(rows)
+
+
+def _distances(originals: Counts, rows: Counts, chances: Floats) -> dict[str, Floats]:
+    """Distances of the synthetic rows, and of the distribution they were drawn from."""
+    return {"tvd": tvd(originals, rows), "linf": linf(originals, rows), "joint_tvd": tvd(originals, chances)}
+
+
+def _regressions(rows: Counts) -> dict[str, Stack]:
+    """The combined inference of both regressions, and which sets have an empty pair of a level and an outcome."""
+    found: dict[str, Stack] = {}
+    for number, regression in enumerate(REGRESSIONS):
+        fits = fit_many(regression.x, regression.grouped(rows))
+        by_set = [
+            part.reshape(-1, SETS, regression.size).swapaxes(0, 1)
+            for part in (fits.estimates, fits.variances)
+        ]
+        found |= {f"{key}{number}": value for key, value in combine_known(*by_set).items()}
+    pairs = [margins(rows, (axis, 3)).reshape(len(rows), -1) for axis in range(3)]
+    found["separated"] = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
+    return found
+
+
+def combine_known(estimates: Floats, variances: Floats) -> dict[str, Floats]:
+    """The combined inference over the sets that identify a parameter; NaN where fewer than two do."""
+    order = np.argsort(np.isnan(estimates), axis=0, kind="stable")
+    first = [np.take_along_axis(part, order, axis=0) for part in (estimates, variances)]
+    known = (~np.isnan(estimates)).sum(axis=0)
+    result = np.full((3, *known.shape), np.nan)
+    for sets in range(2, len(estimates) + 1):
+        here = known == sets
+        both = combine(*(part[:sets, here] for part in first))
+        result[:, here] = both.estimate, both.variance, both.dof
+    return _inference(*result)
+
+
+def _inference(estimate: Floats, variance: Floats, dof: Floats) -> dict[str, Floats]:
+    return {"estimate": estimate, "variance": variance, "dof": dof}
+
+
+@cache
+def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
+    """MWEM's number of rounds: the best of a few on one independent simulated data set, by the TVD of its own tables."""
+    data, *seeds = np.random.SeedSequence([_TUNE, n_rows, power + 2]).spawn(1 + len(ROUNDS))
+    stack = np.repeat(POPULATION.draw(n_rows, 1, np.random.default_rng(data)), TUNING_DRAWS, axis=0)
+    errors = [
+        tvd(
+            stack,
+            contender.synthesize(stack, epsilon=exp(power) / SETS, seed=seed, rounds=rounds),
+            [contender.order],
+        ).mean()
+        for rounds, seed in zip(ROUNDS, seeds, strict=True)
+    ]
+    return ROUNDS[int(np.argmin(errors))]
+
+
+def _oracle(originals: Counts, block: Block, seed: np.random.SeedSequence) -> dict[str, Stack]:
+    """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
+    found: dict[str, Stack] = {}
+    for contender in (one for one in CONTENDERS if one.uses_rounds):
+        for rounds in ROUNDS:
+            made, drawn = seed.spawn(2)
+            chances = contender.synthesize(originals, epsilon=block.epsilon, seed=made, rounds=rounds)
+            rows = draw_rows(chances, block.n_rows, np.random.default_rng(drawn))
+            found[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
+            found[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
+    return found

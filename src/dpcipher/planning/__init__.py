@@ -1,0 +1,1 @@
+"""What a release would cost and be worth, before any row is read."""

@@ -1,0 +1,197 @@
+"""What a release would cost and how good it would be, before any row is read and any budget is spent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Required, TypedDict, Unpack, overload
+
+import numpy as np
+
+from dpcipher.curator.measure import parse_auto
+from dpcipher.curator.request import Order, make_order
+from dpcipher.errors import ParameterError
+from dpcipher.planning import advice, page
+from dpcipher.planning.auto import AutoPlan, plan_auto
+from dpcipher.planning.cost import Cost, foresee
+from dpcipher.planning.error import best_weights, expected_absolute, reconciled_sds
+from dpcipher.planning.table import TablePlan, table_plan
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.unit import Unit
+from dpcipher.schema.schema import Schema
+
+Attrs = tuple[str, ...]
+
+# Reconciled errors need all tables in memory; beyond this many cells they are left out.
+RECONCILE_CELLS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The foreseeable: noise, error, memory and time of a release; nothing in it comes from data."""
+
+    budget: Budget
+    unit: Unit
+    sets: int
+    n_rows: int | None
+    n_columns: int
+    tables: tuple[TablePlan, ...]
+    cost: Cost
+    gain: float
+    warnings: tuple[str, ...]
+
+    @property
+    def n_cells(self) -> int:
+        """The cells of all tables together."""
+        return sum(table.n_cells for table in self.tables)
+
+    @property
+    def weights(self) -> dict[Attrs, float]:
+        """The budget shares it would choose: `measure(..., weights=plan.weights)`."""
+        return {table.attrs: table.weight for table in self.tables}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for programs."""
+        return page.to_dict(self)
+
+    def __str__(self) -> str:
+        return page.to_text(self)
+
+
+class _Promise(TypedDict, total=False):
+    """What every plan needs or may be told."""
+
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    mechanism: str | None
+    unit: Required[str]
+    max_rows: int
+    sets: int
+    n_rows: int | None
+
+
+@overload
+def plan(  # type: ignore[overload-overlap]  # "auto" is a word, though a word is a sequence of words
+    schema: Schema,
+    *,
+    workload: Literal["auto"],
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+    **promise: Unpack[_Promise],
+) -> AutoPlan: ...
+
+
+@overload
+def plan(
+    schema: Schema,
+    *,
+    workload: int | Sequence[Sequence[str]] = 2,
+    weights: Mapping[Attrs, float] | None = None,
+    **promise: Unpack[_Promise],
+) -> Plan: ...
+
+
+def plan(
+    schema: Schema,
+    *,
+    workload: int | str | Sequence[Sequence[str]] = 2,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    mechanism: str | None = None,
+    unit: str,
+    max_rows: int = 1,
+    sets: int = 1,
+    weights: Mapping[Attrs, float] | None = None,
+    max_order: int | None = None,
+    max_cells: int | None = None,
+    target: int | Sequence[Sequence[str]] | None = None,
+    column_weights: Mapping[str, float] | None = None,
+    n_rows: int | None = None,
+) -> Plan | AutoPlan:
+    """Foresee a release made with the same parameters: cells, noise, expected error, memory and time.
+
+    No data is read. `n_rows` is a rough size of the table, from public knowledge; with it, errors are also given as total variation
+    distances and small counts are warned of. With workload="auto" the tables are not known yet: what is foreseen are the candidates, the
+    steps of choosing with their shares and noise, and whether to choose at all.
+    """
+    budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
+    protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
+    auto = parse_auto(
+        workload,
+        weights=weights,
+        max_order=max_order,
+        max_cells=max_cells,
+        target=target,
+        column_weights=column_weights,
+    )
+    if auto is not None:
+        return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows)
+    assert not isinstance(workload, str)  # parse_auto refused every other word
+    order = make_order(schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights)
+    return _plan_given(order, rows)
+
+
+def _plan_given(order: Order, rows: int | None) -> Plan:
+    tables = _table_plans(order, rows)
+    return Plan(
+        budget=order.budget,
+        unit=order.unit,
+        sets=order.sets,
+        n_rows=rows,
+        n_columns=len(order.schema.attrs),
+        tables=tables,
+        cost=foresee(order, rows),
+        gain=_gain(order, tables),
+        warnings=advice.warnings(order, tables, rows),
+    )
+
+
+def _table_plans(order: Order, n_rows: int | None) -> tuple[TablePlan, ...]:
+    sizes, mechanisms = order.workload.cells, order.mechanisms
+    shares = best_weights(sizes, mechanisms[0].name)
+    after = _after_reconciling(order, n_rows)
+    return tuple(
+        table_plan(*parts, n_rows)
+        for parts in zip(order.workload.tables, sizes, mechanisms, after, shares, strict=True)
+    )
+
+
+def _after_reconciling(order: Order, n_rows: int | None) -> list[float] | list[None]:
+    if order.workload.n_cells > RECONCILE_CELLS:
+        return [None] * len(order.workload.tables)
+    total = n_rows if order.n_rows_public else None
+    return reconciled_sds(order.schema, order.workload.tables, order.mechanisms, n_rows=total)
+
+
+def _gain(order: Order, tables: Sequence[TablePlan]) -> float:
+    """By how much the best weights would lower the total expected error, as a fraction of it."""
+    weights = {table.attrs: table.weight for table in tables}
+    best = make_order(
+        order.schema,
+        workload=order.workload.tables,
+        budget=order.budget,
+        unit=order.unit,
+        sets=order.sets,
+        weights=weights,
+    )
+    now, then = (
+        _total_error(order.workload.cells, mechanisms) for mechanisms in (order.mechanisms, best.mechanisms)
+    )
+    return max(0.0, 1 - then / now)
+
+
+def _total_error(sizes: Sequence[int], mechanisms: Sequence[Mechanism]) -> float:
+    return sum(size * expected_absolute(mechanism) for size, mechanism in zip(sizes, mechanisms, strict=True))
+
+
+def _checked_rows(n_rows: int | None) -> int | None:
+    if n_rows is None:
+        return None
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
+        raise ParameterError(
+            f"n_rows ({n_rows!r}) must be a whole number above 0, a public guess will do; try n_rows=1000"
+        )
+    return int(n_rows)

@@ -1,0 +1,1 @@
+"""Scores that compare with private rows: curator only."""

@@ -1,0 +1,147 @@
+"""Evaluate: the one function that compares synthetic rows with private ones. Curator only."""
+
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.models import Family, fit_models
+from dpcipher.inference.sss import sss
+from dpcipher.schema.schema import Schema
+from dpcipher.scoring.distances import choose_tables, distances
+from dpcipher.scoring.overlap import interval_overlap, share_interval
+from dpcipher.scoring.propensity import Propensity, propensity
+from dpcipher.scoring.scores import ModelScore, Scores, TableScore
+from dpcipher.scoring.train import Accuracy, accuracy
+from dpcipher.tables.coded import coded_rows, count_table
+
+Codes = NDArray[np.int32]
+
+
+def evaluate(
+    private: Any,
+    synthetic: Any,
+    schema: Schema,
+    *,
+    orders: Sequence[int] | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    holdout: Any = None,
+    target: str | None = None,
+    formula: str | None = None,
+    family: Family = "logistic",
+) -> Scores:
+    """Compare synthetic rows with private ones: distances of tables, propensity score, interval overlap, and on request more.
+
+    `synthetic` is one table, or a list of m of them, over which scores are averaged. All tables of the `orders` (1, 2 and 3) are
+    compared, or a sample of `limit` of each order chosen by `seed` (by default 10,000 of orders 1 and 2, 100 of others).
+    `holdout`, private rows the release was not made from, and `target` add the accuracy of a classifier trained on
+    synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment.
+    """
+    _check_request(schema, holdout, target)
+    truth = coded_rows(private, schema, "private")
+    sets = [
+        coded_rows(one, schema, "synthetic")
+        for one in (synthetic if isinstance(synthetic, list | tuple) else [synthetic])
+    ]
+    if not sets:
+        raise ParameterError("synthetic ([]) must hold at least one table")
+    wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
+    tested = None if target is None else coded_rows(holdout, schema, "holdout")
+    return Scores(
+        tables={order: _compare(truth, sets, schema, order, limit, seed) for order in wanted},
+        of_tables={order: comb(len(schema.attrs), order) for order in wanted},
+        shape=schema.shape,
+        propensity=_propensity(truth, sets, schema, seed),
+        overlap=float(np.mean([share_overlap(truth, one, schema.shape) for one in sets])),
+        accuracy=None
+        if tested is None or target is None
+        else _accuracy(truth, sets, tested, schema, target, seed),
+        model=None if formula is None else compare_model(truth, sets, schema, formula, family),
+    )
+
+
+def _compare(
+    truth: Codes, sets: list[Codes], schema: Schema, order: int, limit: int | None, seed: int
+) -> tuple[TableScore, ...]:
+    tables = choose_tables(len(schema.attrs), order, limit=limit, seed=seed)
+    found = [distances(truth, one, schema.shape, tables) for one in sets]
+    return tuple(
+        TableScore(
+            tuple(schema.attrs[axis] for axis in same[0].axes),
+            float(np.mean([one.tvd for one in same])),
+            float(np.mean([one.linf for one in same])),
+        )
+        for same in zip(*found, strict=True)
+    )
+
+
+def _propensity(truth: Codes, sets: list[Codes], schema: Schema, seed: int) -> Propensity:
+    found = [propensity(truth, one, schema.shape, seed=seed) for one in sets]
+    return Propensity(
+        float(np.mean([one.pmse for one in found])),
+        float(np.mean([one.expected for one in found])),
+        found[0].coefficients,
+        min(one.order for one in found),
+    )
+
+
+def _accuracy(
+    truth: Codes, sets: list[Codes], tested: Codes, schema: Schema, target: str, seed: int
+) -> Accuracy:
+    axis = schema.axes((target,))[0]
+    found = [accuracy(truth, one, tested, schema.shape, axis, target=target, seed=seed) for one in sets]
+    return Accuracy(
+        target, float(np.mean([one.synthetic for one in found])), found[0].private, found[0].majority
+    )
+
+
+def share_overlap(truth: Codes, synthetic: Codes, shape: tuple[int, ...]) -> float:
+    """The mean overlap of the 95 % intervals of every level's share."""
+    found = []
+    for axis in range(len(shape)):
+        counts = [count_table(rows, shape, (axis,)).astype(float) for rows in (truth, synthetic)]
+        bounds = [share_interval(count, count.sum()) for count in counts]
+        found.append(interval_overlap(bounds[0], bounds[1]))
+    return float(np.concatenate(found).mean())
+
+
+def compare_model(
+    truth: Codes, sets: list[Codes], schema: Schema, formula: str, family: Family
+) -> ModelScore:
+    """Fit one model on the private rows and on the synthetic sets, and compare sign, significance and intervals.
+
+    Numbers are compared at the resolution of the schema's bins, on both sides.
+    """
+    first = fit_models(level_frame(truth, schema), formula, family)
+    second = fit_models([level_frame(one, schema) for one in sets], formula, family)
+    ours, theirs = first.table(), second.table()
+    both = ours["estimate"].notna() & theirs["estimate"].notna()
+    ours, theirs = ours[both], theirs[both]
+    overlap = interval_overlap((ours["low"], ours["high"]), (theirs["low"], theirs["high"]))
+    return ModelScore(formula, first, second, sss(ours, theirs), float(overlap.mean()))
+
+
+def level_frame(codes: Codes, schema: Schema) -> pd.DataFrame:
+    """Coded rows as a frame for models: listed columns as categories in the declared order, numbers drawn inside their bins."""
+    frame = schema.decode(codes, np.random.default_rng(0)).to_pandas()
+    for column in schema.columns:
+        if column.kind in ("categorical", "ordinal", "boolean"):
+            values = (
+                frame[column.name].map(lambda value: str(value), na_action="ignore").fillna(column.labels[-1])
+            )
+            frame[column.name] = pd.Categorical(values, categories=list(column.labels))
+    return frame
+
+
+def _check_request(schema: Schema, holdout: Any, target: str | None) -> None:
+    if (holdout is None) != (target is None):
+        raise ParameterError(
+            "holdout and target must be given together: the rows to test on, and the column to predict"
+        )
+    if target is not None:
+        schema.axes((target,))

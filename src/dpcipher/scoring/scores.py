@@ -1,0 +1,144 @@
+"""Scores: how close synthetic rows are to private ones. Curator only."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpcipher.inference.models import Models
+from dpcipher.inference.sss import SSS
+from dpcipher.release.curator_only import WATERMARK, CuratorOnly
+from dpcipher.scoring.propensity import Propensity
+from dpcipher.scoring.train import Accuracy
+
+
+@dataclass(frozen=True)
+class TableScore:
+    """The distance of one synthetic table from the private one; means over the synthetic sets if there are several."""
+
+    attrs: tuple[str, ...]
+    tvd: float
+    linf: float
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    """One model on both sides: the two fits, their SSS categories and the overlap of their intervals (a mean)."""
+
+    formula: str
+    private: Models
+    synthetic: Models
+    sss: SSS
+    overlap: float
+
+
+@dataclass(frozen=True)
+class Scores(CuratorOnly):
+    """Distances of all tables by order, and what else was asked for. Computed from private rows: not for publication."""
+
+    tables: Mapping[int, tuple[TableScore, ...]]
+    of_tables: Mapping[int, int]
+    shape: tuple[int, ...]
+    propensity: Propensity
+    overlap: float
+    accuracy: Accuracy | None = None
+    model: ModelScore | None = None
+
+    @property
+    def tvd(self) -> dict[int, float]:
+        """The mean total variation distance by order: 0 is the same, 1 is nothing in common."""
+        return {order: float(np.mean([one.tvd for one in tables])) for order, tables in self.tables.items()}
+
+    @property
+    def linf(self) -> dict[int, float]:
+        """The largest difference of any cell's probability in any table, by order (the paper's l-infinity error)."""
+        return {order: max(one.linf for one in tables) for order, tables in self.tables.items()}
+
+    @property
+    def worst_tvd(self) -> dict[int, float]:
+        """The total variation distance of the worst table, by order."""
+        return {order: max(one.tvd for one in tables) for order, tables in self.tables.items()}
+
+    @property
+    def mean_linf(self) -> dict[int, float]:
+        """The largest difference within a table, averaged over tables, by order."""
+        return {order: float(np.mean([one.linf for one in tables])) for order, tables in self.tables.items()}
+
+    @property
+    def k_marginal(self) -> dict[int, float]:
+        """NIST's k-marginal score by order, from 0 (disjoint) to 1000 (identical): 1000·(1 − mean TVD)."""
+        return {order: 1000 * (1 - value) for order, value in self.tvd.items()}
+
+    def normalised(self, cells: int, full: int | None = None) -> dict[str, dict[int, float]]:
+        """TVD and l-infinity times `cells`/`full`: the paper's weight for what a method has to store.
+
+        `cells` is what the method measured; `full` is the size of the full table unless given. The paper does not say how it
+        normalises; this is the reading under which storing the full table costs nothing extra.
+        """
+        cost = cells / (prod(self.shape) if full is None else full)
+        both = {"tvd": self.tvd, "linf": self.linf}
+        return {
+            name: {order: value * cost for order, value in values.items()} for name, values in both.items()
+        }
+
+    def per_table(self, order: int) -> pd.DataFrame:
+        """Every scored table of an order, the worst first."""
+        rows = [(" × ".join(one.attrs), one.tvd, one.linf) for one in self.tables[order]]
+        return pd.DataFrame(rows, columns=["table", "tvd", "linf"]).sort_values(
+            "tvd", ascending=False, ignore_index=True
+        )
+
+    def per_column(self) -> pd.DataFrame:
+        """The mean TVD of the tables that hold each column, by order; the worst column (in the widest order) first."""
+        found: dict[str, dict[int, list[float]]] = {}
+        for order, tables in self.tables.items():
+            for one in tables:
+                for attr in one.attrs:
+                    found.setdefault(attr, {}).setdefault(order, []).append(one.tvd)
+        rows = {attr: {f"tvd_{k}": float(np.mean(v)) for k, v in by.items()} for attr, by in found.items()}
+        frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("column")
+        return frame.sort_values(list(frame.columns)[::-1], ascending=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the first says who may see them."""
+        found: dict[str, Any] = {"watermark": WATERMARK}
+        for name in ("tvd", "worst_tvd", "linf", "mean_linf", "k_marginal"):
+            found[name] = {str(order): value for order, value in getattr(self, name).items()}
+        found["propensity"] = asdict(self.propensity) | {"ratio": self.propensity.ratio}
+        found["overlap"] = self.overlap
+        if self.accuracy is not None:
+            found["accuracy"] = asdict(self.accuracy)
+        if self.model is not None:
+            found["model"] = {
+                "formula": self.model.formula,
+                "overlap": self.model.overlap,
+                "sss": self.model.sss.counts,
+            }
+        return found
+
+    def _text(self) -> str:
+        lines = ["order  tables       TVD  (worst)    l-inf  k-marginal"]
+        for order, tables in self.tables.items():
+            many = f"{len(tables)}/{self.of_tables[order]}"
+            lines.append(
+                f"{order:5}  {many:>9}  {self.tvd[order]:.4f}  ({self.worst_tvd[order]:.4f})  {self.linf[order]:.4f}  {self.k_marginal[order]:10.1f}"
+            )
+        lines.append(
+            f"pMSE {self.propensity.pmse:.3g}, {self.propensity.ratio:.2f} times what chance alone gives ({self.propensity.expected:.3g}; {self.propensity.words})"
+        )
+        lines.append(f"overlap of 95 % intervals of one-way shares {self.overlap:.3f}")
+        if self.accuracy is not None:
+            a = self.accuracy
+            lines.append(
+                f"accuracy on held-out rows for {a.target}: {a.synthetic:.3f} trained on synthetic, {a.private:.3f} on private, "
+                f"{a.majority:.3f} by the most common level"
+            )
+        if self.model is not None:
+            shares = ", ".join(f"{name} {count}" for name, count in self.model.sss.counts.items() if count)
+            lines.append(
+                f"model {self.model.formula}: SSS {shares}; interval overlap {self.model.overlap:.3f}"
+            )
+        return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Which tables are worth measuring, decided from public numbers alone."""

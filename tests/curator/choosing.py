@@ -1,0 +1,53 @@
+"""Runs of the choice of tables on planted rows, with seeded draws."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpcipher.curator.count_source import RowsTruth
+from dpcipher.curator.select import Chosen, measure_chosen
+from dpcipher.curator.session import Door
+from dpcipher.curator.terms import Terms
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.unit import Unit
+from dpcipher.schema.schema import Schema
+from dpcipher.selection.target import Auto
+
+
+def run(
+    codes: np.ndarray,
+    shape: tuple[int, ...],
+    auto: Auto = Auto(),  # noqa: B008 - a frozen value
+    *,
+    seed: int = 0,
+    sets: int = 1,
+    unit: Unit = Unit("add-remove"),  # noqa: B008
+    public: bool = False,
+    **budget: float,
+) -> tuple[Door, Chosen]:
+    """Choose tables of coded rows, columns c0, c1, …, with seeded draws."""
+    door = Door(
+        RowsTruth(codes.astype(np.int32), shape),
+        Schema.from_domain({f"c{place}": size for place, size in enumerate(shape)}),
+        Terms(Budget.parse(**budget), unit, n_rows_public=public),
+        draws=Draws.seeded(seed),
+    )
+    return door, measure_chosen(door, auto, sets=sets)
+
+
+def shares(door: Door) -> dict[str, Fraction]:
+    """The share of the charge that went to each thing asked."""
+    found: dict[str, Fraction] = {}
+    for event in door.statement().certificate["events"]:
+        found[event["what"]] = found.get(event["what"], Fraction(0)) + Fraction(event["share"])
+    return found
+
+
+def columns(p: int, n_rows: int, levels: int, *same: tuple[int, int], seed: int = 0) -> np.ndarray:
+    """Independent columns, but for pairs of which the second is nine times in ten a copy of the first."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, levels, (n_rows, p))
+    for one, other in same:
+        codes[:, other] = np.where(rng.random(n_rows) < 0.1, codes[:, other], codes[:, one])
+    return codes

@@ -1,0 +1,219 @@
+"""What the choice of tables finds: planted pairs and triples, little where there is nothing, a shortlist where there is too much."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from choosing import columns, run, shares
+
+from dpcipher.curator.session import Door
+from dpcipher.methods import Cipher, Independent
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.unit import Unit
+from dpcipher.schema.schema import Schema
+from dpcipher.selection.target import Auto
+
+PAIR = "c3 × c7"
+
+
+def of_order(found: dict[str, object], order: int) -> set[str]:
+    """The tables of so many columns among what was asked."""
+    return {what for what in found if what.startswith("c") and what.count("×") == order - 1}
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"epsilon": 0.5, "delta": 1e-9}], ids=str)
+def test_a_strong_pair_gets_the_largest_share(budget: dict[str, float]) -> None:
+    """Twelve columns of which two are nearly copies: that pair gets as much as any, and the many others little or nothing."""
+    codes = columns(12, 10_000, 8, (3, 7))
+    for seed in range(3):
+        found = shares(run(codes, (8,) * 12, Auto(max_order=2), seed=seed, **budget)[0])
+        others = {what: share for what, share in found.items() if what in of_order(found, 2) - {PAIR}}
+        assert found[PAIR] >= max(others.values(), default=0)
+        assert found[PAIR] > 8 * sum(others.values()) / 65
+
+
+def test_with_a_huge_budget_every_dependent_pair_is_there() -> None:
+    """Five dependent pairs, and those that follow from them."""
+    planted = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+    door, _ = run(columns(10, 2000, 4, *planted), (4,) * 10, Auto(max_order=2), epsilon=1000.0)
+    assert {f"c{a} × c{b}" for a, b in planted} <= of_order(shares(door), 2)
+
+
+def summed(n_rows: int = 2000) -> np.ndarray:
+    """Seven columns: the third is the sum of two independent ones, modulo 2; the last four are a chain."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 2, (n_rows, 7))
+    codes[:, 2] = codes[:, 0] ^ codes[:, 1]
+    for place in (4, 5, 6):
+        codes[:, place] = np.where(rng.random(n_rows) < 0.2, codes[:, place], codes[:, place - 1])
+    return codes
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 6.0}, {"epsilon": 3.0, "delta": 1e-9}], ids=str)
+def test_a_triple_that_no_pair_shows_is_found_in_the_second_round(budget: dict[str, float]) -> None:
+    """No triple gets more than the planted one; where only pairs may be measured, nobody looks."""
+    for seed in range(2):
+        door, chosen = run(summed(), (2,) * 7, seed=seed, **budget)
+        found = shares(door)
+        assert chosen.note["rounds"] == 2
+        assert found["c0 × c1 × c2"] == max(found[what] for what in of_order(found, 3))
+        door, chosen = run(summed(), (2,) * 7, Auto(max_order=2), seed=seed, **budget)
+        assert chosen.note["rounds"] == 1
+        assert of_order(shares(door), 3) == set()
+
+
+def test_a_triple_is_not_looked_for_where_no_target_holds_one() -> None:
+    """The target says pairs: one round, and nothing is kept back for a second."""
+    door, chosen = run(summed(), (2,) * 7, Auto(target=2), epsilon=3.0, delta=1e-9)
+    assert chosen.note["rounds"] == 1
+    assert of_order(shares(door), 3) == set()
+
+
+def test_columns_that_matter_more_get_more() -> None:
+    """The same data, weights on one dependent pair or the other."""
+    codes = columns(6, 3000, 5, (0, 1), (2, 3))
+    for heavy, pair, other in (("c0", "c0 × c1", "c2 × c3"), ("c2", "c2 × c3", "c0 × c1")):
+        auto = Auto(max_order=2, column_weights={heavy: 20.0})
+        found = shares(run(codes, (5,) * 6, auto, epsilon=1.0, delta=1e-9)[0])
+        assert found[pair] > 2 * found.get(other, 0)
+
+
+def test_only_targets_are_measured_beyond_one_way_tables() -> None:
+    """A listed target: no pair outside it, however strong."""
+    auto = Auto(target=[("c0", "c1", "c4")])
+    found = shares(run(columns(6, 3000, 3, (0, 1), (2, 3)), (3,) * 6, auto, epsilon=20.0)[0])
+    assert "c0 × c1" in found
+    assert of_order(found, 2) <= {"c0 × c1", "c0 × c4", "c1 × c4"}
+    assert of_order(found, 1) == {f"c{place}" for place in range(6)}
+
+
+def test_tables_larger_than_asked_for_are_not_measured() -> None:
+    """A limit of 20 cells: one-way tables whatever their size, no pair beyond."""
+    codes = np.concatenate([columns(4, 3000, 4, (0, 1)), np.arange(3000)[:, None] % 30], axis=1)
+    found = shares(run(codes, (4, 4, 4, 4, 30), Auto(max_cells=20), epsilon=50.0)[0])
+    assert "c4" in found
+    assert "c0 × c1" in found
+    assert not any("c4" in what for what in of_order(found, 2) | of_order(found, 3))
+
+
+def error(method: Cipher | Independent, codes: np.ndarray, levels: int, seed: int) -> float:
+    """The mean total variation distance of the pairs, from the fitted joint."""
+    p = codes.shape[1]
+    schema = Schema.from_domain({f"c{place}": levels for place in range(p)})
+    fitted = method.fit_counts(codes, schema, draws=Draws.seeded(seed), codes=True).joint.core
+    true = [
+        np.histogram2d(codes[:, a], codes[:, b], bins=[range(levels + 1)] * 2)[0] / len(codes)
+        for a in range(p)
+        for b in range(a + 1, p)
+    ]
+    found = [fitted.project((a, b)) for a in range(p) for b in range(a + 1, p)]
+    return float(np.mean([np.abs(mine - theirs).sum() / 2 for mine, theirs in zip(found, true, strict=True)]))
+
+
+def test_little_is_lost_where_columns_are_independent() -> None:
+    """Against spending everything on one-way tables; and much is gained where they are not."""
+    ratios = {}
+    for name, planted in (("independent", ()), ("dependent", ((0, 1), (2, 3)))):
+        codes = columns(6, 3000, 4, *planted)
+        errors = [
+            [
+                error(method, codes, 4, seed)
+                for method in (
+                    Cipher(1.0, unit="add-remove", delta=1e-9, workload="auto"),
+                    Independent(1.0, unit="add-remove", delta=1e-9),
+                )
+            ]
+            for seed in range(2)
+        ]
+        auto, alone = np.mean(errors, axis=0)
+        ratios[name] = auto / alone
+    assert ratios["independent"] < 1.3
+    assert ratios["dependent"] < 0.5
+
+
+# The shortlist: forty columns, 780 pairs
+
+
+def by_hand(n_rows: int, *, l1: int, epsilon: float = 0.0, rho: float = 0.0) -> int:
+    """How many pairs can be chosen: three fortieths of the budget, noise (π/√6 of the scale) of a tenth of the rows; or up to two per
+    column at four tenths."""
+    if rho:
+        scale = l1 / math.sqrt(2 * rho * 3 / 40)
+        clear, blurred = ((level * n_rows * math.sqrt(6) / math.pi / scale) ** 2 for level in (0.1, 0.4))
+    else:
+        scale = 2 * l1 / (epsilon * 3 / 40)
+        clear, blurred = (level * n_rows * math.sqrt(6) / math.pi / scale for level in (0.1, 0.4))
+    return max(math.floor(clear), min(2 * 40, math.floor(blurred)), 1)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "unit", "budget"),
+    [
+        (2000, Unit("add-remove"), {"epsilon": 0.1}),
+        (2000, Unit("add-remove"), {"rho": 1e-4}),
+        (2000, Unit("replace"), {"rho": 2e-3}),
+        (2000, Unit("add-remove", 3), {"epsilon": 9.0}),
+        (20_000, Unit("add-remove"), {"epsilon": 0.1}),
+    ],
+    ids=str,
+)
+def test_the_length_of_a_shortlist_is_what_can_be_told_apart(
+    n_rows: int, unit: Unit, budget: dict[str, float]
+) -> None:
+    """The rule by hand, with a public number of rows; three quarters of the choice go to the list, the rest to the distances of those on it."""
+    door, chosen = run(columns(40, n_rows, 2, (3, 7)), (2,) * 40, Auto(max_order=2), unit=unit, public=True, **budget)  # fmt: skip
+    expected = by_hand(n_rows, l1=unit.l1, **budget)
+    assert chosen.note["shortlist"] == expected < chosen.note["candidates"] == 780
+    found = shares(door)
+    assert found[f"{expected} of 780 tables to look at"] == 3 * found[f"distances of {expected} tables"]
+    assert len(of_order(found, 2)) <= expected
+
+
+def test_there_is_no_shortlist_where_all_pairs_are_not_mostly_noise() -> None:
+    """Measured alike, 780 tables of four cells would be a fifth noise, in total variation distance: a little less, or a little more."""
+    codes = columns(40, 2000, 2, (3, 7))
+    enough = 780 / 2 * (4 * math.sqrt(2 / math.pi) / (2 * 2000 * 0.2)) ** 2
+    for rho, is_short in ((enough * 1.01, False), (enough * 0.99, True)):
+        _, chosen = run(codes, (2,) * 40, Auto(max_order=2), public=True, rho=rho)
+        assert (chosen.note["shortlist"] < 780) == is_short
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 4.0}, {"epsilon": 0.3, "delta": 1e-9}], ids=str)
+def test_the_strongest_pair_is_on_a_clear_shortlist(budget: dict[str, float]) -> None:
+    """One pair among 435 of a hundred cells each: on every list, and measured."""
+    codes = columns(30, 10_000, 10, (3, 7))
+    for seed in range(4):
+        door, chosen = run(codes, (10,) * 30, Auto(max_order=2), seed=seed, **budget)
+        assert chosen.note["shortlist"] < 435
+        assert PAIR in shares(door)
+
+
+def test_the_strongest_pair_is_seldom_missed_by_a_blurred_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair among 780 where the noise of a choice is four tenths of the rows: eighty tables by chance would hold it once in ten."""
+    picked: list[list[object]] = []
+    choose = Door.choose_many
+
+    def watched(door: Door, *given: Any, **said: Any) -> Any:
+        picked.append(choose(door, *given, **said))
+        return picked[-1]
+
+    monkeypatch.setattr(Door, "choose_many", watched)
+    codes = columns(40, 20_000, 2, (3, 7))
+    for seed in range(10):
+        run(codes, (2,) * 40, Auto(max_order=2), seed=seed, public=True, epsilon=0.05, delta=1e-9)
+    assert [len(tables) for tables in picked] == [80] * 10
+    assert sum((3, 7) in tables for tables in picked) >= 6
+
+
+def test_a_second_round_without_triples_goes_to_the_tables_already_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pairs that promised triples may get nothing themselves; what was kept is spent all the same."""
+    codes = columns(4, 20_000, 2, (0, 1), (2, 3))
+    assert run(codes, (2,) * 4, Auto(), epsilon=20.0)[1].note["rounds"] == 2
+    answers = iter([[(0, 1, 2)], []])
+    monkeypatch.setattr("dpcipher.curator.select._Selection._suggested", lambda *_: next(answers))
+    door, chosen = run(codes, (2,) * 4, Auto(), epsilon=20.0)
+    assert chosen.note["rounds"] == 1
+    assert door.left == 0

@@ -1,0 +1,251 @@
+"""The rows engine against known joints, a dense solution of the same equations, and structural zeros."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from dpcipher.engines.rows import solve_rows
+from dpcipher.engines.rows_step import NEGATIVE, SWEEPS, Crossings, Equation, fit_link
+from dpcipher.engines.targets import Targets
+from dpcipher.errors import ParameterError
+
+
+def targets_of(joint, workload, total=20_000.0, zeros=()):
+    """The exact tables of a joint, for every set in the workload and every single attribute."""
+    everything = range(joint.ndim)
+    tables = {}
+    for axes in [*((axis,) for axis in everything), *workload]:
+        tables[axes] = joint.sum(axis=tuple(axis for axis in everything if axis not in axes))
+    return Targets(joint.shape, total, tables, dict.fromkeys(tables, 0.0), zeros)
+
+
+def all_of(order, n_attrs):
+    """All sets of attributes of one order."""
+    return list(itertools.combinations(range(n_attrs), order))
+
+
+def table_of(chain):
+    """Every cell's probability under a chain."""
+    cells = np.stack(np.unravel_index(np.arange(np.prod(chain.shape)), chain.shape), axis=1)
+    return np.exp(chain.log_prob(cells.astype(np.int32))).reshape(chain.shape)
+
+
+def distance(one, other):
+    """Total variation distance."""
+    return 0.5 * np.abs(one - other).sum()
+
+
+def counted(codes, shape):
+    """The share of rows in every cell."""
+    return np.bincount(np.ravel_multi_index(codes.T, shape), minlength=np.prod(shape)).reshape(shape) / len(
+        codes
+    )
+
+
+def random_tree(rng, shape):
+    """A joint in which each attribute depends on one earlier attribute, in a shuffled order."""
+    order = rng.permutation(len(shape))
+    joint = np.ones([1] * len(shape))
+    for place, axis in enumerate(order):
+        parent = order[rng.integers(place)] if place else None
+        size = [shape[axis] if a == axis else shape[parent] if a == parent else 1 for a in range(len(shape))]
+        rows = 1 if parent is None else shape[parent]
+        rates = rng.dirichlet(np.full(shape[axis], 0.7), rows)
+        joint = joint * (rates if parent is None or parent < axis else rates.T).reshape(size)
+    return joint
+
+
+def test_independence_comes_out_exact():
+    """Tables of independent attributes give the product, up to the rounding of the population."""
+    rng = np.random.default_rng(0)
+    joint = np.einsum("a,b,c,d->abcd", *(rng.dirichlet(np.ones(size)) for size in (2, 3, 4, 2)))
+    chain, fit = solve_rows(targets_of(joint, all_of(2, 4)))
+    assert distance(table_of(chain), joint) < 2e-4
+    assert fit.converged
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trees_come_out_exact(seed):
+    """Every tree-shaped dependence is reproduced in all its cells from its pair tables, whatever its order."""
+    joint = random_tree(np.random.default_rng(seed), (2, 3, 4, 2, 3))
+    chain, fit = solve_rows(targets_of(joint, all_of(2, 5)))
+    assert distance(table_of(chain), joint) < 6e-4
+    assert max(fit.residuals.values()) < 2e-4
+
+
+def test_all_triples_of_a_four_way_table_are_met():
+    """Tables of order three are equations like any other: the chain's own triples agree with those asked for."""
+    joint = np.random.default_rng(2).dirichlet(np.full(36, 2.0)).reshape(2, 2, 3, 3)
+    chain, fit = solve_rows(targets_of(joint, all_of(3, 4)), population=65_536, sweeps=20)
+    fitted = table_of(chain)
+    for axis in range(4):
+        assert distance(fitted.sum(axis=axis), joint.sum(axis=axis)) < 2e-3
+    assert fit.converged
+
+
+def test_rows_match_the_tables_nearly_to_rounding():
+    """Low-variance rows of any number are within a fraction of a row per cell of every table asked for."""
+    joint = np.random.default_rng(3).dirichlet(np.full(96, 0.5)).reshape(2, 3, 4, 4)
+    chain, _ = solve_rows(targets_of(joint, all_of(2, 4)))
+    for n_rows in (500, 5_000):
+        rows = counted(next(chain.sample(n_rows, np.random.default_rng(0))), joint.shape)
+        for away in all_of(2, 4):
+            assert np.abs(rows.sum(axis=away) - joint.sum(axis=away)).mean() * n_rows < 1.0
+
+
+def test_a_step_agrees_with_the_dense_additive_solution():
+    """Where the additive solution is positive, a step equals the minimum-norm solution of all its equations, solved densely."""
+    rng = np.random.default_rng(4)
+    shape, n_rows = (3, 2, 2, 3), 4_000
+    codes = np.asfortranarray(
+        np.stack([rng.integers(size, size=n_rows) for size in shape], axis=1).astype(np.int32)
+    )
+    truth = 1 / 3 + sum(rng.normal(0, 0.04, (shape[k], 3))[codes[:, k]] for k in range(3))
+    truth /= truth.sum(axis=1, keepdims=True)
+    base = truth.mean(axis=0)
+    equations, matrix, wanted = [], [], []
+    for k in range(3):
+        member = (codes[:, k] == np.arange(shape[k])[:, None]).astype(float)
+        equations.append(Equation((k,), member @ truth / n_rows))
+        matrix.append(member)
+        wanted.append(member @ (truth - base))
+    dense = base + np.linalg.pinv(np.concatenate(matrix), rcond=1e-10) @ np.concatenate(wanted)
+    link, chances, step = fit_link(3, base, equations, (), Crossings(codes, shape), sweeps=0)
+    assert dense.min() > 0
+    assert step.negative_mass == 0
+    assert chances == pytest.approx(dense, abs=2e-4)
+    assert not link.factors.any()
+
+
+def test_raking_reaches_the_maximum_entropy_conditional():
+    """Where the additive solution is too negative to keep, the raked chances solve the same equations as a conditional fitted densely."""
+    rng = np.random.default_rng(5)
+    shape, n_rows = (3, 3, 3, 2), 3_000
+    codes = np.asfortranarray(
+        np.stack([rng.integers(size, size=n_rows) for size in shape], axis=1).astype(np.int32)
+    )
+    logits = np.array([-4.0, -4.0, 4.0])[codes[:, :3]].sum(axis=1)
+    truth = np.stack([1 / (1 + np.exp(logits)), 1 / (1 + np.exp(-logits))], axis=1)
+    members = np.concatenate([(codes[:, k] == np.arange(3)[:, None]).astype(float) for k in range(3)])
+    equations = [Equation((k,), members[3 * k : 3 * k + 3] @ truth / n_rows) for k in range(3)]
+    _, chances, step = fit_link(3, truth.mean(axis=0), equations, (), Crossings(codes, shape), sweeps=200)
+    fitted = scipy.optimize.least_squares(
+        lambda h: members @ (1 / (1 + np.exp(-(h @ members))) - truth[:, 1]),
+        np.zeros(9),
+        xtol=1e-15,
+        ftol=1e-15,
+        gtol=1e-15,
+    )
+    assert step.negative_mass > NEGATIVE
+    assert chances[:, 1] == pytest.approx(1 / (1 + np.exp(-(fitted.x @ members))), abs=1e-3)
+
+
+def noisy_copies(seed, n_groups=60, n_rows=3_000, noise=100.0):
+    """Rows of columns that all but repeat a hidden one, and noisy tables of each with one more such column."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.choice(3, size=n_rows, p=[0.7, 0.2, 0.1])
+    size = (n_groups + 1, n_rows)
+    columns = np.where(rng.random(size) < 0.95, hidden, rng.integers(3, size=size))
+    truth = np.eye(3)[columns[-1]]
+    equations = []
+    for group, column in enumerate(columns[:-1]):
+        member = (column == np.arange(3)[:, None]).astype(float)
+        table = np.maximum(member @ truth + rng.normal(0, noise, (3, 3)), 1e-2) / n_rows
+        for _ in range(30):
+            table *= (member.mean(axis=1) / table.sum(axis=1))[:, None]
+            table *= truth.mean(axis=0) / table.sum(axis=0)
+        equations.append(Equation((group,), table))
+    codes = np.asfortranarray(np.concatenate([columns[:-1], np.zeros((1, n_rows))]).T.astype(np.int32))
+    return codes, truth.mean(axis=0), equations
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_noisy_groups_do_not_throw_a_step_off(seed):
+    """Where noise makes the additive solution very negative, the few sweeps of a step still keep the one-way table."""
+    codes, base, equations = noisy_copies(seed)
+    _, chances, step = fit_link(60, base, equations, (), Crossings(codes, (3,) * 61), sweeps=SWEEPS)
+    assert step.negative_mass > 0.3
+    assert distance(chances.mean(axis=0), base) < 0.04
+    gaps = [
+        distance(
+            np.stack([chances[codes[:, e.group[0]] == level].sum(axis=0) for level in range(3)]) / 3_000,
+            e.table,
+        )
+        for e in equations
+    ]
+    assert np.mean(gaps) < 0.1
+
+
+def test_structural_zeros_get_probability_zero():
+    """Forbidden cells of two and of three attributes are zero in the chain and absent from its rows."""
+    rng = np.random.default_rng(6)
+    joint = rng.dirichlet(np.ones(36)).reshape(3, 3, 2, 2)
+    pair, triple = np.zeros((3, 2), dtype=bool), np.zeros((3, 2, 2), dtype=bool)
+    pair[0, 1] = triple[2, 1] = True  # the triple bars a pair as well: no level of its last attribute is left
+    triple[1, 0, 0] = True
+    joint[0, :, 1] = 0
+    joint[:, 2, 1] = 0
+    joint[:, 1, 0, 0] = 0
+    joint /= joint.sum()
+    zeros = (((0, 2), pair), ((1, 2, 3), triple))
+    chain, _ = solve_rows(targets_of(joint, all_of(2, 4), zeros=zeros))
+    fitted = table_of(chain)
+    assert fitted.sum() == pytest.approx(1.0, abs=1e-12)
+    rows = counted(next(chain.sample(10_000, np.random.default_rng(0))), joint.shape)
+    for table in (fitted, rows):
+        assert table[0, :, 1].sum() == table[:, 2, 1].sum() == table[:, 1, 0, 0].sum() == 0
+    assert distance(rows.sum(axis=(1, 3)), joint.sum(axis=(1, 3))) < 0.005
+
+
+def test_attributes_outside_every_table_are_independent():
+    """A workload may leave pairs out, and attributes alone; what it does not tie together stays independent."""
+    rng = np.random.default_rng(7)
+    joint = rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
+    chain, _ = solve_rows(targets_of(joint, [(0, 2)]))
+    product = joint.sum(axis=1)[:, None, :] * joint.sum(axis=(0, 2))[None, :, None]
+    assert distance(table_of(chain), product) < 2e-4
+
+
+def test_a_function_of_two_others_is_no_obstacle():
+    """Copies and constants make the system singular; the tables are met all the same."""
+    rng = np.random.default_rng(8)
+    codes = rng.integers(3, size=(5_000, 2))
+    data = np.stack(
+        [codes[:, 0], codes[:, 0], codes[:, 1], codes[:, 0] * 3 + codes[:, 1], np.zeros(5_000, int)], axis=1
+    )
+    joint = counted(data, (3, 3, 3, 9, 2))
+    chain, fit = solve_rows(targets_of(joint, all_of(2, 5)))
+    rows = counted(next(chain.sample(5_000, np.random.default_rng(0))), joint.shape)
+    for away in all_of(3, 5):
+        assert distance(rows.sum(axis=away), joint.sum(axis=away)) < 0.01
+    assert fit.converged
+
+
+def test_contradictory_tables_are_reported():
+    """Three pair tables that no joint has (each says 'different', for three binary attributes) do not count as converged."""
+    different = np.array([[0.0, 0.5], [0.5, 0.0]])
+    half = np.array([0.5, 0.5])
+    tables = {(0,): half, (1,): half, (2,): half, (0, 1): different, (0, 2): different, (1, 2): different}
+    _, fit = solve_rows(Targets((2, 2, 2), 1_000.0, tables, dict.fromkeys(tables, 0.0)))
+    assert not fit.converged
+    assert max(fit.residuals.values()) > 0.1
+
+
+def test_the_seed_decides_everything():
+    """The same seed gives the same chain; another seed another population."""
+    joint = np.random.default_rng(9).dirichlet(np.ones(60)).reshape(3, 4, 5)
+    targets = targets_of(joint, all_of(2, 3))
+    one, same, other = (solve_rows(targets, population=2_000, seed=seed)[0].to_arrays() for seed in (1, 1, 2))
+    assert all(np.array_equal(one[name], same[name]) for name in one)
+    assert not np.array_equal(one["factors"], other["factors"])
+
+
+def test_the_population_follows_the_total_within_bounds():
+    """Small and large data sets get a population of bounded size; a population of no rows is refused."""
+    joint = np.full((2, 2), 0.25)
+    assert solve_rows(targets_of(joint, [(0, 1)], total=10.0))[1].population == 16_384
+    assert solve_rows(targets_of(joint, [(0, 1)], total=1e9))[1].population == 32_768
+    with pytest.raises(ParameterError, match="population \\(0\\) must be"):
+        solve_rows(targets_of(joint, [(0, 1)]), population=0)

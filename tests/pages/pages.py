@@ -1,0 +1,84 @@
+"""A release, synthetic rows and both pages made of them, for the tests of pages. Everything in it is invented."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.column import Column
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.coded import coded_rows, count_table
+
+SPITEFUL = "<script>alert(1)</script> & \"quoted\" 'level'"
+
+SCHEMA = Schema(
+    (
+        Column("sex", "categorical", levels=("F", "M")),
+        Column("age", "integer", min=0, max=99),
+        Column("work", "categorical", levels=("none", "part", "full"), missing="level"),
+        Column(
+            "a column with a long name", "categorical", levels=("Bachelor of something long", SPITEFUL, "c")
+        ),
+        Column("since", "date", edges=("2015-01-01", "2018-01-01", "2021-01-01", "2024-12-31")),
+        Column("owner", "boolean"),
+        Column("score", "number", min=0, max=1, bins=30),
+        Column("code", "categorical", levels=tuple(f"level {k}" for k in range(200))),
+        Column("tiny", "categorical", levels=("only",)),
+        Column("rare", "categorical", levels=("usual", "rare")),
+    )
+)
+
+
+def people(seed: int, n: int = 3000) -> pd.DataFrame:
+    """Invented rows of the schema."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M"], n)
+    return pd.DataFrame(
+        {
+            "sex": sex,
+            "age": np.clip(rng.gamma(6, 7, n), 0, 99).astype(int),
+            "work": rng.choice(np.array(["none", "part", "full", None], dtype=object), n),
+            "a column with a long name": rng.choice(
+                ["Bachelor of something long", SPITEFUL, "c"], n, p=[0.6, 0.3, 0.1]
+            ),
+            "since": pd.to_datetime("2015-01-01") + pd.to_timedelta(rng.integers(0, 3600, n), unit="D"),
+            "owner": rng.random(n) < np.where(sex == "M", 0.7, 0.3),
+            "score": rng.random(n),
+            "code": [f"level {k}" for k in np.minimum(rng.geometric(0.03, n) - 1, 199)],
+            "tiny": "only",
+            "rare": np.where(rng.random(n) < 0.002, "rare", "usual"),
+        }
+    )
+
+
+@cache
+def release() -> Release:
+    """All pairs with Laplace noise of scale 15, as a certified release would state them."""
+    codes, rng = coded_rows(people(0), SCHEMA, "rows"), np.random.default_rng(0)
+    pairs = [(i, j) for i in range(10) for j in range(i + 1, 10)]
+    stop = -np.expm1(-1 / 15)
+    tables = []
+    for axes in pairs:
+        counts = count_table(codes, SCHEMA.shape, axes)
+        noise = rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape)
+        tables.append(
+            NoisyTable(tuple(SCHEMA.attrs[a] for a in axes), counts + noise, Mechanism("laplace", 15.0))
+        )
+    statement = Statement(
+        status="certified",
+        unit={"relation": "add-remove", "max_rows": 1},
+        budget={"epsilon": "3"},
+        certificate={
+            "measure": "epsilon",
+            "per_table": [1 / 15] * 45,
+            "total": 3.0,
+            "by": "privacy map of opendp",
+        },
+        ledger={"charge": "1", "head": "ab12"},
+        software={"dpcipher": "0.1.0", "opendp": "0.16"},
+        created="2026-01-01",
+    )
+    return Release(SCHEMA, tuple(tables), statement)

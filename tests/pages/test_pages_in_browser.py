@@ -1,0 +1,143 @@
+"""Both reports in a real browser: nothing fetched, nothing complained of, charts drawn, readable on a phone, usable by keyboard."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, chromium
+
+import pages
+from dpcipher.pages.report import report
+from dpcipher.scoring.evaluate import evaluate
+from dpcipher.scoring.page import curator_report
+
+pytestmark = pytest.mark.browser
+
+PHONE, DESKTOP = 390, 1280
+
+# Every image a reader should see: its size, and how many of its shapes have one.
+DRAWN = """[...document.querySelectorAll('svg[role=img]')].map(svg => {
+  const box = svg.getBoundingClientRect();
+  const shapes = [...svg.querySelectorAll('rect, path')].filter(s => { const b = s.getBBox(); return b.width + b.height > 0; });
+  return {width: box.width, height: box.height, shapes: shapes.length,
+          title: svg.querySelector('title').textContent, label: svg.getAttribute('aria-label')};
+})"""
+# Words in an image that stick out of it, and so would be cut.
+CUT = """[...document.querySelectorAll('svg[role=img] text')].filter(t => {
+  const a = t.getBoundingClientRect(), b = t.closest('svg').getBoundingClientRect();
+  return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
+}).map(t => t.textContent)"""
+SCROLLS_SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests here."""
+    with chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def publishable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The publishable report."""
+    return report(pages.release(), pages.people(1), tmp_path_factory.mktemp("public") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def curators(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The curator's report, with a model."""
+    private, made = pages.people(0), pages.people(1)
+    scores = evaluate(private, made, pages.SCHEMA, limit=30, formula="owner ~ sex + work")
+    return curator_report(scores, private, made, pages.SCHEMA, tmp_path_factory.mktemp("curator") / "only")
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("which", ["publishable", "curators"])
+def test_a_page_opens_quietly_and_draws_its_charts(
+    browser: Browser, which: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    """No console message, no request but the file itself, every image of a visible size, no words cut, no sideways scrolling."""
+    page: Path = request.getfixturevalue(which)
+    browser.open(page, width=width)
+    drawn = browser.evaluate(DRAWN)
+    assert browser.complaints == []
+    assert [url for url in browser.requests if not url.startswith("data:")] == [page.resolve().as_uri()]
+    assert len(drawn) >= 20
+    for one in drawn:
+        assert one["width"] > 250
+        assert one["height"] > 20
+        assert one["shapes"] >= 1
+        assert one["title"]
+        assert one["label"].startswith(one["title"])
+    assert browser.evaluate(CUT) == []
+    assert not browser.evaluate(SCROLLS_SIDEWAYS)
+    assert len(browser.screenshot()) > 50_000
+
+
+def test_a_planted_fetch_and_a_planted_script_are_noticed(
+    browser: Browser, publishable: Path, tmp_path: Path
+) -> None:
+    """The check above fails on a page that asks for something, and the page's own policy blocks it."""
+    bad = tmp_path / "bad.html"
+    text = publishable.read_text(encoding="utf-8")
+    planted = '<img src="other.png" alt=""><script>console.log("here")</script></body>'
+    bad.write_text(text.replace("</body>", planted), encoding="utf-8")
+    browser.open(bad, width=DESKTOP)
+    browser.evaluate("1")
+    assert len(browser.complaints) >= 2
+    assert "Content Security Policy" in str(browser.complaints)
+
+
+def test_a_level_with_markup_in_its_name_is_only_text(browser: Browser, publishable: Path) -> None:
+    """The name of a level is shown, never run."""
+    browser.open(publishable, width=DESKTOP)
+    assert browser.evaluate("document.querySelectorAll('script').length") == 0
+    assert pages.SPITEFUL in browser.evaluate("document.body.textContent")
+
+
+def test_the_page_can_be_used_by_keyboard(browser: Browser, publishable: Path) -> None:
+    """Tab reaches the skip link, the contents and the first details; Enter opens them; the focus is visible."""
+    browser.open(publishable, width=DESKTOP)
+    reached = []
+    for _ in range(12):
+        browser.press("Tab", 9)
+        reached.append(
+            browser.evaluate("document.activeElement.tagName + ' ' + document.activeElement.textContent")
+        )
+    assert reached[0] == "A Skip to the text"
+    assert reached[1] == "A In short"
+    assert any(one.startswith("SUMMARY") for one in reached)
+    while not browser.evaluate("document.activeElement.tagName").startswith("SUMMARY"):
+        browser.press("Tab", 9)
+    assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert not browser.evaluate("document.activeElement.parentElement.open")
+    browser.press("Enter", 13)
+    assert browser.evaluate("document.activeElement.parentElement.open")
+
+
+def test_every_printed_page_of_the_curators_report_has_the_watermark(
+    browser: Browser, curators: Path
+) -> None:
+    """In print the watermark is fixed, which a browser repeats on every page, and it stays visible."""
+    browser.open(curators, width=DESKTOP)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    style = browser.evaluate(
+        "(() => { const s = getComputedStyle(document.querySelector('.watermark')); return [s.position, s.display, s.visibility, +s.opacity > .2]; })()"
+    )
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert style == ["fixed", "block", "visible", True]
+    assert browser.evaluate("document.querySelector('.watermark').textContent").startswith("CURATOR ONLY")
+
+
+def test_print_shows_what_is_folded(browser: Browser, publishable: Path) -> None:
+    """Printing a closed list of numbers still prints the numbers: the PDF is longer than without them."""
+    browser.open(publishable, width=DESKTOP)
+
+    def pages_in_print() -> int:
+        import base64
+
+        return base64.b64decode(browser.call("Page.printToPDF")["data"]).count(b"/Type /Page\n")
+
+    whole = pages_in_print()
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.remove())")
+    assert whole > pages_in_print() > 0

@@ -1,0 +1,223 @@
+"""The publishable report: what it says, what it must not contain, and when it refuses."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pages
+from dpcipher.drawing.bars import BAR, MARK
+from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
+from dpcipher.pages.certificate import certificate
+from dpcipher.pages.match import match_tables
+from dpcipher.pages.report import render, report, strongest_pairs
+from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.coded import coded_rows
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the invented release."""
+    path = report(pages.release(), pages.people(1), tmp_path_factory.mktemp("public") / "r.html")
+    return path.read_text(encoding="utf-8")
+
+
+class Balanced(HTMLParser):
+    """Counts unclosed and unopened tags."""
+
+    VOID = ("meta", "link", "br", "img", "hr", "input")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """Remember what was opened."""
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """It must be the last that was opened."""
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def test_the_markup_is_balanced(text: str) -> None:
+    """Every tag is closed, in order."""
+    parser = Balanced()
+    parser.feed(text)
+    assert (parser.open, parser.wrong) == ([], [])
+
+
+def test_ten_columns_stay_light(text: str) -> None:
+    """Less than a megabyte, with columns of 100 and 200 levels among them."""
+    assert len(text.encode()) < 400_000
+
+
+def test_nothing_outside_is_named(text: str) -> None:
+    """No address, no script, no event handler, no form; links lead inside the page."""
+    assert not re.search(r"https?:|//[a-z]|<script|\son\w+=|<form|<iframe|@import|url\(", text)
+    assert all(target.startswith("#") for target in re.findall(r'<a [^>]*href="([^"]+)"', text))
+    ids = set(re.findall(r'\bid="([^"]+)"', text))
+    assert all(target[1:] in ids for target in re.findall(r'<a [^>]*href="([^"]+)"', text))
+
+
+def test_every_column_is_shown_with_its_margins(text: str) -> None:
+    """The numbers of a column are the release's own estimate and interval."""
+    release = pages.release()
+    low, high = release.interval(("sex",))
+    expected = (
+        f"<td>{np.asarray(release.project(('sex',)))[0]:,.0f}</td><td>{low[0]:,.0f} to {high[0]:,.0f}</td>"
+    )
+    assert f'<th scope="row">F</th>{expected}' in text
+    for name in release.schema.attrs:
+        assert f"Numbers of {name}" in text
+
+
+def test_the_promise_is_in_words_and_in_the_certificate(text: str) -> None:
+    """Who is protected, how strongly (e³ is 20.1), by which noise, under which checksum."""
+    for words in (
+        "Protects the presence of any one row.",
+        "by a factor of 20.1",
+        "discrete Laplace noise of scale 15",
+        "epsilon = 3",
+        pages.release().checksum,
+        "privacy map of opendp",
+    ):
+        assert words in text
+
+
+NOTE = {"rounds": 1, "candidates": 61, "shortlist": 50, "share": "1/20", "tables": 55}
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        (NOTE, "45 of 61 candidate tables (after a shortlist of 50); 1/20 of the budget went to the choice"),
+        ({**NOTE, "shortlist": 61}, "45 of 61 candidate tables; 1/20 of the budget went to the choice"),
+        ({**NOTE, "rounds": 0}, "single columns alone"),
+    ],
+)
+def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], said: str) -> None:
+    """Single columns are no candidates and are not counted; where tables were given, nothing is said."""
+    given = pages.release()
+    stated = replace(given.statement, certificate={**given.statement.certificate, "selection": note})
+    assert said in certificate(Release(given.schema, given.tables, stated))
+    assert "Choice of tables" not in certificate(given)
+
+
+def test_markup_in_a_level_is_escaped(text: str) -> None:
+    """A level's name is text wherever it appears."""
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_the_same_inputs_give_the_same_bytes(text: str) -> None:
+    """Nothing in the page depends on the time or on what was drawn before."""
+    again = render(pages.release(), coded_rows(pages.people(1), pages.SCHEMA, "synthetic"))
+    assert again == text
+
+
+def test_the_match_is_in_units_of_the_release_own_noise() -> None:
+    """Gaps of one table recomputed from value counts and the interval's half width; tables come worst first."""
+    release, made = pages.release(), pages.people(1)
+    found = match_tables(release, coded_rows(made, pages.SCHEMA, "synthetic"))
+    one = next(m for m in found if m.attrs == ("sex", "owner"))
+    counts = pd.crosstab(made["sex"], made["owner"]).to_numpy() * release.reconciled.total / len(made)
+    sigma = np.sqrt(release.reconciled.variance(release.schema.axes(("sex", "owner"))))
+    gaps = np.abs(counts - np.asarray(release.project(("sex", "owner")))) / sigma
+    assert one.rms == pytest.approx(np.sqrt((gaps**2).mean()), rel=1e-5)
+    assert one.largest == pytest.approx(gaps.max(), rel=1e-5)
+    assert [m.rms for m in found] == sorted((m.rms for m in found), reverse=True)
+
+
+def test_the_truth_itself_is_one_sigma_away() -> None:
+    """The private rows as synthetic ones: RMS near 1, and 95 % of cells within 2 sigmas."""
+    found = match_tables(pages.release(), coded_rows(pages.people(0), pages.SCHEMA, "synthetic"))
+    cells = sum(one.cells for one in found)
+    assert np.sqrt(sum(one.rms**2 * one.cells for one in found) / cells) == pytest.approx(1, abs=0.05)
+    assert sum(one.within * one.cells for one in found) / cells == pytest.approx(0.95, abs=0.015)
+
+
+def test_the_pair_that_depends_comes_first() -> None:
+    """Owner depends on sex and on nothing else."""
+    release = pages.release()
+    first = strongest_pairs(release)[0]
+    assert {release.schema.attrs[axis] for axis in first} == {"sex", "owner"}
+
+
+def test_a_release_stamped_not_private_is_refused(tmp_path: Path) -> None:
+    """Seeded noise protects nobody, so there is nothing to publish."""
+    seeded = replace(pages.release(), statement=replace(pages.release().statement, status="NOT PRIVATE"))
+    with pytest.raises(NotPrivate, match="seeded"):
+        report(seeded, pages.people(1), tmp_path / "r.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_curators_folder_is_refused(tmp_path: Path) -> None:
+    """Publishable and curator-only files do not lie together."""
+    (tmp_path / "CURATOR-ONLY.txt").touch()
+    with pytest.raises(NotPrivate, match="curator only"):
+        report(pages.release(), pages.people(1), tmp_path / "r.html")
+
+
+def test_impossible_targets_and_empty_rows_are_refused(tmp_path: Path) -> None:
+    """With a message that says what to do."""
+    with pytest.raises(ReleaseError, match="choose another place"):
+        report(pages.release(), pages.people(1), tmp_path / "absent" / "r.html")
+    with pytest.raises(ParameterError, match="at least one row"):
+        report(pages.release(), pages.people(1).iloc[:0], tmp_path / "r.html")
+
+
+def test_somebody_elses_tables_are_described_as_declared(tmp_path: Path) -> None:
+    """No budget is known, a total is public, one table has no noise, and the page says all of that."""
+    schema = Schema.from_domain({"a": 2, "b": 3})
+    declared = Release.from_tables(
+        {("a",): [30, 70], ("b",): [20, 30, 50]}, schema, scale={("a",): 0, ("b",): 2.0}, n_rows=100
+    )
+    made = pd.DataFrame({"a": [0] * 3 + [1] * 7, "b": [0, 1, 1, 2, 2, 2, 2, 2, 0, 1]})
+    shown = report(declared, made, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "exactly 100 rows, a number that is public" in shown
+    assert "not certified" in shown
+    assert "No two columns were measured together" in shown
+
+
+def test_a_wide_release_says_what_it_leaves_out(tmp_path: Path) -> None:
+    """Eighty columns: sixty charts, and a sentence about the rest."""
+    schema = Schema.from_domain({f"c{k}": 2 for k in range(80)})
+    wide = Release.from_tables({(name,): [5, 6] for name in schema.attrs}, schema, scale=1.0)
+    made = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 80)), columns=list(schema.attrs))
+    shown = report(wide, made, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "20 more columns are in the release" in shown
+    assert shown.count("<figure>") == 60
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, as the web content accessibility guidelines define it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours."""
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_and_charts_have_enough_contrast() -> None:
+    """Text 4.5 to 1 and shapes 3 to 1 against the paper (WCAG 1.4.3 and 1.4.11)."""
+    css = (Path(report.__code__.co_filename).with_name("page.css")).read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", css.replace("#fff;", "#ffffff;")))
+    assert {"ink", "soft", "link"} <= set(colours)
+    for name in ("ink", "soft", "link"):
+        assert contrast(colours[name], "#ffffff") >= 4.5
+        assert contrast(colours[name], colours["box"]) >= 4.5
+    assert min(contrast(BAR, "#ffffff"), contrast(MARK, "#ffffff")) >= 3
+    assert contrast("#8c1d18", "#ffffff") >= 4.5

@@ -1,0 +1,214 @@
+"""Compare: equal terms, repeatable cells, resuming after a kill, and output for the curator alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import dpcipher
+from dpcipher.cli import main
+from dpcipher.comparison.compare import compare
+from dpcipher.errors import ParameterError, SizeError
+from dpcipher.methods import MWEM, FullHistogram, Uniform
+from dpcipher.privacy.draws import Draws
+from dpcipher.release.curator_only import WATERMARK
+from dpcipher.schema.schema import Schema
+from dpcipher.scoring.evaluate import evaluate
+
+SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})
+ROWS = pd.DataFrame(
+    np.random.default_rng(2).integers(0, (2, 3, 2), (200, 3)) % (2, 3, 1), columns=list("abc")
+)
+CALL = {
+    "methods": ["full-histogram", "independent", "uniform"],
+    "epsilons": [0.5, 4],
+    "repeats": 3,
+    "unit": "add-remove",
+}
+
+
+def scores(comparison) -> pd.DataFrame:
+    """Everything but the time it took."""
+    return comparison.frame.drop(columns="seconds")
+
+
+def test_every_cell_is_there_and_scored() -> None:
+    """Three methods, two epsilons, three repeats; distances between 0 and 1; the uniform table is the worst here."""
+    found = compare(ROWS, SCHEMA, **CALL, workers=1)
+    assert len(found.frame) == 18
+    assert found.scores == ["tvd_1", "linf_1", "tvd_2", "linf_2", "tvd_3", "linf_3"]
+    assert found.frame[found.scores].to_numpy().min() >= 0
+    assert found.frame[found.scores].to_numpy().max() <= 1
+    table = found.table("tvd_1")
+    assert list(table.columns) == [0.5, 4.0]
+    assert table.loc["uniform", 4.0] > table.loc["full-histogram", 4.0]
+
+
+def test_scores_are_those_of_evaluate() -> None:
+    """One cell again by hand: the same seed, the same rows, scored by the public function."""
+    found = compare(
+        ROWS, SCHEMA, methods=["full-histogram"], epsilons=[1.0], repeats=1, unit="replace", workers=1
+    )
+    from dpcipher.comparison.cells import Cell
+
+    seed = Cell("full-histogram", 1.0, 0).seed(0)
+    counts = np.zeros(SCHEMA.shape, dtype=int)
+    np.add.at(counts, tuple(ROWS.to_numpy().T), 1)
+    fitted = FullHistogram(1.0, unit="replace").fit_counts(counts, SCHEMA, draws=Draws.seeded(seed))
+    codes = np.concatenate(
+        list(fitted.joint.core.sample(200, np.random.default_rng([seed, 1]), independent=True))
+    )
+    expected = evaluate(ROWS, pd.DataFrame(codes, columns=list("abc")), SCHEMA)
+    assert found.frame.loc[0, "tvd_2"] == pytest.approx(expected.tvd[2])
+    assert found.frame.loc[0, "linf_3"] == pytest.approx(expected.linf[3])
+
+
+def test_cells_do_not_depend_on_company_order_or_workers() -> None:
+    """One method alone, all of them, and two processes give the same numbers."""
+    all_of_them = scores(compare(ROWS, SCHEMA, **CALL, workers=1))
+    parallel = scores(compare(ROWS, SCHEMA, **CALL, workers=2))
+    pd.testing.assert_frame_equal(all_of_them, parallel)
+    alone = scores(compare(ROWS, SCHEMA, **CALL | {"methods": ["independent"]}, workers=1))
+    same = all_of_them[all_of_them["method"] == "independent"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, same)
+    other = scores(compare(ROWS, SCHEMA, **CALL, workers=1, seed=1))
+    assert not other["tvd_2"].equals(all_of_them["tvd_2"])
+
+
+def test_a_torn_journal_goes_on_to_the_same_result(tmp_path) -> None:
+    """Cut after any number of cells, in the middle of a line too, and resumed: what an uninterrupted run gives."""
+    whole = scores(compare(ROWS, SCHEMA, **CALL, workers=1, out=tmp_path / "whole"))
+    lines = (tmp_path / "whole" / "cells.jsonl").read_bytes().splitlines(keepends=True)
+    for kept, torn in ((0, b""), (1, b""), (7, lines[7][:11]), (18, lines[18][:-1])):
+        folder = tmp_path / f"cut{kept}"
+        compare(ROWS, SCHEMA, **CALL | {"repeats": 1}, workers=1, out=folder)
+        (folder / "cells.jsonl").write_bytes(b"".join(lines[:kept]) + torn)
+        pd.testing.assert_frame_equal(whole, scores(compare(ROWS, SCHEMA, **CALL, workers=1, out=folder)))
+        assert len((folder / "cells.jsonl").read_bytes().splitlines()) == 19
+
+
+SCRIPT = """
+import sys
+import pandas as pd
+from dpcipher.comparison.compare import compare
+from dpcipher.methods import MWEM
+from dpcipher.schema.schema import Schema
+rows = pd.read_csv(sys.argv[1])
+compare(rows, Schema.from_domain({"a": 2, "b": 3, "c": 2}), methods={"slow": MWEM(1.0, unit="replace", passes=400)},
+        epsilons=[0.5, 4.0], repeats=12, unit="replace", workers=2, out=sys.argv[2])
+"""
+
+
+def test_a_killed_run_resumes_to_the_same_result(tmp_path) -> None:
+    """kill -9 in the middle of a run of two workers, then the same call again."""
+    data, out = tmp_path / "rows.csv", tmp_path / "out"
+    ROWS.to_csv(data, index=False)
+    source = str(Path(dpcipher.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(data), str(out)],
+        env={**os.environ, "PYTHONPATH": source},
+        start_new_session=True,
+    )
+    journal = out / "cells.jsonl"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.read_bytes().count(b"\n") > 3) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = journal.read_bytes().count(b"\n") - 1
+    methods = {"slow": MWEM(1.0, unit="replace", passes=400)}
+    call = {"methods": methods, "epsilons": [0.5, 4.0], "repeats": 12, "unit": "replace", "workers": 1}
+    resumed = scores(compare(ROWS, SCHEMA, **call, out=out))
+    assert 0 < finished < 24
+    pd.testing.assert_frame_equal(resumed, scores(compare(ROWS, SCHEMA, **call)))
+
+
+def test_a_folder_of_another_experiment_is_refused(tmp_path) -> None:
+    """Other rows, another seed, another unit: never mixed. More repeats or epsilons are an extension."""
+    out = tmp_path / "out"
+    compare(ROWS, SCHEMA, **CALL, workers=1, out=out)
+    for change in ({"seed": 9}, {"unit": "replace"}, {"methods": ["uniform"]}):
+        with pytest.raises(ParameterError, match="another comparison"):
+            compare(ROWS, SCHEMA, **CALL | change, workers=1, out=out)
+    with pytest.raises(ParameterError, match="another comparison"):
+        compare(ROWS.iloc[1:], SCHEMA, **CALL, workers=1, out=out)
+    longer = compare(ROWS, SCHEMA, **CALL | {"repeats": 4, "epsilons": [0.5, 4, 8]}, workers=1, out=out)
+    assert len(longer.frame) == 36
+
+
+def test_what_is_written_is_for_the_curator_alone(tmp_path) -> None:
+    """A folder of mode 0700, files of mode 0600, a watermark in all of them and in the text."""
+    found = compare(ROWS, SCHEMA, **CALL, workers=1, out=tmp_path / "out")
+    page = found.write_page(tmp_path / "out")
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    for file in (tmp_path / "out").iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert WATERMARK in file.read_text()
+    assert str(found).startswith(WATERMARK)
+    assert found.to_dict()["watermark"] == WATERMARK
+    assert page.read_text().count("<svg") == 6
+    assert found.plot("tvd_1").startswith("<svg")
+
+
+def test_progress_counts_every_cell() -> None:
+    """From nothing to all."""
+    seen: list[tuple[int, int]] = []
+    compare(ROWS, SCHEMA, **CALL, workers=1, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(done, 18) for done in range(19)]
+
+
+def test_own_methods_have_own_labels() -> None:
+    """A mapping of synthesizers: their options are kept, their epsilon is replaced."""
+    mine = {"two rounds": MWEM(9.0, unit="replace", rounds=2), "nothing": Uniform(9.0, unit="replace")}
+    found = compare(ROWS, SCHEMA, methods=mine, epsilons=[1.0], repeats=2, unit="replace", workers=1)
+    assert list(found.table().index) == ["two rounds", "nothing"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"methods": ["mwen"]}, {"methods": "mwem"}, {"methods": []}, {"epsilons": []}, {"epsilons": [0]}, {"epsilons": 1.0},
+     {"repeats": 0}, {"workers": 0}, {"unit": "rows"}, {"n_rows": 0}, {"orders": [4]}],
+)  # fmt: skip
+def test_bad_requests_are_refused(change: dict[str, object]) -> None:
+    """Before anything is fitted."""
+    with pytest.raises(ValueError):  # noqa: PT011 - each names its own parameter
+        compare(ROWS, SCHEMA, **{"workers": 1} | CALL | change)
+    with pytest.raises(ParameterError, match="did you mean 'mwem'"):
+        compare(ROWS, SCHEMA, **CALL | {"methods": ["mwen"]})
+
+
+def test_unknown_scores_and_too_large_schemas_are_refused() -> None:
+    """A misspelt score, and a method that needs the full table of a large schema."""
+    found = compare(ROWS, SCHEMA, **CALL | {"repeats": 1}, workers=1)
+    with pytest.raises(ParameterError, match="tvd_2"):
+        found.table("tdv_2")
+    wide = Schema.from_domain({f"c{number}": 100 for number in range(9)})
+    with pytest.raises(SizeError, match="full table"):
+        compare("no such file", wide, methods=["full-histogram"], epsilons=[1.0], repeats=1, unit="replace")
+
+
+def test_the_command_compares_and_resumes(tmp_path) -> None:
+    """The example of the help page: a table on stdout, progress on stderr, a page in a folder of its own."""
+    ROWS.to_csv(tmp_path / "rows.csv", index=False)
+    SCHEMA.save(tmp_path / "rows.yaml")
+    call = ["compare", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "rows.yaml"), "--methods", "uniform,independent",
+            "--epsilons", "0.5,2", "--repeats", "2", "--unit", "add-remove", "--workers", "1", "-o", str(tmp_path / "report.html")]  # fmt: skip
+    first = CliRunner().invoke(main, call)
+    assert first.exit_code == 0, first.output
+    assert WATERMARK in first.stdout
+    assert "8 of 8 fits" in first.stderr
+    assert (tmp_path / "report" / "report.html").stat().st_mode & 0o777 == 0o600
+    again = CliRunner().invoke(main, [*call, "--json"])
+    assert len(json.loads(again.stdout)["cells"]) == 8
+    assert "0 of 8" not in again.stderr
+    wrong = CliRunner().invoke(main, [*call[:5], "uniformm", *call[6:]])
+    assert wrong.exit_code == 1
+    assert "did you mean 'uniform'" in wrong.stderr

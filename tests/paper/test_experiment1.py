@@ -1,0 +1,153 @@
+"""The first experiment in small: its population, its blocks, and the directions that hold with few repeats."""
+
+from collections.abc import Mapping
+from itertools import product
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcipher.errors import ParameterError
+from dpcipher.paper import experiment1
+from dpcipher.paper.blocks import STAMP, Blocks, split
+from dpcipher.paper.contenders import CELLS_2, CIPHER_2, FDH, OURS_2, Contender
+from dpcipher.paper.experiment1 import BLOCK, POPULATIONS, POWERS, SIZES, Block, run_block, tasks
+from dpcipher.paper.simulate import (
+    COEFFICIENTS,
+    POPULATION,
+    REGRESSIONS,
+    SEED,
+    Population,
+    random_coefficients,
+)
+from dpcipher.paper.stacks import draw_rows, tvd
+
+
+def test_the_published_coefficients_are_those_of_their_seed() -> None:
+    """Nobody chose them one by one."""
+    assert random_coefficients(SEED) == COEFFICIENTS
+
+
+def test_the_joint_is_the_product_of_its_logits() -> None:
+    """Cell by cell, from the definition."""
+    for cell in product(range(2), range(2), range(3), range(3)):
+        chance = 1.0
+        for axis, rows in enumerate(COEFFICIENTS):
+            dummies = [1.0]
+            for earlier in range(axis):
+                dummies += [float(cell[earlier] == level) for level in range(1, (2, 2, 3, 3)[earlier])]
+            odds = [1.0, *(exp(sum(b * d for b, d in zip(row, dummies, strict=True))) for row in rows)]
+            chance *= odds[cell[axis]] / sum(odds)
+        assert POPULATION.joint[cell] == pytest.approx(chance)
+
+
+def test_the_truth_of_the_ten_parameters_is_the_last_logit() -> None:
+    """The model holds exactly there, so that bias and coverage are about the coefficients themselves."""
+    np.testing.assert_allclose(REGRESSIONS[0].truth(POPULATION), np.ravel(COEFFICIENTS[3]), atol=1e-6)
+    assert (REGRESSIONS[0].size, REGRESSIONS[1].size) == (10, 6)
+
+
+def test_coefficients_of_another_shape_are_refused() -> None:
+    """Checked at birth."""
+    with pytest.raises(ParameterError, match="coefficients must be four tables"):
+        Population(COEFFICIENTS[:3])
+
+
+def test_blocks_cover_every_repeat_once() -> None:
+    """Every scenario gets all repeats, ours and the others, and no two blocks share a name or a seed."""
+    todo = tasks(250)
+    for n, power, ours in product(SIZES, POWERS, (False, True)):
+        here = [b for b in todo if (b.n_rows, b.power, b.population, b.ours) == (n, power, 0, ours)]
+        assert sum(block.repeats for block in here) == 250
+    assert len({block.name for block in todo}) == len(todo)
+    seeds = {tuple(block.seed.generate_state(4)) for block in todo if not block.ours}
+    assert len(seeds) == len(split(250, BLOCK)) * len(SIZES) * len(POWERS) + POPULATIONS * len(POWERS)
+
+
+def small_block(block: Block) -> Mapping[str, np.ndarray]:
+    """A block of one cheap method: enough to see that nothing depends on what ran before."""
+    rng = np.random.default_rng(block.seed)
+    return {"FDH/tvd": rng.random((block.repeats, 3)), "number": np.array([block.number])}
+
+
+class Killed(BaseException):
+    """What a test raises in place of a signal."""
+
+
+def test_a_run_that_was_killed_and_resumed_equals_one_that_was_not(tmp_path: Path) -> None:
+    """Killed in the middle of a block, with half a file on disk; then run again."""
+    todo = tasks(3)[:5]
+    whole = Blocks(tmp_path / "whole", small_block, {"a": 1})
+    whole.run(todo, workers=1, say=lambda text: None)
+
+    def dies(block: Block) -> Mapping[str, np.ndarray]:
+        if block == todo[3]:
+            raise Killed
+        return small_block(block)
+
+    with pytest.raises(Killed):
+        Blocks(tmp_path / "parts", dies, {"a": 1}).run(todo, workers=1, say=lambda text: None)
+    (tmp_path / "parts" / "half.part").write_bytes(b"PK")
+    said: list[str] = []
+    parts = Blocks(tmp_path / "parts", small_block, {"a": 1})
+    parts.run(todo, workers=2, say=said.append)
+    assert len(said) == 2
+    for block in todo:
+        first, second = whole.load(block), parts.load(block)
+        assert first.keys() == second.keys()
+        for key in first:
+            np.testing.assert_array_equal(first[key], second[key])
+
+
+def test_blocks_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
+    """Another version's folder is refused, and every block says that it is not private."""
+    todo = tasks(1)[:1]
+    Blocks(tmp_path, small_block, {"a": 1}).run(todo, workers=1, say=lambda text: None)
+    with np.load(tmp_path / f"{todo[0].name}.npz") as arrays:
+        assert str(arrays["stamp"]) == STAMP
+    with pytest.raises(ParameterError, match="another folder"):
+        Blocks(tmp_path, small_block, {"a": 2}).run(todo, workers=1, say=lambda text: None)
+
+
+def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
+    """The same block twice gives the same numbers."""
+    block = Block(200, 0, 0, 2, ours=True)
+    first, second = run_block(block), run_block(block)
+    assert first["ours 2-way/tvd"].shape == (2, 3)
+    assert {key.split("/")[1] for key in first} >= {
+        "tvd",
+        "linf",
+        "joint_tvd",
+        "estimate0",
+        "variance1",
+        "dof0",
+    }
+    for key in first:
+        np.testing.assert_array_equal(first[key], second[key])
+
+
+def mean_tvd(contender: Contender, power: int, many: int = 12) -> float:
+    """The mean 2-way TVD of synthetic rows at one fifth of e^power."""
+    counts = POPULATION.draw(200, many, np.random.default_rng(1))
+    chances = contender.synthesize(
+        counts, epsilon=exp(power) / 5, seed=np.random.SeedSequence([2, power + 2]), rounds=2
+    )
+    return float(tvd(counts, draw_rows(chances, 200, np.random.default_rng(3)), [2]).mean())
+
+
+def test_the_directions_that_hold_with_few_repeats() -> None:
+    """More budget helps; FDH beats the paper's engine un-normalised; ours beats the paper's engine; MWEM by single cells stays flat."""
+    fdh, cipher, ours, cells = (
+        [mean_tvd(one, power) for power in (-2, 0, 2)] for one in (FDH, CIPHER_2, OURS_2, CELLS_2)
+    )
+    for line in (fdh, cipher, ours):
+        assert line == sorted(line, reverse=True)
+    assert all(a < b for a, b in zip(fdh, cipher, strict=True))
+    assert all(a < b for a, b in zip(ours, cipher, strict=True))
+    assert max(cells) < 1.1 * min(cells)
+
+
+def test_rounds_are_chosen_from_the_list() -> None:
+    """And the same each time."""
+    assert experiment1.best_rounds(CELLS_2, 200, 0) in experiment1.ROUNDS

@@ -1,0 +1,126 @@
+"""The second experiment in small: the schema, the regression, the held-out rows, and what is said without data."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpcipher.errors import TableFileError
+from dpcipher.inference.models import fit_models
+from dpcipher.paper import bankruptcy, experiment2
+from dpcipher.paper.bankruptcy import (
+    DIGEST,
+    NAMES,
+    OUTCOME,
+    SCHEMA,
+    Bankruptcy,
+    columns_of_cells,
+    digest,
+    load,
+)
+from dpcipher.paper.experiment2 import CONTENDERS, Block, fit_class, run_block
+
+pytest.importorskip("sklearn")
+
+
+def invented(seed: int = 0) -> Bankruptcy:
+    """250 rows of the same shape, with a class that follows one quality."""
+    rng = np.random.default_rng(seed)
+    levels = columns_of_cells()
+    weights = np.where((levels[:, 4] == 2) == (levels[:, OUTCOME] == 1), 5.0, 1.0)
+    cells = rng.choice(len(levels), 250, p=weights / weights.sum())
+    return Bankruptcy(np.stack(np.unravel_index(cells, SCHEMA.shape), axis=1).astype(np.int32))
+
+
+def test_the_workload_is_that_of_the_supplement() -> None:
+    """Ten pairs of five attributes: one 4-way, six 3-way and three 2-way tables of the seven columns, 216 cells."""
+    widths = [sum(len(SCHEMA.parts(attr)) for attr in pair) for pair in combinations(SCHEMA.attrs, 2)]
+    assert [widths.count(k) for k in (4, 3, 2)] == [1, 6, 3]
+    assert sorted(SCHEMA.shape) == [3, 3, 3, 6, 9]
+    assert sum(a * b for a, b in combinations(SCHEMA.shape, 2)) == 216
+
+
+def test_cells_are_decoded_as_the_schema_decodes_them() -> None:
+    """The level of every column in every cell."""
+    codes = np.argwhere(np.ones(SCHEMA.shape)).astype(np.int32)
+    rows = SCHEMA.decode(codes, np.random.default_rng(0)).to_pandas()
+    for place, name in enumerate(NAMES):
+        labels = np.array(SCHEMA.column(name).labels)
+        assert (rows[name].to_numpy().astype(str) == labels[columns_of_cells()[:, place]]).all()
+
+
+def test_the_regression_equals_fit_models() -> None:
+    """Thirteen Firth estimates, against the formula interface on rows."""
+    data = invented()
+    estimate, variance = fit_class(data.table())
+    frame = pd.DataFrame(columns_of_cells()[data.cells], columns=list(NAMES)).astype(str)
+    formula = "Class ~ " + " + ".join(NAMES[:-1])
+    table = fit_models(frame, formula, firth=True).table()
+    np.testing.assert_allclose(estimate, table["estimate"], atol=1e-6)
+    np.testing.assert_allclose(np.sqrt(variance), table["std_error"], atol=1e-6)
+
+
+def test_held_out_rows_are_not_in_the_training_table() -> None:
+    """Fifty are held out in every repeat, other ones each time."""
+    held = experiment2._held_out(250, 4, np.random.default_rng(1))
+    assert (held.sum(axis=1) == 50).all()
+    assert len({tuple(row) for row in held}) == 4
+    data = invented()
+    rest = data.table(np.flatnonzero(~held[0]))
+    assert rest.sum() == 200
+    np.testing.assert_array_equal(rest + data.table(np.flatnonzero(held[0])), data.table())
+
+
+def test_an_svm_that_saw_one_class_says_that_class() -> None:
+    """And is right as often as that class occurs."""
+    data, held = invented(), np.zeros(250, dtype=bool)
+    held[:50] = True
+    only = np.zeros(SCHEMA.shape, dtype=np.int64)
+    place = int(np.flatnonzero(columns_of_cells()[:, OUTCOME] == 1)[0])
+    only.ravel()[place] = 200
+    right = experiment2._right(only, data, held)
+    np.testing.assert_array_equal(right, columns_of_cells()[data.cells[held], OUTCOME] == 1)
+
+
+def test_a_block_repeats_and_holds_all_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same block twice gives the same numbers; a large budget predicts better than the larger class."""
+    monkeypatch.setattr(experiment2, "best_rounds", lambda *args: 2)
+    block = Block(2, 1, 0, 1)
+    first, second = run_block(block, invented()), run_block(block, invented())
+    assert {key.split("/")[0] for key in first} == {"original", *(one.name for one in CONTENDERS)}
+    for key in first:
+        np.testing.assert_array_equal(first[key], second[key])
+    assert first["FDH/accuracy"][0, 0] > first["original/majority"][0, 0]
+
+
+def test_without_data_the_message_says_where_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The public home by name and number, the checksum, and the option."""
+    monkeypatch.delenv(bankruptcy.VARIABLE, raising=False)
+    with pytest.raises(TableFileError, match="--data FOLDER or set DPCIPHER_DATA") as caught:
+        load(None)
+    assert "281" in str(caught.value)
+    assert DIGEST in str(caught.value)
+    with pytest.raises(TableFileError, match=r"must hold qualitative_bankruptcy\.csv"):
+        load(tmp_path)
+
+
+def test_other_rows_are_refused(tmp_path: Path) -> None:
+    """The checksum is of the rows, whatever their order and header; other rows do not have it."""
+    rows = [("P", "A", "N", "P", "A", "N", "B"), ("P", "A", "N", "P", "A", "N", "NB")]
+    assert digest(rows) == digest(rows[::-1])
+    (tmp_path / "qualitative_bankruptcy.csv").write_text("\n".join(",".join(row) for row in rows))
+    with pytest.raises(TableFileError, match="does not hold the rows"):
+        load(tmp_path)
+
+
+def test_the_real_data_are_those_of_the_paper(data_folder: Path) -> None:
+    """250 rows, 103 of them different, with the supplement's frequencies (average and negative as in the data)."""
+    data = load(data_folder)
+    levels = columns_of_cells()[data.cells]
+    assert len(np.unique(levels, axis=0)) == 103
+    assert np.bincount(levels[:, OUTCOME]).tolist() == [143, 107]
+    assert np.bincount(levels[:, 0]).tolist() == [80, 81, 89]

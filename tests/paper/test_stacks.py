@@ -1,0 +1,174 @@
+"""Stacked arithmetic against the same arithmetic, one table at a time, by other code."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from dpcipher.engines.paper import solve_paper
+from dpcipher.inference.combine import combine
+from dpcipher.inference.logit import Grouped, fit_logit
+from dpcipher.methods.mwem import Measurement, replay
+from dpcipher.paper.contenders import CIPHER_2, FDH, Sanitized
+from dpcipher.paper.experiment1 import combine_known
+from dpcipher.paper.many_logits import fit_many
+from dpcipher.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
+from dpcipher.paper.simulate import POPULATION, REGRESSIONS, SHAPE
+from dpcipher.paper.stacks import draw_rows, linf, margins, tvd
+from dpcipher.scoring.distances import choose_tables, distances
+
+PAIRS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+
+
+def tables(n: int = 200, many: int = 6, seed: int = 3) -> np.ndarray:
+    """Some simulated data sets as counts."""
+    return POPULATION.draw(n, many, np.random.default_rng(seed))
+
+
+def rows(table: np.ndarray) -> np.ndarray:
+    """The rows of a table of counts, as codes."""
+    return np.repeat(np.argwhere(np.ones(table.shape)), table.ravel(), axis=0).astype(np.int32)
+
+
+def test_distances_equal_those_of_evaluate() -> None:
+    """Mean TVD by order and largest error, from rows."""
+    first, second = tables(seed=1), tables(seed=2)
+    for order in (1, 2, 3):
+        found = [
+            distances(rows(a), rows(b), SHAPE, choose_tables(4, order))
+            for a, b in zip(first, second, strict=True)
+        ]
+        np.testing.assert_allclose(
+            [np.mean([d.tvd for d in one]) for one in found], tvd(first, second, [order])[:, 0]
+        )
+        np.testing.assert_allclose(
+            [max(d.linf for d in one) for one in found], linf(first, second, [order])[:, 0]
+        )
+
+
+@pytest.mark.parametrize("regression", REGRESSIONS, ids=lambda one: one.name)
+def test_many_fits_equal_statsmodels(regression: object) -> None:
+    """Unpenalised, on data large enough not to be separated."""
+    counts = tables(n=2000)
+    fits = fit_many(regression.x, regression.grouped(counts), firth=False)
+    for number, table in enumerate(counts):
+        codes = rows(table)
+        where = np.ravel_multi_index(
+            tuple(np.delete(codes, regression.outcome, axis=1).T), np.delete(SHAPE, regression.outcome)
+        )
+        theirs = sm.MNLogit(codes[:, regression.outcome], regression.x[where]).fit(disp=0)
+        np.testing.assert_allclose(fits.estimates[number], np.asarray(theirs.params).T.ravel(), atol=1e-6)
+        np.testing.assert_allclose(
+            np.sqrt(fits.variances[number]), np.asarray(theirs.bse).T.ravel(), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("regression", REGRESSIONS, ids=lambda one: one.name)
+def test_many_penalised_fits_equal_one_at_a_time(regression: object) -> None:
+    """Firth fits of sparse and separated tables, side by side with easy ones."""
+    rng = np.random.default_rng(8)
+    sparse = rng.multinomial(40, rng.dirichlet(np.full(36, 0.5), size=12)).reshape(-1, *SHAPE)
+    counts = regression.grouped(np.concatenate([tables(), sparse]))
+    fits = fit_many(regression.x, counts)
+    known = ~np.isnan(fits.estimates).any(axis=1)
+    assert known.sum() > 12
+    for number in np.flatnonzero(known):
+        one = fit_logit(Grouped(regression.x, counts[number]), firth=True)
+        np.testing.assert_allclose(fits.estimates[number], one.coefficients.ravel(), atol=1e-5)
+        np.testing.assert_allclose(fits.variances[number], np.diag(one.covariance), rtol=1e-4)
+
+
+def test_a_missing_level_leaves_the_other_parameters() -> None:
+    """Without V3 = 2 its two parameters are unknown; the others are those of the table without it."""
+    counts, regression = tables(n=400), REGRESSIONS[0]
+    counts[:, :, :, 2, :] = 0
+    fits = fit_many(regression.x, regression.grouped(counts))
+    assert np.isnan(fits.estimates).reshape(-1, 2, 5)[:, :, 4].all()
+    seen = regression.x[:, 4] == 0
+    one = fit_logit(Grouped(regression.x[seen][:, :4], regression.grouped(counts)[0][seen]), firth=True)
+    np.testing.assert_allclose(fits.estimates[0].reshape(2, 5)[:, :4], one.coefficients, atol=1e-6)
+
+
+def test_sets_that_do_not_identify_a_parameter_are_left_out() -> None:
+    """Each parameter is combined over the sets that know it; with one set alone it stays unknown."""
+    rng = np.random.default_rng(2)
+    estimates, variances = rng.normal(size=(5, 1, 3)), rng.random((5, 1, 3))
+    estimates[[0, 3], 0, 1] = np.nan
+    estimates[1:, 0, 2] = np.nan
+    found = combine_known(estimates, variances)
+    assert float(found["variance"][0, 0]) == pytest.approx(
+        float(combine(estimates[:, 0, 0], variances[:, 0, 0]).variance)
+    )
+    few = combine(estimates[[1, 2, 4], 0, 1], variances[[1, 2, 4], 0, 1])
+    assert float(found["dof"][0, 1]) == pytest.approx(float(few.dof))
+    assert np.isnan(found["estimate"][0, 2])
+
+
+def test_replaying_many_equals_the_method() -> None:
+    """The update of a stack, against `dpcipher.methods.mwem` table by table."""
+    counts, rng = tables(), np.random.default_rng(4)
+    stack = np.full(counts.shape, 200 / 36)
+    seen, each = [], [[] for _ in counts]
+    for axes in [(0, 2), (1, 3), (0, 2)]:
+        drop = tuple(1 + axis for axis in range(4) if axis not in axes)
+        truth = counts.sum(axis=drop, keepdims=True)
+        noisy = truth + rng.normal(0, 5, truth.shape)
+        seen.append(_Answer(np.arange(len(counts)), drop, noisy))
+        for one, answer in zip(each, noisy, strict=True):
+            one.append(Measurement(axes, answer.squeeze()))
+    replay_many(stack, seen, 200)
+    for found, answers in zip(stack, each, strict=True):
+        np.testing.assert_allclose(found, replay(np.full(SHAPE, 200 / 36), answers, 200.0, 20), rtol=1e-10)
+
+
+def test_mwem_without_noise_meets_the_tables_it_chose() -> None:
+    """With a boundless budget the worst tables are measured exactly, and many rounds meet all pairs."""
+    counts = tables()
+    stack = mwem_many(counts, PAIRS, epsilon=768, rounds=12, seed=np.random.SeedSequence(1))
+    assert tvd(counts, stack, [2]).max() < 0.02
+
+
+def test_one_cell_of_mwem_by_hand() -> None:
+    """Two rounds, no noise: the mean of the uniform table and of one update on the worst cell."""
+    counts = tables(many=1)
+    found = mwem_cells(counts, PAIRS, epsilon=128, rounds=2, seed=np.random.SeedSequence(1))[0]
+    uniform = np.full(SHAPE, 200 / 36)
+    cells = [
+        (abs(margins(counts, axes)[0][cell] - margins(uniform[None], axes)[0][cell]), axes, cell)
+        for axes in PAIRS
+        for cell in np.ndindex(*[SHAPE[axis] for axis in axes])
+    ]
+    _, axes, cell = max(cells)
+    inside = np.ones(SHAPE, dtype=bool)
+    for axis, level in zip(axes, cell, strict=True):
+        inside &= np.indices(SHAPE)[axis] == level
+    gap = margins(counts, axes)[0][cell] - uniform[inside].sum()
+    step = np.where(inside, uniform * np.exp(gap / 400), uniform)
+    np.testing.assert_allclose(found, (uniform + step * 200 / step.sum()) / 2, rtol=1e-4)
+
+
+def test_the_noise_has_the_scale_of_the_shares() -> None:
+    """Six tables share epsilon: Laplace noise of scale 6 / epsilon, to within a few per cent over many cells."""
+    counts = tables(many=2000)
+    noisy = Sanitized.of(counts, PAIRS, 0.5, np.random.SeedSequence(7))
+    errors = noisy.tables[0] - margins(counts, PAIRS[0])
+    assert np.abs(errors).mean() == pytest.approx(12.0, rel=0.05)
+
+
+def test_cipher_is_the_paper_engine_on_the_same_noise() -> None:
+    """A contender adds noise and calls the engine, nothing else."""
+    counts, seed = tables(many=2), np.random.SeedSequence(5)
+    noisy = Sanitized.of(counts, PAIRS, 1.0, seed)
+    direct = solve_paper(
+        SHAPE, [(a, t[1], noisy.mechanism.variance) for a, t in zip(PAIRS, noisy.tables, strict=True)], seed=1
+    )
+    np.testing.assert_allclose(
+        CIPHER_2.synthesize(counts, epsilon=1.0, seed=np.random.SeedSequence(5))[1], direct[0]
+    )
+
+
+def test_drawn_rows_follow_the_distribution() -> None:
+    """n rows each, and the right mean."""
+    chances = FDH.synthesize(tables(many=1), epsilon=50.0, seed=np.random.SeedSequence(1))
+    drawn = draw_rows(np.repeat(chances, 4000, axis=0), 200, np.random.default_rng(6))
+    assert (drawn.reshape(4000, -1).sum(axis=1) == 200).all()
+    np.testing.assert_allclose(drawn.mean(axis=0) / 200, chances[0], atol=0.004)
