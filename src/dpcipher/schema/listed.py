@@ -53,18 +53,22 @@ class Listed:
             found = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
             return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
         numbers = as_truth(cells) if isinstance(self.levels[0], bool) else as_number(cells)
-        return _look_up(numbers, np.asarray(self.levels, dtype=np.float64))
+        return self._look_up(numbers)
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """The level of each code; nothing is random here."""
         return pa.array(self.levels).take(pa.array(codes))
 
+    def _look_up(self, numbers: Floats) -> Codes:
+        order, ranked = self._ranks
+        place = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
+        return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
 
-def _look_up(numbers: Floats, levels: Floats) -> Codes:
-    order = np.argsort(levels)
-    ranked = levels[order]
-    place = np.minimum(np.searchsorted(ranked, numbers), len(levels) - 1)
-    return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
+    @cached_property
+    def _ranks(self) -> tuple[NDArray[np.intp], Floats]:
+        levels = np.asarray(self.levels, dtype=np.float64)
+        order = np.argsort(levels)
+        return order, levels[order]
 
 
 def _one_type(levels: tuple[Level, ...]) -> tuple[Level, ...]:

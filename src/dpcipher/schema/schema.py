@@ -70,7 +70,7 @@ class Schema:
     def _check_compounds(self) -> None:
         taken: set[str] = set()
         for name, parts in self.compounds.items():
-            if name in self.names or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
+            if name in self._by_name or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
                 raise SchemaError(
                     f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
                 )
