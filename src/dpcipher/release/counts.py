@@ -23,8 +23,10 @@ MAX_FOOTER = 3 * 2**26
 MAX_NODES = 2**20
 _INT64, _DOUBLE = 2, 5
 _PACKINGS = (0, 1, 2, 4, 6, 7)  # none, snappy, gzip, brotli, zstd, lz4
-_PLAIN, _ENCODINGS = (0, 2), (0, 2, 8)  # plain values, or places in a dictionary of plain values
-_DATA, _DICTIONARY, _DATA_2 = 0, 2, 3
+_PLAIN, _ENCODED = {0, 2}, {0, 2, 8}  # plain values, or places in a dictionary of plain values
+_DICTIONARY = 2
+# By the kind of a page: the field that describes it, the field in there that says the encoding, and the encodings that are read.
+_PAGES = {0: (5, 2, _ENCODED), _DICTIONARY: (7, 2, _PLAIN), 3: (8, 4, _ENCODED)}
 
 
 @dataclass(frozen=True)
@@ -163,15 +165,11 @@ def _headers(pages: bytes) -> Iterator[tuple[Struct, int]]:
 def _values(head: Struct) -> tuple[int, bool]:
     """How many values a page holds, and whether it is the dictionary; other encodings than the writer's are refused."""
     kind = head.get(1)
-    if kind == _DICTIONARY:
-        about, encoded, known = _take(head, 7, dict), 2, _PLAIN
-    else:
-        about, encoded, known = (
-            _take(head, 8 if kind == _DATA_2 else 5, dict),
-            4 if kind == _DATA_2 else 2,
-            _ENCODINGS,
-        )
-    if kind not in (_DATA, _DICTIONARY, _DATA_2) or about.get(encoded) not in known:
+    if kind not in _PAGES:
+        raise ValueError("a page is of an unknown kind")
+    where, encoding, known = _PAGES[kind]
+    about = _take(head, where, dict)
+    if about.get(encoding) not in known:
         raise ValueError("a page is encoded in an unknown way")
     values = _take(about, 1, int)
     if values < 0:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -17,8 +18,7 @@ VERSION = 1
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader takes no more: Arrow keeps a second copy, a third longer, and
 # stops at 100 MB.
 MAX_METADATA = 64 * 2**20
-# A table has at least as many sets of attributes inside it as cells, unless attributes have one level: then it may have far more.
-MAX_ATTRS = 27
+MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
 _KEYS = ("version", "schema", "statement", "tables", "checksum")
 _TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
 
@@ -115,7 +115,7 @@ def _attrs(axes: Mapping[str, int], plain: object) -> tuple[str, ...]:
     if not isinstance(plain, list) or any(not isinstance(attr, str) or attr not in axes for attr in plain):
         raise ReleaseError(f"attrs ({plain!r:.60}) must be a list of the schema's attributes")
     places = [axes[attr] for attr in plain]
-    if len(places) > MAX_ATTRS or any(low >= high for low, high in zip(places, places[1:], strict=False)):
+    if len(places) > MAX_ATTRS or any(low >= high for low, high in pairwise(places)):
         raise ReleaseError(
             f"attrs ({plain!r:.60}) must name at most {MAX_ATTRS} attributes, each once, in the schema's order"
         )

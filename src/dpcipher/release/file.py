@@ -97,7 +97,8 @@ def checksum(schema: Schema, parts: Iterable[Part], statement: Statement) -> str
     for value in (VERSION, schema.to_dict(), statement.to_dict(), [_describe(part) for part in parts]):
         digest.update(json.dumps(value, sort_keys=True).encode() + b"\n")
     for _, counts, _, _ in parts:
-        digest.update(np.ascontiguousarray(counts, dtype="<f8" if counts.dtype.kind == "f" else "<i8"))
+        flat = np.ascontiguousarray(counts, dtype="<f8" if counts.dtype.kind == "f" else "<i8")
+        digest.update(flat.data)
     return digest.hexdigest()
 
 
@@ -218,7 +219,7 @@ def _parts(path: Path, tables: Iterable[Described], cells: NDArray[Any]) -> list
         if not _fit(counts, whole=table.whole):
             kind = "whole numbers" if table.whole else "numbers"
             raise _damaged(path, f"its table {' × '.join(table.attrs)} must hold {kind} within ±2**62")
-        kept: Counts = counts.astype(np.int64 if table.whole else np.float64, copy=False)
+        kept = counts.astype(np.int64, copy=False) if table.whole else counts
         parts.append((table.attrs, kept, table.mechanism, table.set))
         start = stop
     return parts
@@ -226,7 +227,7 @@ def _parts(path: Path, tables: Iterable[Described], cells: NDArray[Any]) -> list
 
 def _fit(counts: Counts, *, whole: bool) -> bool:
     """Whether all counts are numbers of a sensible size, and whole where they must be; a NaN is neither."""
-    small = bool(-LARGEST_COUNT <= counts.min() and counts.max() <= LARGEST_COUNT)
+    small = bool(counts.min() >= -LARGEST_COUNT and counts.max() <= LARGEST_COUNT)
     return small and (not whole or counts.dtype.kind == "i" or bool((counts == np.floor(counts)).all()))
 
 
