@@ -20,7 +20,9 @@ MAGIC = b"PAR1"
 COLUMN = b"count"
 # Two copies of the metadata, one of them in base64 inside Arrow's own schema; and what describes the columns.
 MAX_FOOTER = 3 * 2**26
-MAX_NODES = 2**20
+MAX_NODES = (
+    2**19
+)  # a column takes about 40 in each row group of a million cells: 36 columns of 2**28 cells, 341,000
 _INT64, _DOUBLE = 2, 5
 _PACKINGS = (0, 1, 2, 4, 6, 7)  # none, snappy, gzip, brotli, zstd, lz4
 _PLAIN, _ENCODED = {0, 2}, {0, 2, 8}  # plain values, or places in a dictionary of plain values

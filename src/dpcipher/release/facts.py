@@ -104,10 +104,11 @@ def _table(schema: Schema, axes: Mapping[str, int], plain: object) -> Described:
     attrs = _attrs(axes, plain["attrs"])
     if plain["counts"] not in ("integer", "real"):
         raise ReleaseError(f"counts ({plain['counts']!r:.60}) must be integer or real")
-    if isinstance(plain["set"], bool) or not isinstance(plain["set"], int):
-        raise ReleaseError(f"set ({plain['set']!r:.60}) must be a whole number")
+    number = plain["set"]
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < MAX_TABLES:
+        raise ReleaseError(f"set ({number!r:.60}) must be a whole number, 0 or above")
     shape = tuple(schema.shape[axes[attr]] for attr in attrs)
-    return Described(attrs, shape, plain["counts"] == "integer", _mechanism(plain), plain["set"])
+    return Described(attrs, shape, plain["counts"] == "integer", _mechanism(plain), number)
 
 
 def _attrs(axes: Mapping[str, int], plain: object) -> tuple[str, ...]:
