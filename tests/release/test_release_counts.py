@@ -20,7 +20,7 @@ from dpcipher.release.release import Release
 from dpcipher.release.thrift import BINARY, I32, I64, LIST, STRUCT, Reader, listed, struct
 from dpcipher.schema.schema import Schema
 
-KEY = b"dpcipher"
+KEY = forge.KEY
 ENDLESS = 2**28  # bytes that a made-up page unpacks to
 
 
@@ -107,70 +107,6 @@ def test_a_file_without_our_metadata_has_no_layout() -> None:
     assert read_layout(io.BytesIO(sink.getvalue()), len(sink.getvalue()), KEY).metadata is None
 
 
-# Files written by hand: pages, then a footer, each field as the caller says.
-
-
-def page(data: bytes, **changes: Any) -> bytes:
-    """A data page of plain values, packed by zstd."""
-    packed = bytes(pa.compress(data, codec="zstd"))
-    said = {
-        "kind": 0,
-        "size": len(data),
-        "packed": len(packed),
-        "values": len(data) // 8,
-        "encoding": 0,
-    } | changes
-    about = struct((1, I32, said["values"]), (2, I32, said["encoding"]), (3, I32, 3), (4, I32, 3))
-    field = {0: 5, 1: 6, 2: 7, 3: 8}[said["kind"]]
-    if said["kind"] == 2:
-        about = struct((1, I32, said["values"]), (2, I32, said["encoding"]))
-    return (
-        struct(
-            (1, I32, said["kind"]), (2, I32, said["size"]), (3, I32, said["packed"]), (field, STRUCT, about)
-        )
-        + packed
-    )
-
-
-def written(pages: bytes, rows: int, **changes: Any) -> bytes:
-    """A file of one row group with these pages and our metadata."""
-    said = {
-        "kind": 2,
-        "path": b"count",
-        "packing": 6,
-        "values": rows,
-        "size": len(pages),
-        "start": 4,
-        "total": rows,
-    }
-    said |= changes
-    about = struct(
-        (1, I32, said["kind"]),
-        (2, LIST, listed(I32, [0])),
-        (3, LIST, listed(BINARY, [said["path"]])),
-        (4, I32, said["packing"]),
-        (5, I64, said["values"]),
-        (6, I64, rows * 8),
-        (7, I64, said["size"]),
-        (9, I64, said["start"]),
-        *([(11, I64, said["first"])] if "first" in said else []),
-    )
-    group = struct(
-        (1, LIST, listed(STRUCT, [struct((2, I64, 4), (3, STRUCT, about))])), (2, I64, 0), (3, I64, rows)
-    )
-    leaf = struct((1, I32, 2), (3, I32, 0), (4, BINARY, b"count"))
-    schema = said.get("schema", [struct((4, BINARY, b"schema"), (5, I32, 1)), leaf])
-    metadata = said.get("metadata", [struct((1, BINARY, KEY), (2, BINARY, b"{}"))])
-    footer = struct(
-        (1, I32, 2),
-        (2, LIST, listed(STRUCT, schema)),
-        (3, I64, said["total"]),
-        (4, LIST, listed(STRUCT, said.get("groups", [group]))),
-        (5, LIST, listed(STRUCT, metadata)),
-    )
-    return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-
-
 NUMBERS = np.arange(100, dtype="<i8").tobytes()
 LEAF = struct((1, I32, 2), (3, I32, 0), (4, BINARY, b"count"))
 
@@ -193,55 +129,55 @@ class Watch:
 
 def test_a_file_written_by_hand_is_read() -> None:
     """The forger's tools make good files too, which Arrow reads the same."""
-    data = written(page(NUMBERS), 100)
+    data = forge.written(forge.page(NUMBERS), 100)
     assert read(data).tolist() == list(range(100))
     assert pq.read_table(io.BytesIO(data))["count"].to_pylist() == list(range(100))
-    two = page(NUMBERS) + page(NUMBERS)
-    assert read(written(two, 200)).tolist() == [*range(100), *range(100)]
+    two = forge.page(NUMBERS) + forge.page(NUMBERS)
+    assert read(forge.written(two, 200)).tolist() == [*range(100), *range(100)]
 
 
 LIES: dict[str, Callable[[], bytes]] = {
-    "page that unpacks": lambda: written(page(bytes(ENDLESS), values=100), 100),
-    "page that says it unpacks": lambda: written(page(NUMBERS, size=2**31 - 1), 100),
-    "page of fewer than no bytes": lambda: written(page(NUMBERS, size=-1), 100),
-    "page longer than its group": lambda: written(page(NUMBERS, packed=2**30), 100),
-    "page of a negative length": lambda: written(page(NUMBERS, packed=-5), 100),
-    "page of too many values": lambda: written(page(NUMBERS, values=101), 100),
-    "page of too few values": lambda: written(page(NUMBERS, values=99), 100),
-    "page of no values": lambda: written(page(b"", values=0) + page(NUMBERS), 100),
-    "page of negative values": lambda: written(page(NUMBERS, values=-100), 100),
-    "many small pages": lambda: written(page(NUMBERS[:8]) * 10_000, 10_000),
-    "dictionary that unpacks": lambda: written(page(bytes(ENDLESS), kind=2) + page(NUMBERS), 100),
-    "dictionary of endless values": lambda: written(page(bytes(8), kind=2, values=2**31 - 1) + page(NUMBERS), 100),
-    "dictionary of negative values": lambda: written(page(bytes(8), kind=2, values=-1) + page(NUMBERS), 100),
-    "dictionary in the middle": lambda: written(page(NUMBERS) + page(bytes(8), kind=2), 100),
-    "index page": lambda: written(page(NUMBERS, kind=1), 100),
-    "unknown encoding": lambda: written(page(NUMBERS, encoding=5), 100),
-    "group outside the file": lambda: written(page(NUMBERS), 100, start=2**40),
-    "group longer than the file": lambda: written(page(NUMBERS), 100, size=2**40),
-    "group of a negative length": lambda: written(page(NUMBERS), 100, size=-1),
-    "group over the footer": lambda: written(page(NUMBERS), 100, size=len(page(NUMBERS)) + 8),
-    "group before the file": lambda: written(page(NUMBERS), 100, start=0),
-    "group of no pages": lambda: written(b"", 100, size=0),
-    "group cut short": lambda: written(page(NUMBERS), 100, size=20),
-    "unknown packing": lambda: written(page(NUMBERS), 100, packing=3),
-    "other rows than the file": lambda: written(page(NUMBERS), 100, total=2**60),
-    "other values than rows": lambda: written(page(NUMBERS), 100, values=5),
-    "negative rows": lambda: written(page(NUMBERS), -100),
-    "other column": lambda: written(page(NUMBERS), 100, path=b"other"),
-    "other type": lambda: written(page(NUMBERS), 100, kind=5),
-    "damaged pages": lambda: written(page(NUMBERS)[:-8] + bytes(8), 100),
-    "deep columns": lambda: written(
+    "page that unpacks": lambda: forge.written(forge.page(bytes(ENDLESS), values=100), 100),
+    "page that says it unpacks": lambda: forge.written(forge.page(NUMBERS, size=2**31 - 1), 100),
+    "page of fewer than no bytes": lambda: forge.written(forge.page(NUMBERS, size=-1), 100),
+    "page longer than its group": lambda: forge.written(forge.page(NUMBERS, packed=2**30), 100),
+    "page of a negative length": lambda: forge.written(forge.page(NUMBERS, packed=-5), 100),
+    "page of too many values": lambda: forge.written(forge.page(NUMBERS, values=101), 100),
+    "page of too few values": lambda: forge.written(forge.page(NUMBERS, values=99), 100),
+    "page of no values": lambda: forge.written(forge.page(b"", values=0) + forge.page(NUMBERS), 100),
+    "page of negative values": lambda: forge.written(forge.page(NUMBERS, values=-100), 100),
+    "many small pages": lambda: forge.written(forge.page(NUMBERS[:8]) * 10_000, 10_000),
+    "dictionary that unpacks": lambda: forge.written(forge.page(bytes(ENDLESS), kind=2) + forge.page(NUMBERS), 100),
+    "dictionary of endless values": lambda: forge.written(forge.page(bytes(8), kind=2, values=2**31 - 1) + forge.page(NUMBERS), 100),
+    "dictionary of negative values": lambda: forge.written(forge.page(bytes(8), kind=2, values=-1) + forge.page(NUMBERS), 100),
+    "dictionary in the middle": lambda: forge.written(forge.page(NUMBERS) + forge.page(bytes(8), kind=2), 100),
+    "index page": lambda: forge.written(forge.page(NUMBERS, kind=1), 100),
+    "unknown encoding": lambda: forge.written(forge.page(NUMBERS, encoding=5), 100),
+    "group outside the file": lambda: forge.written(forge.page(NUMBERS), 100, start=2**40),
+    "group longer than the file": lambda: forge.written(forge.page(NUMBERS), 100, size=2**40),
+    "group of a negative length": lambda: forge.written(forge.page(NUMBERS), 100, size=-1),
+    "group over the footer": lambda: forge.written(forge.page(NUMBERS), 100, size=len(forge.page(NUMBERS)) + 8),
+    "group before the file": lambda: forge.written(forge.page(NUMBERS), 100, start=0),
+    "group of no pages": lambda: forge.written(b"", 100, size=0),
+    "group cut short": lambda: forge.written(forge.page(NUMBERS), 100, size=20),
+    "unknown packing": lambda: forge.written(forge.page(NUMBERS), 100, packing=3),
+    "other rows than the file": lambda: forge.written(forge.page(NUMBERS), 100, total=2**60),
+    "other values than rows": lambda: forge.written(forge.page(NUMBERS), 100, values=5),
+    "negative rows": lambda: forge.written(forge.page(NUMBERS), -100),
+    "other column": lambda: forge.written(forge.page(NUMBERS), 100, path=b"other"),
+    "other type": lambda: forge.written(forge.page(NUMBERS), 100, kind=5),
+    "damaged pages": lambda: forge.written(forge.page(NUMBERS)[:-8] + bytes(8), 100),
+    "deep columns": lambda: forge.written(
         b"", 0, schema=[struct((4, BINARY, b"g"), (5, I32, 1))] * 50_000 + [LEAF], groups=[]
     ),
-    "many columns": lambda: written(
+    "many columns": lambda: forge.written(
         b"", 0, schema=[struct((4, BINARY, b"s"), (5, I32, 400_000))] + [LEAF] * 400_000, groups=[]
     ),
-    "many chunks": lambda: written(
+    "many chunks": lambda: forge.written(
         b"", 0, groups=[struct((1, LIST, listed(STRUCT, [struct((2, I64, 0))] * MAX_NODES)), (3, I64, 0))]
     ),
-    "two columns of counts": lambda: written(b"", 0, schema=[struct((4, BINARY, b"s"), (5, I32, 2)), LEAF, LEAF]),
-    "no columns": lambda: written(b"", 0, schema=[]),
+    "two columns of counts": lambda: forge.written(b"", 0, schema=[struct((4, BINARY, b"s"), (5, I32, 2)), LEAF, LEAF]),
+    "no columns": lambda: forge.written(b"", 0, schema=[]),
 }  # fmt: skip
 
 
@@ -260,7 +196,7 @@ def test_a_lie_is_refused_before_it_costs_anything(lie: str) -> None:
 
 def test_the_watch_sees_what_arrow_takes() -> None:
     """A page of two million counts shows in Arrow's memory, and the counts in ours."""
-    data = written(page(bytes(2**24)), 2**21)
+    data = forge.written(forge.page(bytes(2**24)), 2**21)
     with Watch() as watch:
         assert not read(data).any()
     assert watch.arrow >= 2**24
@@ -270,7 +206,7 @@ def test_the_watch_sees_what_arrow_takes() -> None:
 def test_metadata_that_comes_twice_is_none() -> None:
     """Two readers could take either."""
     twice = [struct((1, BINARY, KEY), (2, BINARY, text)) for text in (b"{}", b"[]")]
-    data = written(page(NUMBERS), 100, metadata=twice)
+    data = forge.written(forge.page(NUMBERS), 100, metadata=twice)
     assert read_layout(io.BytesIO(data), len(data), KEY).metadata is None
 
 
@@ -325,7 +261,7 @@ def test_a_small_file_of_many_cells_is_refused(tmp_path: Path) -> None:
     """A file that says it is a hundred million zeros, in one run of a few bytes, is no release."""
     many = 2**27
     run = b"\x01" + _varint(many << 1) + b"\x00"  # places of one bit each: a run of the first
-    pages = page(bytes(8), kind=2) + page(run, values=many, encoding=8)
+    pages = forge.page(bytes(8), kind=2) + forge.page(run, values=many, encoding=8)
     facts, _ = forge.given()
     facts["schema"] = {"columns": {"a": {"kind": "integer", "min": 0, "max": many - 1}}}
     facts["tables"] = [forge.table("a", mechanism="none", scale=0)]
@@ -333,7 +269,7 @@ def test_a_small_file_of_many_cells_is_refused(tmp_path: Path) -> None:
     text = forge.json.dumps(facts).encode()
     metadata = [struct((1, BINARY, KEY), (2, BINARY, text))]
     path = tmp_path / "r.parquet"
-    path.write_bytes(written(pages, many, metadata=metadata, start=4))
+    path.write_bytes(forge.written(pages, many, metadata=metadata, start=4))
     assert path.stat().st_size < 2_000
     with pytest.raises(ReleaseError, match="would grow to 1073741824, as no release does"):
         Release.load(path)

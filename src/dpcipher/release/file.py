@@ -40,6 +40,7 @@ KEY = b"dpcipher"
 # may be all zeros, and then cells of the same levels repeat too: such files grow to 190 times their size, and to 3,300 times
 # where an older Arrow wrote them. What is small anyway is let through.
 MOST_GROWTH, SMALL = 4096, 64 * 2**20
+LONGEST_REASON = 300
 LARGEST_COUNT = 2**62  # so that no difference of two counts leaves int64
 
 Counts = NDArray[np.float64] | NDArray[np.int64]
@@ -232,7 +233,10 @@ def _fit(counts: Counts, *, whole: bool) -> bool:
 
 
 def _damaged(path: Path, why: str) -> ReleaseError:
-    return ReleaseError(f"release file ({path}) is damaged: {why}. Get a fresh copy from its publisher")
+    said = (
+        why if len(why) <= LONGEST_REASON else why[:LONGEST_REASON] + "…"
+    )  # a file may quote itself at any length
+    return ReleaseError(f"release file ({path}) is damaged: {said}. Get a fresh copy from its publisher")
 
 
 def _sync_folder(folder: Path) -> None:
