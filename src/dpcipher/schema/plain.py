@@ -56,6 +56,20 @@ def check_plain(value: object) -> None:
         raise ValueError(f"lists are nested more than {MAX_DEPTH} deep")
 
 
+def product_within(sizes: Iterable[int], most: int) -> int | None:
+    """The product of sizes from 1 up, or None as soon as it is beyond `most`: a million factors make an endless number.
+
+    >>> product_within([2, 3, 4], 24), product_within([2, 3, 4], 23)
+    (24, None)
+    """
+    product = 1
+    for size in sizes:
+        product *= size
+        if product > most:
+            return None
+    return product
+
+
 def whole_number(text: str) -> int:
     """A whole number of bounded length: reading one takes time that grows with the square of its digits."""
     if len(text) > MAX_DIGITS:

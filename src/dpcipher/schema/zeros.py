@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, DataError, SchemaError, SizeError
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.listed import Codes
+from dpcipher.schema.plain import product_within
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
@@ -52,7 +52,8 @@ class Zero:
 
     def _check_sizes(self, schema: "Schema") -> None:
         """Judge the sizes before any mask is made: a few bytes can name columns of millions of levels."""
-        if prod(schema.column(name).size for name in self.impossible) > MAX_MASK_CELLS:
+        sizes = (schema.column(name).size for name in self.impossible)
+        if product_within(sizes, MAX_MASK_CELLS) is None:
             raise SizeError(_TOO_MANY)
         for name, wanted in self.impossible.items():
             listed = wanted if isinstance(wanted, list | tuple) else ()
