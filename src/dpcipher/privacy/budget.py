@@ -47,12 +47,20 @@ def positive_fraction(name: str, value: object) -> Fraction:
     Fraction(1, 10)
     """
     number = _exact(value)
-    if number is not None and _bits(number) > _LONGEST_BITS:
-        raise BudgetError(f"{name} must be a number of fewer than {LONGEST_TEXT} digits; round it to twenty")
     if number is None or not SMALLEST <= number <= LARGEST:
         hint = f"; try {name}={_EXAMPLES.get(name, '1')}"
-        raise BudgetError(f"{name} ({value!r}) must be a finite number above 0, from 1e-20 to 1e6{hint}")
+        raise BudgetError(f"{name} ({_shown(value)}) must be a finite number above 0, from 1e-20 to 1e6{hint}")
+    if _bits(number) > _LONGEST_BITS:
+        raise BudgetError(f"{name} must be a number of fewer than {LONGEST_TEXT} digits; round it to twenty")
     return number
+
+
+def _shown(value: object) -> str:
+    """A value as it was written; Python writes out no number of more than 4,300 digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of many digits"
 
 
 def _bits(value: Fraction) -> int:
