@@ -25,6 +25,9 @@ text is a release.
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# Comparing takes time that grows with the square of the length; names that a file made up may be as long and as many as it likes.
+_LONGEST_HINT, _MOST_HINTS = 64, 1_000
+
 
 class DpcipherError(Exception):
     """The root of the tree."""
@@ -103,5 +106,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("sxe", ["age", "sex"])
     "; did you mean 'sex'?"
     """
-    close = get_close_matches(word, list(known), n=1)
+    names = [name for name in known if len(name) <= _LONGEST_HINT]
+    if len(word) > _LONGEST_HINT or len(names) > _MOST_HINTS:
+        return ""
+    close = get_close_matches(word, names, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

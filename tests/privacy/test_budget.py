@@ -1,5 +1,6 @@
 """Exact budgets, and everything they refuse."""
 
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -99,6 +100,68 @@ def test_a_budget_is_checked_at_birth(bad: dict[str, object]) -> None:
     """Even without parse there is no half-made budget."""
     with pytest.raises(BudgetError):
         Budget(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"epsilon": "1e99999999"},
+        {"epsilon": "9" * 100_000},
+        {"epsilon": "1/" + "9" * 401},
+        {"epsilon": "1/0"},
+        {"epsilon": "0/1"},
+        {"epsilon": "1000001"},
+        {"epsilon": "-1"},
+        {"epsilon": " 1"},
+        {"epsilon": "1_0"},
+        {"epsilon": "0.1"},
+        {"epsilon": "\u0661"},
+        {"epsilon": ""},
+        {"epsilon": 1},
+        {"epsilon": 0.5},
+        {"epsilon": None},
+        {"epsilon": ["1"]},
+        {"epsilon": "1", "rho": "1"},
+        {"epsilon": "1", "delta": "1"},
+        {"epsilon": "1", "alpha": "1"},
+        {},
+        [],
+        None,
+        "epsilon",
+    ],
+)
+def test_a_text_that_is_no_budget_is_refused_at_once(values: object) -> None:
+    """A file may say anything; nothing of it is computed before its length and its signs are known to be good."""
+    start = time.process_time()
+    with pytest.raises(BudgetError) as caught:
+        Budget.from_dict(values)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 300
+    assert time.process_time() - start < 1
+
+
+@given(st.fractions(min_value=Fraction(1, 10**20), max_value=10**6, max_denominator=10**190))
+def test_every_budget_that_is_accepted_can_be_read_back(value: Fraction) -> None:
+    """What parse takes, from_dict takes, digit for digit."""
+    budget = Budget.parse(epsilon=value)
+    assert budget == Budget.from_dict(budget.as_dict())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Decimal("1e99999999"), Decimal("1e-99999999"), Fraction(10**500 + 1, 10**500), 10**5000],
+    ids=["endless", "endless small", "long", "large"],
+)
+def test_numbers_that_no_file_could_hold_are_refused(value: object) -> None:
+    """An endless exponent, and more digits than are read back, are slips of the pen."""
+    with pytest.raises(BudgetError, match="epsilon"):
+        Budget.parse(epsilon=value)
+
+
+def test_a_budget_that_could_not_be_read_back_is_not_written() -> None:
+    """Better no charge than one that makes the ledger unreadable."""
+    for value in (Fraction(1, 3**900), Fraction(10**7)):
+        with pytest.raises(BudgetError, match="round it"):
+            Budget(epsilon=value).as_dict()
 
 
 @settings(deadline=None)

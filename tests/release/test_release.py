@@ -39,7 +39,7 @@ def two_sets() -> Release:
         status="certified",
         unit={"relation": "add-remove", "max_rows": 1},
         budget={"rho": "1/10"},
-        certificate={"measure": "rho", "total": 0.1},
+        certificate={"measure": "rho", "total": 0.1, "by": "privacy map of opendp"},
     )
     return Release(SCHEMA, tables, statement)
 

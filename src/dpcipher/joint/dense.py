@@ -46,7 +46,9 @@ class DenseTable:
                 f"probabilities (shape {cells.shape}) must have an attribute and a cell; solve the release again"
             )
         # One pass each, without a copy: the table may have ten million cells.
-        if not np.isfinite(total := float(cells.sum())) or float(cells.min()) < 0 or abs(total - 1) > 1e-6:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(cells.sum())
+        if not np.isfinite(total) or float(cells.min()) < 0 or abs(total - 1) > 1e-6:
             raise JointError(
                 "probabilities must be finite, non-negative and sum to 1; solve the release again"
             )

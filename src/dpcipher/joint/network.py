@@ -153,7 +153,8 @@ def conditional(table: Floats, given: int) -> Floats:
 def _is_conditional(node: Node) -> bool:
     """Whether the probabilities are non-negative and sum to one for every combination of what is given."""
     flat = node.flat
-    return bool(np.isfinite(flat).all() and flat.min() >= 0 and np.abs(flat.sum(axis=1) - 1).max() < 1e-6)
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(flat).all() and flat.min() >= 0 and np.abs(flat.sum(axis=1) - 1).max() < 1e-6)
 
 
 def _multiply(factor: Floats, live: Axes, node: Node) -> tuple[Floats, Axes]:

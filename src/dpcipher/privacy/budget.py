@@ -1,6 +1,7 @@
 """How much privacy may be spent: exact numbers, checked at birth."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,6 +16,10 @@ Kind = Literal["pure", "approx", "zcdp"]
 
 # Outside this range a privacy parameter is a slip of the pen, and the noise would be nothing or overflow.
 SMALLEST, LARGEST = Fraction(1, 10**20), Fraction(10**6)
+# What a file may hold: "3" or "1/10", at a length that no sum of shares reaches. Not "1e99999999", which is short and endless.
+LONGEST_TEXT = 400
+_TEXT = re.compile(r"[0-9]+(/[0-9]+)?")
+_LONGEST_BITS = math.floor((LONGEST_TEXT - 4) * math.log2(10))
 _EXAMPLES = {"epsilon": "1.0", "delta": "1e-6", "rho": "0.1"}
 
 
@@ -25,7 +30,7 @@ def _exact(value: object) -> Fraction | None:
     if isinstance(value, Integral | Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else None
+        return Fraction(value) if value.is_finite() and abs(value.adjusted()) < LONGEST_TEXT else None
     if isinstance(value, Real):
         number = float(value)
         return Fraction(repr(number)) if math.isfinite(number) else None
@@ -44,8 +49,41 @@ def positive_fraction(name: str, value: object) -> Fraction:
     number = _exact(value)
     if number is None or not SMALLEST <= number <= LARGEST:
         hint = f"; try {name}={_EXAMPLES.get(name, '1')}"
-        raise BudgetError(f"{name} ({value!r}) must be a finite number above 0, from 1e-20 to 1e6{hint}")
+        raise BudgetError(
+            f"{name} ({_shown(value)}) must be a finite number above 0, from 1e-20 to 1e6{hint}"
+        )
+    if _bits(number) > _LONGEST_BITS:
+        raise BudgetError(f"{name} must be a number of fewer than {LONGEST_TEXT} digits; round it to twenty")
     return number
+
+
+def _shown(value: object) -> str:
+    """A value as it was written; Python writes out no number of more than 4,300 digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of many digits"
+
+
+def _bits(value: Fraction) -> int:
+    return value.numerator.bit_length() + value.denominator.bit_length()
+
+
+def read_fraction(name: str, text: object) -> Fraction:
+    """The exact number that a file holds as text, from above 0 up to 1e6; its length is judged before its value.
+
+    >>> read_fraction("epsilon", "1/10")
+    Fraction(1, 10)
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _TEXT.fullmatch(text):
+        raise BudgetError(
+            f"{name} ({text!r:.60}) must be a text such as '3' or '1/10', of whole numbers alone"
+        )
+    top, _, below = text.partition("/")
+    numerator, denominator = int(top), int(below or "1")
+    if not 0 < numerator <= LARGEST * denominator:
+        raise BudgetError(f"{name} ({text:.60}) must be above 0 and at most 1e6")
+    return Fraction(numerator, denominator)
 
 
 def show(value: Fraction) -> str:
@@ -88,8 +126,10 @@ class Budget:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, str]) -> Self:
-        """The budget that `as_dict` wrote."""
-        return cls(**{name: Fraction(text) for name, text in values.items()})
+        """The budget that `as_dict` wrote; a `BudgetError` for anything else."""
+        if not isinstance(values, Mapping) or not set(values) <= set(_EXAMPLES):
+            raise BudgetError("a budget must hold epsilon, epsilon and delta, or rho, and nothing else")
+        return cls(**{name: read_fraction(name, text) for name, text in values.items()})
 
     def as_dict(self) -> dict[str, str]:
         """Exact plain values, for a file.
@@ -98,7 +138,7 @@ class Budget:
         {'epsilon': '1/10'}
         """
         values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        return {name: str(value) for name, value in values.items() if value is not None}
+        return {name: _text(name, value) for name, value in values.items() if value is not None}
 
     @property
     def kind(self) -> Kind:
@@ -175,6 +215,13 @@ class Budget:
             raise BudgetError(
                 "delta (None) must be given with mechanism='gaussian' and epsilon; try delta=1e-6, or rho alone"
             )
+
+
+def _text(name: str, value: Fraction) -> str:
+    """The text of a number, refused where it could not be read back."""
+    if _bits(value) > _LONGEST_BITS or value > LARGEST:
+        raise BudgetError(f"{name} must be at most 1e6, and of fewer than {LONGEST_TEXT} digits; round it")
+    return str(value)
 
 
 def _float(value: Fraction | None) -> str:

@@ -11,7 +11,7 @@ the mean component and its own. So an isolated table of any width costs nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
@@ -20,10 +20,12 @@ from math import isfinite, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import ReleaseError
+from dpcipher.errors import ReleaseError, SizeError
 
 Axes = tuple[int, ...]
 Floats = NDArray[np.float64]
+
+_FREE_SETS = 2**20
 
 
 @dataclass(frozen=True)
@@ -131,23 +133,43 @@ def _check_agreement(exact: Sequence[tuple[Axes, Floats]]) -> None:
             )
 
 
-def shared_sets(tables: Iterable[Axes]) -> dict[Axes, list[Axes]]:
-    """The subsets that at least two tables cover, each with the tables that cover it."""
+def shared_sets(tables: Iterable[Axes], shape: tuple[int, ...]) -> dict[Axes, list[Axes]]:
+    """The subsets that at least two tables cover, each with the tables that cover it.
+
+    Attributes of one level double the subsets of a table and leave its cells as they are, so that a tiny release could hold
+    endless work: more subsets than eight for each cell are a `SizeError`.
+    """
     everything = list(tables)
+    room = _FREE_SETS + 8 * sum(cells(axes, shape) for axes in everything)
     found: dict[Axes, list[Axes]] = defaultdict(list)
     for axes in everything:
-        for sub in _candidates(axes, everything):
+        narrow = 2 ** len(axes) <= max(len(everything), 64)
+        room = _left(room, 0 if narrow else len(everything))
+        overlaps = {axes} if narrow else _overlaps(axes, everything)
+        room = _left(room, sum(2 ** len(overlap) for overlap in overlaps))
+        for sub in subsets(axes) if narrow else set(chain.from_iterable(map(subsets, overlaps))):
             found[sub].append(axes)
     return {sub: covers for sub, covers in found.items() if len(covers) > 1}
 
 
-def _candidates(axes: Axes, everything: Sequence[Axes]) -> Iterable[Axes]:
-    """The subsets of `axes` that another table may share: all of them, or the intersections, whichever are fewer."""
-    if 2 ** len(axes) <= max(len(everything), 64):
-        return subsets(axes)
+def _overlaps(axes: Axes, everything: Sequence[Axes]) -> set[Axes]:
+    """What a table shares with each of the others: fewer sets than all of its own, where it is wide."""
     mine = set(axes)
-    overlaps = {tuple(sorted(mine & set(other))) for other in everything if other != axes}
-    return set(chain.from_iterable(subsets(overlap) for overlap in overlaps))
+    return {tuple(sorted(mine & set(other))) for other in everything if other != axes}
+
+
+def _left(room: int, work: int) -> int:
+    if work > room:
+        raise SizeError("the tables share too many sets of attributes; measure tables of fewer columns")
+    return room - work
+
+
+def inside(axes: Axes, known: Collection[Axes]) -> list[Axes]:
+    """The known sets that lie inside `axes`, found by going through whichever are fewer."""
+    if 2 ** len(axes) <= len(known):
+        return [sub for sub in subsets(axes) if sub in known]
+    mine = set(axes)
+    return [sub for sub in known if mine.issuperset(sub)]
 
 
 @dataclass(frozen=True)
@@ -165,7 +187,7 @@ class Components:
     @classmethod
     def fit(cls, shape: tuple[int, ...], tables: Mapping[Axes, Noisy], total: float | None) -> "Components":
         """Average what the tables share; a public `total` is one more, exact, source of the empty component."""
-        covers = shared_sets(tables)
+        covers = shared_sets(tables, shape)
         if total is not None:
             covers.setdefault((), list(tables))
         shared, gaps = {}, {}
@@ -248,10 +270,7 @@ class Components:
         return found
 
     def _corrections(self, axes: Axes) -> list[Axes]:
-        if 2 ** len(axes) <= len(self.shared):
-            return [sub for sub in subsets(axes) if sub in self.shared]
-        mine = set(axes)
-        return [sub for sub in self.shared if mine.issuperset(sub)]
+        return inside(axes, self.shared)
 
     def _scale(self, cover: Axes, axes: Axes) -> float:
         return self.tables[cover].variance * _place(axes, cover, self.shape)[1]

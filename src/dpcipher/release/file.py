@@ -2,28 +2,46 @@
 
 Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`. The metadata key `dpcipher`
 holds JSON: format version, schema, tables, statement and a SHA-256 over all of it. Nothing is ever unpickled.
+
+Anybody may have written a file that is read here, checksum and all. So everything in it is checked, and sizes come first: the
+metadata's length, then what the metadata says, then how many cells its tables have, then how many counts the file has, and only
+then the counts.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpcipher.errors import DpcipherError, ReleaseError
+from dpcipher.errors import ReleaseError
 from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.release.counts import Layout, read_counts, read_layout
+from dpcipher.release.facts import (
+    MAX_METADATA,
+    VERSION,
+    Described,
+    Facts,
+    check_sizes,
+    read_facts,
+    read_metadata,
+)
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 
-VERSION = 1
 KEY = b"dpcipher"
-MAX_METADATA = 64 * 2**20
+# How much a file may grow when it is read: eight bytes for each cell. Noise does not pack (to a sixth, at scale 100), but an exact table
+# may be all zeros, and then cells of the same levels repeat too: such files grow to 190 times their size, and to 3,300 times
+# where an older Arrow wrote them. What is small anyway is let through.
+MOST_GROWTH, SMALL = 4096, 64 * 2**20
+LONGEST_REASON = 300
+LARGEST_COUNT = 2**62  # so that no difference of two counts leaves int64
 
 Counts = NDArray[np.float64] | NDArray[np.int64]
 Part = tuple[tuple[str, ...], Counts, Mechanism, int]
@@ -32,8 +50,14 @@ Part = tuple[tuple[str, ...], Counts, Mechanism, int]
 def write(path: Path, schema: Schema, parts: Iterable[Part], statement: Statement) -> Path:
     """Write the file so that it is either absent or complete."""
     parts = list(parts)
-    facts = _facts(schema, parts, statement)
-    table = _cells(schema, parts).replace_schema_metadata({KEY: json.dumps(facts).encode()})
+    check_sizes([counts.shape for _, counts, _, _ in parts])
+    facts = json.dumps(_facts(schema, parts, statement)).encode()
+    if len(facts) > MAX_METADATA:
+        raise ReleaseError(
+            f"release file ({path}) cannot be written: its facts take {len(facts)} bytes, of at most {MAX_METADATA}; "
+            "measure fewer tables"
+        )
+    table = _cells(schema, parts).replace_schema_metadata({KEY: facts})
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as sink:
@@ -52,16 +76,19 @@ def write(path: Path, schema: Schema, parts: Iterable[Part], statement: Statemen
 
 def read(path: Path) -> tuple[Schema, list[Part], Statement]:
     """Read the file, refusing whatever is not exactly what was written."""
-    facts, cells = _open(path)
+    if not path.is_file():
+        raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
     try:
-        schema = Schema.from_dict(facts["schema"])
-        statement = Statement.from_dict(facts["statement"])
-        parts = _parts(schema, facts["tables"], cells)
-    except (KeyError, TypeError, ValueError, DpcipherError) as error:
-        raise _damaged(path, "its facts do not fit together") from error
-    if facts.get("checksum") != checksum(schema, parts, statement):
+        with path.open("rb") as file:
+            facts, counts = _read(path, file)
+        parts = _parts(path, facts.tables, counts)
+    except OSError as error:
+        raise ReleaseError(
+            f"release file ({path}) cannot be read: {error.strerror}; check its permissions"
+        ) from None
+    if facts.checksum != checksum(facts.schema, parts, facts.statement):
         raise _damaged(path, "its checksum does not match")
-    return schema, parts, statement
+    return facts.schema, parts, facts.statement
 
 
 def checksum(schema: Schema, parts: Iterable[Part], statement: Statement) -> str:
@@ -71,9 +98,8 @@ def checksum(schema: Schema, parts: Iterable[Part], statement: Statement) -> str
     for value in (VERSION, schema.to_dict(), statement.to_dict(), [_describe(part) for part in parts]):
         digest.update(json.dumps(value, sort_keys=True).encode() + b"\n")
     for _, counts, _, _ in parts:
-        digest.update(
-            np.ascontiguousarray(counts).astype("<f8" if counts.dtype.kind == "f" else "<i8").tobytes()
-        )
+        flat = np.ascontiguousarray(counts, dtype="<f8" if counts.dtype.kind == "f" else "<i8")
+        digest.update(flat.data)
     return digest.hexdigest()
 
 
@@ -142,51 +168,75 @@ def _dictionary(codes: NDArray[np.int64], values: list[str]) -> pa.DictionaryArr
     )
 
 
-def _open(path: Path) -> tuple[Mapping[str, Any], NDArray[Any]]:
-    if not path.is_file():
-        raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
+def _read(path: Path, file: BinaryIO) -> tuple[Facts, NDArray[Any]]:
+    """The facts, and the counts once the facts allow for so many."""
+    size = os.fstat(file.fileno()).st_size
     try:
-        file = pq.ParquetFile(path)
-        raw = (file.schema_arrow.metadata or {}).get(KEY)
-    except (pa.ArrowException, OSError):
-        raise _damaged(path, "it is not a readable Parquet file") from None
-    if raw is None or len(raw) > MAX_METADATA:
+        layout = read_layout(file, size, KEY)
+    except ValueError as wrong:
+        raise _damaged(path, f"it is not a readable Parquet file ({wrong})") from None
+    if layout.metadata is None:
         raise ReleaseError(
             f"release file ({path}) was not written by dpcipher; its metadata has no usable 'dpcipher' entry"
         )
+    facts = _known(path, layout.metadata)
+    _check_number(path, facts, layout, size)
     try:
-        facts = json.loads(raw)
-        version = facts["version"]
-    except (ValueError, KeyError, TypeError):
-        raise _damaged(path, "its metadata cannot be read") from None
-    if version != VERSION:
-        raise ReleaseError(
-            f"release file ({path}) has format version {version!r}; this dpcipher reads version {VERSION}. Upgrade dpcipher"
-        )
-    try:
-        return facts, file.read(columns=["count"])["count"].to_numpy()
-    except (pa.ArrowException, OSError, KeyError):
+        return facts, read_counts(file, layout)
+    except (ValueError, OSError, pa.ArrowException):
         raise _damaged(path, "its counts cannot be read") from None
 
 
-def _parts(schema: Schema, described: list[Mapping[str, Any]], cells: NDArray[Any]) -> list[Part]:
+def _known(path: Path, raw: bytes) -> Facts:
+    """The facts of a file of this version."""
+    try:
+        version, plain = read_metadata(raw)
+        if version == VERSION:
+            return read_facts(plain)
+    except ReleaseError as wrong:
+        raise _damaged(path, str(wrong)) from None
+    raise ReleaseError(
+        f"release file ({path}) has format version {version!r:.20}; this dpcipher reads version {VERSION}. Upgrade dpcipher"
+    )
+
+
+def _check_number(path: Path, facts: Facts, layout: Layout, size: int) -> None:
+    """As many counts as cells, of the type that was written, and no more of them than a file of this size can honestly hold."""
+    cells = facts.cells
+    if layout.rows != cells:
+        raise _damaged(path, f"it has {layout.rows} counts for the {cells} cells of its tables")
+    if layout.real == all(table.whole for table in facts.tables):
+        raise _damaged(path, "its counts are of another type than its tables")
+    if 8 * cells > SMALL + MOST_GROWTH * size:
+        raise _damaged(path, f"its {size} bytes would grow to {8 * cells}, as no release does")
+
+
+def _parts(path: Path, tables: Iterable[Described], cells: NDArray[Any]) -> list[Part]:
     parts: list[Part] = []
     start = 0
-    for entry in described:
-        attrs = tuple(entry["attrs"])
-        shape = tuple(schema.shape[axis] for axis in schema.axes(attrs))
-        stop = start + int(np.prod(shape, dtype=np.int64))
-        flat = cells[start:stop].reshape(shape)
-        counts: Counts = flat.astype(np.int64) if entry["counts"] == "integer" else flat.astype(np.float64)
-        parts.append((attrs, counts, Mechanism(entry["mechanism"], float(entry["scale"])), int(entry["set"])))
+    for table in tables:
+        stop = start + table.cells
+        counts = cells[start:stop].reshape(table.shape)
+        if not _fit(counts, whole=table.whole):
+            kind = "whole numbers" if table.whole else "numbers"
+            raise _damaged(path, f"its table {' × '.join(table.attrs)} must hold {kind} within ±2**62")
+        kept = counts.astype(np.int64, copy=False) if table.whole else counts
+        parts.append((table.attrs, kept, table.mechanism, table.set))
         start = stop
-    if start != len(cells):
-        raise ValueError("cells are left over")
     return parts
 
 
+def _fit(counts: Counts, *, whole: bool) -> bool:
+    """Whether all counts are numbers of a sensible size, and whole where they must be; a NaN is neither."""
+    small = bool(counts.min() >= -LARGEST_COUNT and counts.max() <= LARGEST_COUNT)
+    return small and (not whole or counts.dtype.kind == "i" or bool((counts == np.floor(counts)).all()))
+
+
 def _damaged(path: Path, why: str) -> ReleaseError:
-    return ReleaseError(f"release file ({path}) is damaged: {why}. Get a fresh copy from its publisher")
+    said = (
+        why if len(why) <= LONGEST_REASON else why[:LONGEST_REASON] + "…"
+    )  # a file may quote itself at any length
+    return ReleaseError(f"release file ({path}) is damaged: {said}. Get a fresh copy from its publisher")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.components import Axes, Floats, Noisy, cells, freedom, margin, shared_sets, subsets
+from dpcipher.release.components import Axes, Floats, Noisy, cells, freedom, inside, margin, shared_sets
 
 MOST_SHARED = 5_000
 
@@ -160,7 +160,7 @@ def check_shared(shape: tuple[int, ...], tables: Iterable[Axes]) -> None:
 
 def _positions(shape: tuple[int, ...], tables: Iterable[Axes]) -> dict[Axes, int]:
     """Where the entries of each shared set start in t; the empty set, the total, always has one."""
-    shared = sorted({(), *shared_sets(tables)}, key=lambda sub: (len(sub), sub))
+    shared = sorted({(), *shared_sets(tables, shape)}, key=lambda sub: (len(sub), sub))
     sizes = [freedom(sub, shape) for sub in shared]
     if sum(sizes) > MOST_SHARED:
         raise SizeError(
@@ -171,7 +171,7 @@ def _positions(shape: tuple[int, ...], tables: Iterable[Axes]) -> dict[Axes, int
 
 
 def _block(one: Noisy, shape: tuple[int, ...], where: Mapping[Axes, int], empty: NDArray[np.bool_]) -> Block:
-    mine = [sub for sub in subsets(one.axes) if sub in where]
+    mine = sorted(inside(one.axes, where), key=lambda sub: (len(sub), sub))
     index = np.concatenate([where[sub] + np.arange(freedom(sub, shape)) for sub in mine])
     possible = ~empty
     matrix = sparse.vstack([_reader(sub, one.axes, shape, possible) for sub in mine], format="csr")

@@ -13,11 +13,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import ReleaseError
+from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.components import Axes, Components, Floats, Noisy, cells, merge_repeats, subsets
 from dpcipher.release.gls import WithZeros, check_shared, zero_cells
 
 __all__ = ["Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
+
+MAX_SETS = 2**25
 
 Zeros = tuple[tuple[Axes, NDArray[np.bool_]], ...]
 
@@ -85,6 +87,10 @@ class Reconciled:
 
     def closure(self) -> list[Axes]:
         """Every non-empty set of attributes that some measured table covers, small sets first."""
+        if sum(2 ** len(axes) for axes in self._tables) > MAX_SETS:
+            raise SizeError(
+                f"the tables hold more than {MAX_SETS:,} sets of attributes; measure tables of fewer columns"
+            )
         found = {sub for axes in self._tables for sub in subsets(axes) if sub}
         return sorted(found, key=lambda axes: (len(axes), axes))
 

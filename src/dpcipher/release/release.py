@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,6 +53,7 @@ class Release:
         for table in self.tables:
             _check_table(self.schema, table)
         _check_every_attribute(self.schema, self.tables)
+        _check_sets(self.tables)
 
     @classmethod
     def from_tables(
@@ -214,6 +216,19 @@ def _check_table(schema: Schema, table: NoisyTable) -> None:
         )
     if not np.isfinite(table.counts).all():
         raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
+    if not -file.LARGEST_COUNT <= table.counts.min() <= table.counts.max() <= file.LARGEST_COUNT:
+        raise ReleaseError(f"table ({name}) must hold counts within ±2**62; use larger units")
+
+
+def _check_sets(tables: Sequence[NoisyTable]) -> None:
+    """Sets are numbered from 0 without a gap, and each holds the same tables."""
+    held: dict[object, Counter[tuple[str, ...]]] = {}
+    for table in tables:
+        held.setdefault(table.set, Counter())[table.attrs] += 1
+    if set(held) != set(range(len(held))) or any(isinstance(number, bool) for number in held):
+        raise ReleaseError(f"sets ({len(held)} of them) must be numbered from 0 up, without a gap")
+    if any(others != held[0] for others in held.values()):
+        raise ReleaseError("sets must hold the same tables; measure each table in every set")
 
 
 def _check_every_attribute(schema: Schema, tables: Sequence[NoisyTable]) -> None:

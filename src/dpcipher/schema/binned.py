@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import pairwise
+from math import ceil, floor
 from typing import Literal
 
 import numpy as np
@@ -83,6 +84,10 @@ class Binned:
 
     def between(self, low: float, high: float) -> slice:
         """The bins that lie entirely within `low..high`."""
+        if isinstance(self.edges, range):
+            first, last = self.edges[0], self.edges[-1]
+            start, stop = ceil(min(max(low, first), last)), floor(min(max(high, first - 1), last - 1)) + 1
+            return slice(start - first, stop - first)
         starts, ends = np.asarray(self.edges[:-1]), np.asarray(self.edges[1:]) - self.whole
         return slice(int(np.searchsorted(starts, low)), int(np.searchsorted(ends, high, side="right")))
 
@@ -97,6 +102,10 @@ class Binned:
         drawn = low + rng.random(len(codes)) * (high - low)
         return pa.array(np.minimum(drawn, np.nextafter(high, low)))  # rounding may reach the next bin's edge
 
+    @cached_property
+    def _points(self) -> Floats:
+        return np.asarray(self.edges, dtype=np.float64)
+
     def _arrow(self, whole: NDArray[np.int64]) -> pa.Array:
         return pa.array(whole.astype(np.int32)).cast(pa.date32()) if self.kind == "date" else pa.array(whole)
 
@@ -106,7 +115,7 @@ class Binned:
         if isinstance(self.edges, range):
             place: NDArray[np.floating] = numbers - low
         else:
-            place = np.searchsorted(np.asarray(self.edges, dtype=np.float64), numbers, side="right") - 1.0
+            place = np.searchsorted(self._points, numbers, side="right") - 1.0
         return np.where(inside, np.minimum(place, self.size - 1), -1).astype(np.int32)
 
 
@@ -126,9 +135,9 @@ def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Bin
     if bins is None:
         return _unit_bins(kind, first, last)
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise SchemaError(f"bins ({bins!r}) must be a whole number from 1 up; try bins: 10")
+        raise SchemaError(f"bins ({bins!r:.60}) must be a whole number from 1 up; try bins: 10")
     if bins > MAX_BINS:
-        raise SizeError(f"bins ({bins}) must be at most {MAX_BINS}; use wider bins")
+        raise SizeError(f"bins ({bins!r:.60}) must be at most {MAX_BINS}; use wider bins")
     if kind == "number":
         return Binned(kind, tuple(float(edge) for edge in np.linspace(first, last, bins + 1)))
     return _whole_bins(kind, int(first), int(last), bins)
@@ -153,7 +162,7 @@ def _point(kind: BinnedKind, value: object, name: str) -> float:
         return parse_day(value, name)
     limit = EXACT if kind == "integer" else MAX_NUMBER
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < limit:
-        raise SchemaError(f"{name} ({value!r}) must be a finite number below {limit:.3g} in size")
+        raise SchemaError(f"{name} ({value!r:.60}) must be a finite number below {limit:.3g} in size")
     if kind == "integer" and value != int(value):
         raise SchemaError(f"{name} ({value!r}) must be whole in an integer column; use kind: number")
     return int(value) if kind == "integer" else float(value)
@@ -164,7 +173,7 @@ def parse_day(value: object, name: str) -> int:
     try:
         return (date.fromisoformat(str(value)) - _EPOCH).days
     except ValueError:
-        raise SchemaError(f"{name} ({value!r}) must be a date such as 2024-01-31") from None
+        raise SchemaError(f"{name} ({value!r:.60}) must be a date such as 2024-01-31") from None
 
 
 def day_text(days: int) -> str:

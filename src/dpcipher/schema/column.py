@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.schema.binned import Binned, from_edges, from_range
-from dpcipher.schema.cells import by_type, is_missing
+from dpcipher.schema.cells import as_text, by_type, flat, is_missing
 from dpcipher.schema.listed import Codes, Level, Listed
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
@@ -62,9 +62,11 @@ class Column:
     def _check(self) -> None:
         if self.kind not in KINDS:
             hint = did_you_mean(str(self.kind), KINDS)
-            raise SchemaError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}{hint}")
+            raise SchemaError(f"kind ({self.kind!r:.60}) must be one of {', '.join(KINDS)}{hint}")
         if self.missing not in ("level", "refuse"):
-            raise SchemaError(f"missing ({self.missing!r}) must be level or refuse")
+            raise SchemaError(f"missing ({self.missing!r:.60}) must be level or refuse")
+        if not isinstance(self.other, str | int | float):
+            raise SchemaError(f"other ({self.other!r:.60}) must be refuse, nearest or one level")
         if self.size >= _LIMIT:
             raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
         if (
@@ -96,6 +98,9 @@ class Column:
 
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
+        for name in ("levels", "edges"):
+            if not isinstance(getattr(self, name), tuple | None):
+                raise SchemaError(f"{name} ({getattr(self, name)!r:.60}) must be a list; try {name}: [1, 2]")
         given = {
             name for name in ("levels", "edges", "min", "max", "bins") if getattr(self, name) is not None
         }
@@ -147,15 +152,22 @@ class Column:
         if value is None or value == MISSING_LABEL:
             return self.domain.size if self.missing == "level" else None
         try:
-            code = int(self._marks(pa.array([_plain(value)]))[0])
-        except (pa.ArrowException, OverflowError):
+            cell = flat(pa.array([_plain(value)]))
+            # A level by its own text is found without going through all levels.
+            named = self._places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
+            code = int(self._marks(cell)[0]) if named is None or value != value else named
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
         unit = isinstance(self.domain, Binned) and isinstance(
             self.domain.edges, range
         )  # its labels are its values
-        if code < 0 and not unit and isinstance(value, str) and value in self.labels:
-            return self.labels.index(value)
+        if code < 0 and not unit and isinstance(value, str):
+            return self._places.get(value)
         return code if code >= 0 else None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {label: code for code, label in reversed(tuple(enumerate(self.labels)))}
 
     def to_spec(self) -> dict[str, object]:
         """The declaration as plain values, what is default left out."""
@@ -173,13 +185,17 @@ class Column:
     def from_spec(cls, name: str, spec: object) -> "Column":
         """The column that a schema file declares."""
         if not isinstance(spec, Mapping):
-            raise SchemaError(f"column {name!r} must be a mapping; try {{kind: categorical, levels: [a, b]}}")
+            raise SchemaError(
+                f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}"
+            )
         known = [field.name for field in fields(cls) if field.name != "name"]
         for key in spec:
             if key not in known:
-                raise SchemaError(f"column {name!r}: unknown key {key!r}{did_you_mean(str(key), known)}")
+                raise SchemaError(
+                    f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}"
+                )
         if "kind" not in spec:
-            raise SchemaError(f"column {name!r}: kind is missing; it must be one of {', '.join(KINDS)}")
+            raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(KINDS)}")
         return cls(name, **spec)
 
     def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
@@ -215,12 +231,12 @@ class Column:
             return self.domain.size
         if code is None and isinstance(self.domain, Binned):
             raise SchemaError(
-                f"other ({self.other!r}) must be refuse or nearest here, or missing beside missing: level"
+                f"other ({self.other!r:.60}) must be refuse or nearest here, or missing beside missing: level"
             )
         if code is None:
             hint = did_you_mean(str(self.other), self.labels)
             raise SchemaError(
-                f"other ({self.other!r}) must be refuse or a declared level; add it to levels{hint}"
+                f"other ({self.other!r:.60}) must be refuse or a declared level; add it to levels{hint}"
             )
         return code
 

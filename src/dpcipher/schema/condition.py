@@ -106,6 +106,6 @@ def _bound(domain: Binned, value: object, default: float) -> float:
             return parse_day(value, "a date")
         except SchemaError as wrong:
             raise ConditionError(str(wrong)) from None
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or np.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or value != value:
         raise ConditionError(f"min and max of a condition must be numbers, not {value!r}")
     return float(value)

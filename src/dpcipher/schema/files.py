@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import yaml
 
 from dpcipher.errors import SchemaError
+from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json, whole_number
 
 MAX_BYTES = 2**26
 
@@ -40,7 +41,7 @@ def read(path: str | PathLike[str]) -> dict[str, object]:
     """The plain values in a schema file."""
     text = _read_text(Path(path))
     try:
-        plain = _read_json(text) if Path(path).suffix == ".json" else yaml.load(text, Loader=_Loader)
+        plain = read_json(text) if Path(path).suffix == ".json" else _read_yaml(text)
     except (ValueError, RecursionError, yaml.YAMLError) as wrong:
         raise SchemaError(f"is not readable as {_format(path)} ({_where(wrong)}); correct the file") from None
     if not isinstance(plain, dict):
@@ -111,21 +112,19 @@ def _where(wrong: Exception) -> str:
     return f"line {mark.line + 1}: {getattr(wrong, 'problem', '')}" if mark else str(wrong)
 
 
-def _read_json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_once)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object whose keys appear once; plain JSON would keep the last and forget a column."""
-    plain = dict(pairs)
-    if len(plain) < len(pairs):
-        raise ValueError("a key appears twice in one object")
+def _read_yaml(text: str) -> object:
+    plain = yaml.load(text, Loader=_Loader)
+    check_plain(plain)
     return plain
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
-    """YAML as people mean it: `no`, `01` and `2024-01-31` are texts; keys appear once; no aliases to blow up."""
+    """YAML as people mean it: `no`, `01` and `2024-01-31` are texts; keys appear once; no aliases to blow up.
 
+    A tag (`!!int`, `!!binary`) may only say what the text would be without it: YAML 1.1 also counts in sixties, at any length.
+    """
+
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {}
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -135,20 +134,42 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for i, key in enumerate(keys):
+        if not isinstance(node, yaml.MappingNode):
+            raise _wrong("a mapping must hold keys and values", node)
+        plain: dict[Any, Any] = {}
+        for key_node, value in node.value:
+            key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str) and not (isinstance(key, int) and not isinstance(key, bool)):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a text", node.value[i][0].start_mark
-                )
-            if key in keys[:i]:
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key appears twice", node.value[i][0].start_mark
-                )
-        return {
-            str(key): self.construct_object(value, deep=True)
-            for key, (_, value) in zip(keys, node.value, strict=True)
-        }
+                raise _wrong("a key must be a text", key_node)
+            if str(key) in plain:
+                raise _wrong("a key appears twice", key_node)
+            plain[str(key)] = self.construct_object(value, deep=True)
+        return plain
+
+    def construct_truth(self, node: Any) -> bool:
+        """True or false, written out."""
+        text = self.construct_scalar(node)
+        if text.lower() not in ("true", "false"):
+            raise _wrong("a truth value must be true or false", node)
+        return bool(text.lower() == "true")
+
+    def construct_whole(self, node: Any) -> int:
+        """A whole number in plain digits."""
+        text = self.construct_scalar(node)
+        if not _WHOLE.match(text) or len(text) > MAX_DIGITS:
+            raise _wrong(f"a whole number must be written in at most {MAX_DIGITS} digits", node)
+        return whole_number(text)
+
+    def construct_real(self, node: Any) -> float:
+        """A number in plain digits."""
+        text = self.construct_scalar(node)
+        if not _FLOAT.match(text) and not _WHOLE.match(text):
+            raise _wrong("a number must be written in digits", node)
+        return float(text)
+
+
+def _wrong(problem: str, node: Any) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc,unused-ignore]
@@ -167,17 +188,27 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc,unused-ignore]
 
 
 _PLAIN = re.compile(r"^\w[\w .>×-]*\Z(?<! )")
+_WHOLE = re.compile(r"^[-+]?(0|[1-9][0-9]*)$")
 _FLOAT = re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$")
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
-)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _WHOLE, list("-+0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:null", re.compile(r"^(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
 )
+for _tag, _read in {
+    "null": yaml.SafeLoader.construct_yaml_null,
+    "bool": _Loader.construct_truth,
+    "int": _Loader.construct_whole,
+    "float": _Loader.construct_real,
+    "str": yaml.SafeLoader.construct_yaml_str,
+    "seq": yaml.SafeLoader.construct_yaml_seq,
+    "map": yaml.SafeLoader.construct_yaml_map,
+}.items():
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _read)
+_Loader.add_constructor(None, yaml.SafeLoader.construct_undefined)
 _Dumper.add_representer(str, _Dumper.represent_text)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))

@@ -54,14 +54,14 @@ class Listed:
         are the level "1" (true and false are the numbers 1 and 0).
         """
         if isinstance(self.levels[0], bool):
-            return _look_up(as_truth(cells), np.array([float(level) for level in self.levels]))
+            return self._look_up(as_truth(cells))
         if not isinstance(self.levels[0], str):
-            return _look_up(as_number(cells), self._numbers)
+            return self._look_up(as_number(cells))
         found = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
         codes = np.array(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
         unlisted = codes < 0
         if unlisted.any() and not np.isnan(self._numbers).all():
-            codes[unlisted] = _look_up(as_number(cells.filter(pa.array(unlisted))), self._numbers)
+            codes[unlisted] = self._look_up(as_number(cells.filter(pa.array(unlisted))))
         return codes
 
     @cached_property
@@ -74,13 +74,17 @@ class Listed:
         """The level of each code; nothing is random here."""
         return pa.array(self.levels).take(pa.array(codes))
 
+    def _look_up(self, numbers: Floats) -> Codes:
+        """The first level that equals each number, -1 where none does."""
+        order, ranked = self._ranks
+        place = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
+        return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
 
-def _look_up(numbers: Floats, levels: Floats) -> Codes:
-    """The first level that equals each number, -1 where none does."""
-    order = np.argsort(levels, kind="stable")  # NaN last, equal numbers in the order of the levels
-    ranked = levels[order]
-    place = np.minimum(np.searchsorted(ranked, numbers), len(levels) - 1)
-    return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
+    @cached_property
+    def _ranks(self) -> tuple[NDArray[np.intp], Floats]:
+        """The levels by number: NaN last, equal numbers in the order of the levels."""
+        order = np.argsort(self._numbers, kind="stable")
+        return order, self._numbers[order]
 
 
 def _one_type(levels: tuple[Level, ...]) -> tuple[Level, ...]:

@@ -19,6 +19,7 @@ from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import attr_masks
 from dpcipher.schema.cover import Cover, cover
+from dpcipher.schema.plain import product_within
 from dpcipher.schema.provenance import Provenance, SignOff
 from dpcipher.schema.zeros import Zero
 
@@ -70,14 +71,13 @@ class Schema:
     def _check_compounds(self) -> None:
         taken: set[str] = set()
         for name, parts in self.compounds.items():
-            if name in self.names or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
+            if name in self._by_name or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
                 raise SchemaError(
                     f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
                 )
-            size = math.prod(self.column(part).size for part in parts)
-            if size >= _CODE_LIMIT:
+            if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
                 raise SizeError(
-                    f"compound {name!r} has {size} levels; at most {_CODE_LIMIT - 1}: cross fewer columns"
+                    f"compound {name!r} must have at most {_CODE_LIMIT - 1} levels: cross fewer columns"
                 )
             taken |= set(parts)
 

@@ -1,16 +1,20 @@
 """The parts of a schema as plain values: what files and releases hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
-from dpcipher.errors import SchemaError, did_you_mean
+from dpcipher.errors import SchemaError, SizeError, did_you_mean
+from dpcipher.schema.binned import MAX_BINS
 from dpcipher.schema.column import Column
 from dpcipher.schema.provenance import Provenance, SignOff
 from dpcipher.schema.zeros import Zero
 
 VERSION = 1
+# A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
+MAX_TOTAL_BINS = 4 * MAX_BINS
+MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
 _KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes")
 
 Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
@@ -24,7 +28,7 @@ def is_domain(plain: object) -> bool:
 def sized_column(name: str, size: int) -> Column:
     """A column of integer codes 0..size-1."""
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise SchemaError(f"size of column {name!r} ({size!r}) must be a whole number from 1 up")
+        raise SchemaError(f"size of column {name!r:.60} ({size!r:.60}) must be a whole number from 1 up")
     return Column(name, "integer", min=0, max=int(size) - 1)
 
 
@@ -36,13 +40,15 @@ def read_parts(plain: object) -> Parts:
         )
     for key in plain:
         if key not in _KEYS:
-            raise SchemaError(f"unknown key {key!r}{did_you_mean(str(key), _KEYS)}")
+            raise SchemaError(f"unknown key {key!r:.60}{did_you_mean(str(key), _KEYS)}")
     if plain.get("version", VERSION) != VERSION:
-        raise SchemaError(f"version ({plain['version']!r}) must be {VERSION}; a newer dpcipher may be needed")
+        raise SchemaError(
+            f"version ({plain['version']!r:.60}) must be {VERSION}; a newer dpcipher may be needed"
+        )
     return (
         _read_columns(plain["columns"]),
         _read_compounds(plain.get("compounds") or {}),
-        tuple(_read_zero(zero) for zero in _listed(plain.get("zeros"), "zeros")),
+        _read_zeros(_listed(plain.get("zeros"), "zeros")),
         _read_provenance(plain),
     )
 
@@ -71,8 +77,19 @@ def write_parts(
 def _read_columns(plain: object) -> tuple[Column, ...]:
     """Columns as a mapping from names, or as a list of mappings with a name in each."""
     if isinstance(plain, Mapping):
+        _check_bins(plain.values())
         return tuple(Column.from_spec(name, spec) for name, spec in plain.items())
-    return tuple(_read_named(item) for item in _listed(plain, "columns"))
+    listed = _listed(plain, "columns")
+    _check_bins(listed)
+    return tuple(_read_named(item) for item in listed)
+
+
+def _check_bins(specs: Iterable[object]) -> None:
+    """Judge the bins of all columns together, before any are built."""
+    bins = (spec.get("bins") for spec in specs if isinstance(spec, Mapping))
+    total = sum(many for many in bins if isinstance(many, int))
+    if total > MAX_TOTAL_BINS:
+        raise SizeError(f"the columns have more than {MAX_TOTAL_BINS} bins together; use wider bins")
 
 
 def _read_named(plain: object) -> Column:
@@ -86,7 +103,23 @@ def _read_compounds(plain: object) -> dict[str, tuple[str, ...]]:
         raise SchemaError(
             "compounds must be a mapping from a new name to the columns it crosses; try {AxB: [A, B]}"
         )
+    if any(not isinstance(name, str) for parts in plain.values() for name in parts):
+        raise SchemaError("the columns that a compound crosses must be texts; try {AxB: [A, B]}")
     return {name: tuple(parts) for name, parts in plain.items()}
+
+
+def _read_zeros(plain: Sequence[object]) -> tuple[Zero, ...]:
+    if len(plain) > MAX_ZEROS:
+        raise SizeError(
+            f"zeros ({len(plain)} of them) must be at most {MAX_ZEROS}; list several levels in one"
+        )
+    zeros = tuple(_read_zero(zero) for zero in plain)
+    wanted = (
+        found for zero in zeros if isinstance(zero.impossible, Mapping) for found in zero.impossible.values()
+    )
+    if sum(len(found) for found in wanted if isinstance(found, list | tuple)) > MAX_ZERO_LEVELS:
+        raise SizeError(f"zeros must list at most {MAX_ZERO_LEVELS} levels together; use {{min, max}}")
+    return zeros
 
 
 def _read_zero(plain: object) -> Zero:
@@ -109,7 +142,7 @@ def _write_zero(zero: Zero) -> dict[str, object]:
 def _read_provenance(plain: Mapping[str, object]) -> Provenance:
     drawn, sign_off = plain.get("drawn_from_data", False), plain.get("sign_off")
     if not isinstance(drawn, bool):
-        raise SchemaError(f"drawn_from_data ({drawn!r}) must be true or false")
+        raise SchemaError(f"drawn_from_data ({drawn!r:.60}) must be true or false")
     notes = tuple(str(note) for note in _listed(plain.get("notes"), "notes"))
     return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes)
 

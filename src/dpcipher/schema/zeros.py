@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, DataError, SchemaError, SizeError
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.listed import Codes
+from dpcipher.schema.plain import product_within
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
 MAX_MASK_CELLS = 2**27
+_TOO_MANY = "a structural zero touches too many cells; name fewer columns in it"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Zero:
             raise SchemaError(
                 "a structural zero must be {impossible: {column: levels, …}, becomes: {column: level}}"
             )
+        self._check_sizes(schema)
         try:
             masks = {
                 name: column_mask(schema.column(name), wanted) for name, wanted in self.impossible.items()
@@ -47,6 +50,18 @@ class Zero:
                 "becomes of a structural zero must leave it: name a level that `impossible` does not list"
             )
 
+    def _check_sizes(self, schema: "Schema") -> None:
+        """Judge the sizes before any mask is made: a few bytes can name columns of millions of levels."""
+        sizes = (schema.column(name).size for name in self.impossible)
+        if product_within(sizes, MAX_MASK_CELLS) is None:
+            raise SizeError(_TOO_MANY)
+        for name, wanted in self.impossible.items():
+            listed = wanted if isinstance(wanted, list | tuple) else ()
+            if len(listed) > schema.column(name).size or any(
+                isinstance(one, list | tuple | Mapping) for one in listed
+            ):
+                raise SchemaError(f"a structural zero must list levels of {name!r}, each once")
+
     def moves(self, schema: "Schema") -> dict[str, int]:
         """The codes that `becomes` stands for."""
         return {name: level_code(schema.column(name), level) for name, level in self.becomes.items()}
@@ -56,7 +71,7 @@ class Zero:
         masks = attr_masks(schema, self.impossible)
         axes = tuple(sorted(masks))
         if schema.n_cells([schema.attrs[axis] for axis in axes]) > MAX_MASK_CELLS:
-            raise SizeError("a structural zero touches too many cells; name fewer columns in it")
+            raise SizeError(_TOO_MANY)
         return axes, np.asarray(reduce(np.logical_and.outer, [masks[axis] for axis in axes]))
 
     def inside(self, schema: "Schema", codes: Mapping[str, Codes]) -> NDArray[np.bool_]:

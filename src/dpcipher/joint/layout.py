@@ -1,0 +1,135 @@
+"""Which arrays each kind of joint is saved as, and how large they must be: read from an archive in an order that lets each be judged.
+
+Small arrays come first, and say how large the others are; no array is larger than the schema and those before it allow for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpcipher.joint.archive import HEADER, Archive
+from dpcipher.schema.plain import product_within
+
+Arrays = dict[str, NDArray[Any]]
+Shape = tuple[int, ...]
+
+MAX_TABLE_CELLS = 2**27
+MAX_NUMBERS = 2**28
+MAX_LISTED = 2**23  # groups of attributes: all pairs of a thousand columns have half a million
+_MOST_DIMENSIONS = 32
+_REALS = ("base", "weights", "factors", "goals")
+_SMALL = ("shape", "order", "groups", "group_sizes", "group_axes", "bars", "bar_sizes", "bar_axes")
+
+
+def read_arrays(kind: str, archive: Archive, shape: Shape) -> Arrays:
+    """The arrays of a joint over a schema of this shape; a ValueError where they are not what its kind needs."""
+    return _READERS[kind](archive, shape)
+
+
+def _dense(archive: Archive, shape: Shape) -> Arrays:
+    _check_names(archive, {"probabilities"})
+    _check_cells(shape)
+    return {"probabilities": archive.read("probabilities", "real", shape)}
+
+
+def _network(archive: Archive, shape: Shape) -> Arrays:
+    """The columns and the givens of every node, and then its table, whose shape they tell."""
+    nodes = range((len(archive.names) - 2) // 3)
+    _check_names(archive, {"shape", *(f"{part}{i}" for part in ("axes", "given", "table") for i in nodes)})
+    arrays, left = {"shape": _same_shape(archive, shape)}, MAX_NUMBERS
+    for i in nodes:
+        axes, given = (_some_axes(archive, f"{part}{i}", shape) for part in ("axes", "given"))
+        sizes = tuple(shape[axis] for axis in (*given, *axes))
+        left -= _check_cells(sizes)
+        if left < 0:
+            raise ValueError("its tables are too large together")
+        for name, size in ((f"axes{i}", len(axes)), (f"given{i}", len(given))):
+            arrays[name] = archive.read(name, "whole", (size,))
+        arrays[f"table{i}"] = archive.read(f"table{i}", "real", sizes)
+    return arrays
+
+
+def _chain(archive: Archive, shape: Shape) -> Arrays:
+    """The lengths, link by link, and then the numbers that they call for."""
+    _check_names(archive, {*_SMALL, *_REALS, "bar_masks"})
+    columns = len(shape)
+    order, groups, bars = (archive.integers(name, columns) for name in ("order", "groups", "bars"))
+    if sorted(order) != list(range(columns)):
+        raise ValueError("order must name every attribute once")
+    sizes = dict.fromkeys(("order", "groups", "bars"), columns)
+    levels = [shape[attribute] for attribute in order]
+    grouped = _cells_by_link(archive, "group", groups, shape, sizes)
+    barred = _cells_by_link(archive, "bar", bars, shape, sizes)
+    crossed = sum(many * level for many, level in zip(grouped, levels, strict=True))
+    masks = sum(many * level for many, level in zip(barred, levels, strict=True))
+    if sum(levels) + 3 * crossed + masks > MAX_NUMBERS:
+        raise ValueError("it holds too many numbers")
+    wanted = {"base": sum(levels), "weights": crossed, "factors": crossed, "goals": crossed}
+    arrays = {"shape": _same_shape(archive, shape)}
+    arrays |= {name: archive.read(name, "whole", (size,)) for name, size in sizes.items()}
+    arrays |= {name: archive.read(name, "real", (size,)) for name, size in wanted.items()}
+    return arrays | {"bar_masks": archive.read("bar_masks", "truth", (masks,))}
+
+
+def _cells_by_link(
+    archive: Archive, what: str, many: Sequence[int], shape: Shape, sizes: dict[str, int]
+) -> list[int]:
+    """How many cells the groups (or bars) of each link have; the lengths of the arrays that say so are added to `sizes`."""
+    total = _few(sum(many))
+    lengths = archive.integers(f"{what}_sizes", total)
+    axes = archive.integers(f"{what}_axes", _few(sum(lengths)))
+    sizes |= {f"{what}_sizes": total, f"{what}_axes": len(axes)}
+    if any(axis >= len(shape) for axis in axes):
+        raise ValueError(f"{what}_axes must be attributes of the schema")
+    flat, own = iter(axes), iter(lengths)
+    return [
+        sum(_product(shape[next(flat)] for _ in range(next(own))) for _ in range(count)) for count in many
+    ]
+
+
+def _some_axes(archive: Archive, name: str, shape: Shape) -> list[int]:
+    length = archive.length(name)
+    axes = archive.integers(name, length) if length <= len(shape) else [len(shape)]
+    if any(axis >= len(shape) for axis in axes):
+        raise ValueError(f"{name} must be attributes of the schema")
+    return axes
+
+
+def _same_shape(archive: Archive, shape: Shape) -> NDArray[Any]:
+    found = archive.read("shape", "whole", (len(shape),))
+    if tuple(found.tolist()) != shape:
+        raise ValueError("its shape must be the schema's")
+    return found
+
+
+def _check_names(archive: Archive, wanted: set[str]) -> None:
+    if archive.names != wanted | {HEADER}:
+        raise ValueError("it must hold the arrays of its kind, and no others")
+
+
+def _check_cells(shape: Shape) -> int:
+    cells = product_within(shape, MAX_TABLE_CELLS)
+    if cells is None or len(shape) > _MOST_DIMENSIONS:
+        raise ValueError(f"a table of it is too large: at most {MAX_TABLE_CELLS} cells fit")
+    return cells
+
+
+def _product(sizes: Iterable[int]) -> int:
+    cells = product_within(sizes, MAX_NUMBERS)
+    if cells is None:
+        raise ValueError("it holds too many numbers")
+    return cells
+
+
+def _few(many: int) -> int:
+    if many > MAX_LISTED:
+        raise ValueError("it lists too many groups of attributes")
+    return many
+
+
+_READERS: Mapping[str, Callable[[Archive, Shape], Arrays]] = {
+    "dense": _dense,
+    "chain": _chain,
+    "network": _network,
+}

@@ -1,0 +1,241 @@
+"""The release file: what earlier versions wrote is read, and what nobody would write is refused with a reason."""
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import forge
+import numpy as np
+import pytest
+
+from dpcipher.errors import ReleaseError, SizeError
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.release import facts as limits
+from dpcipher.release import file
+from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
+
+
+@pytest.mark.parametrize("kind", forge.KINDS)
+def test_a_file_of_version_0_1_0_is_read(kind: str, tmp_path: Path) -> None:
+    """Written by hand, with its own checksum: statement, tables and counts arrive as they stand."""
+    facts, counts = forge.KINDS[kind]()
+    release = Release.load(forge.save(tmp_path / "r.parquet", forge.sealed(facts, counts), counts))
+    assert release.statement.to_dict() == facts["statement"]
+    assert release.schema == Schema.from_dict(forge.SCHEMA)
+    assert [list(one.attrs) for one in release.tables] == [entry["attrs"] for entry in facts["tables"]]
+    assert [one.counts.dtype.kind for one in release.tables] == [
+        {"integer": "i", "real": "f"}[entry["counts"]] for entry in facts["tables"]
+    ]
+    assert np.concatenate([one.counts.ravel() for one in release.tables]).tolist() == counts
+    assert release.checksum == forge.sealed(facts, counts)["checksum"]
+    again = Release.load(release.save(tmp_path / "again.parquet"))
+    assert again.checksum == release.checksum
+
+
+def changed(facts: Mapping[str, Any], path: Sequence[Any], value: Any) -> dict[str, Any]:
+    """The facts with one value changed, or taken out where it is `...`."""
+    copy = deepcopy(dict(facts))
+    *before, last = path
+    inner: Any = copy
+    for key in before:
+        inner = inner[key]
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
+    return copy
+
+
+WRONG = [
+    (("version",), ..., "states no version"),
+    (("version",), True, "states no version"),
+    (("version",), "1", "states no version"),
+    (("checksum",), 5, "its checksum must be a text"),
+    (("extra",), 5, "must hold version, schema, statement, tables, checksum, and nothing else"),
+    (("tables",), ..., "must hold version, schema, statement, tables, checksum, and nothing else"),
+    (("tables",), [], "its tables must be a list of 1 to"),
+    (("tables",), {}, "its tables must be a list of 1 to"),
+    (("tables", 0), "age", "its table 0 is wrong: it must hold attrs"),
+    (("tables", 1, "scale"), ..., "its table 1 is wrong: it must hold attrs"),
+    (("tables", 1, "more"), 1, "its table 1 is wrong: it must hold attrs"),
+    (("tables", 0, "attrs"), "age", r"attrs \('age'\) must be a list of the schema's attributes"),
+    (("tables", 0, "attrs"), ["age", "wo"], "must be a list of the schema's attributes"),
+    (("tables", 0, "attrs"), ["age", ["who"]], "must be a list of the schema's attributes"),
+    (("tables", 0, "attrs"), ["who", "age"], "each once, in the schema's order"),
+    (("tables", 0, "attrs"), ["age", "age"], "each once, in the schema's order"),
+    (("tables", 0, "counts"), "Integer", r"counts \('Integer'\) must be integer or real"),
+    (("tables", 0, "counts"), ["integer"], "must be integer or real"),
+    (("tables", 0, "counts"), "real", "its counts are of another type"),
+    (("tables", 0, "mechanism"), "cauchy", r"mechanism \('cauchy'\) must be"),
+    (("tables", 0, "mechanism"), ["laplace"], "mechanism .* must be"),
+    (("tables", 0, "mechanism"), "none", "must be 0 with mechanism 'none'"),
+    (("tables", 0, "scale"), -1, r"scale \(-1\) must be a number from 0"),
+    (("tables", 0, "scale"), 1e308, r"scale \(1e\+308\) must be a number from 0"),
+    (("tables", 0, "scale"), 10**307, "must be a number from 0"),
+    (("tables", 0, "scale"), "3", r"scale \('3'\) must be a number from 0"),
+    (("tables", 0, "scale"), True, r"scale \(True\) must be a number from 0"),
+    (("tables", 0, "scale"), 0, "must be at least"),
+    (("tables", 0, "set"), 0.0, r"set \(0.0\) must be a whole number"),
+    (("tables", 0, "set"), False, r"set \(False\) must be a whole number"),
+    (("tables", 0, "set"), -1, r"set \(-1\) must be a whole number"),
+    (("tables", 0, "set"), 10**300, "must be a whole number, 0 or above"),
+    (("tables", 1, "set"), 1, "for the 1 tables of a set"),
+    (("statement",), [], "a statement must be a mapping with a status"),
+    (("statement", "status"), ..., "a statement must be a mapping with a status"),
+    (("statement", "stats"), 1, "unknown key 'stats'; did you mean 'status'"),
+    (("statement", "n_rows"), "5", r"n_rows \('5'\) must be a whole number"),
+    (("statement", "budget", "epsilon"), "1e99999999", r"epsilon \('1e99999999'\) must be a text"),
+    (("statement", "certificate", "per_table"), [0.1], "lists 1 costs for the 2 tables of a set"),
+    (("schema",), [], "a schema must be a mapping"),
+    (("schema", "columns", 0, "max"), 10**300, "must be a finite number below"),
+    (("schema", "columns", 0, "max"), 9, "it has 32 counts for the 80 cells"),
+    (("schema", "columns", 1, "levels"), [str(i) for i in range(2**16)], "it has 32 counts for"),
+    (("schema", "columns", 0, "max"), 2**30, "touches too many cells"),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "why"), WRONG)
+def test_wrong_facts_are_refused_with_a_reason(
+    where: Sequence[Any], value: Any, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever computes the checksum too still gets no further; the message names what is wrong, in few words."""
+    facts, counts = forge.given()
+    monkeypatch.setattr(file, "checksum", lambda *_: "")
+    with pytest.raises(ReleaseError, match=why) as caught:
+        Release.load(forge.save(tmp_path / "r.parquet", changed(facts, where, value), counts))
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 100_000, "nested more than"),
+        ('{"version": 1, "version": 1}', "a key appears twice"),
+        ('{"version": 1, "schema": NaN}', "NaN is not a number"),
+        ('{"version": 1, "schema": 1e999}', "too large"),
+        ('{"version": ' + "9" * 5_000 + "}", "more than 308 digits"),
+        ('{"version": "\\ud800"}', "surrogate"),
+        (
+            '{"version": 99, "new": 1}',
+            "has format version 99; this dpcipher reads version 1. Upgrade dpcipher",
+        ),
+        ("5", "states no version"),
+        ("", "cannot be read"),
+    ],
+)
+def test_metadata_that_is_no_plain_json_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    """Depth, long numbers, repeated keys and constants never reach the facts."""
+    with pytest.raises(ReleaseError, match=why):
+        Release.load(forge.save(tmp_path / "r.parquet", text, [1, 2]))
+
+
+@pytest.mark.parametrize("many", [1, 9])
+def test_sizes_are_judged_on_the_schema(many: int, tmp_path: Path) -> None:
+    """A few bytes may declare any number of cells; too many in one table, or in all, are refused before the counts are."""
+    facts, counts = forge.given()
+    facts["schema"] = {"columns": {"a": {"kind": "integer", "min": 0, "max": 2**28 // many}}}
+    facts["tables"] = [forge.table("a")] * many
+    with pytest.raises(ReleaseError, match="must have at most 134217728 cells each and 268435456 together"):
+        Release.load(forge.save(tmp_path / "r.parquet", facts, counts))
+
+
+def test_metadata_beyond_its_limit_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its length is judged first, when it is read and when it is written."""
+    facts, counts = forge.given()
+    path = forge.save(tmp_path / "r.parquet", forge.sealed(facts, counts), counts)
+    release = Release.load(path)
+    monkeypatch.setattr(limits, "MAX_METADATA", 1000)
+    monkeypatch.setattr(file, "MAX_METADATA", 1000)
+    with pytest.raises(ReleaseError, match="must have at most 1000 bytes"):
+        Release.load(path)
+    with pytest.raises(ReleaseError, match="of at most 1000; measure fewer tables"):
+        release.save(tmp_path / "again.parquet")
+    assert [found.name for found in tmp_path.iterdir()] == ["r.parquet"]
+
+
+@pytest.mark.parametrize("bad", [0.5, np.nan, np.inf, -np.inf, 2.0**63, 1e300])
+@pytest.mark.parametrize("place", [0, -1])
+def test_counts_must_be_what_their_table_says(bad: float, place: int, tmp_path: Path) -> None:
+    """In a file with a table of reals, whole counts are stored as reals, and must be whole; no count is endless."""
+    facts, counts = forge.exact()
+    counts[place] = bad
+    if place == -1 and bad == 0.5:
+        counts[0] = 0.5
+    path = forge.save(tmp_path / "r.parquet", facts, counts)
+    kind = "whole numbers" if counts[0] in (bad, 0.5) else "numbers"
+    with pytest.raises(ReleaseError, match=rf"must hold {kind} within ±2\*\*62"):
+        Release.load(path)
+
+
+@pytest.mark.parametrize("counts", [np.array([1e300, 1]), np.array([2**62 + 1, 1])])
+def test_a_release_in_memory_has_the_same_limits(counts: Any) -> None:
+    """What could not be loaded is not made."""
+    schema = Schema.from_domain({"a": 2})
+    with pytest.raises(ReleaseError, match=r"counts within ±2\*\*62"):
+        Release.from_tables({("a",): counts}, schema, scale=1.0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"),
+    [
+        ((1,), "numbered from 0"),
+        ((0, 2), "numbered from 0"),
+        ((-1, 0), "numbered from 0"),
+        ((0, 0, 1), "same"),
+    ],
+)
+def test_sets_are_numbered_without_a_gap_and_alike(numbers: Sequence[int], why: str) -> None:
+    """A release says how many sets it has by their numbers alone."""
+    schema = Schema.from_domain({"a": 2})
+    tables = tuple(NoisyTable(("a",), np.array([1, 2]), Mechanism("laplace", 1.0), n) for n in numbers)
+    with pytest.raises(ReleaseError, match=why):
+        Release(schema, tables, Statement(status="declared"))
+
+
+def test_a_table_of_no_attribute_survives(tmp_path: Path) -> None:
+    """The total alone, one cell without any level, is a table too."""
+    schema = Schema.from_domain({"a": 2})
+    laplace = Mechanism("laplace", 1.0)
+    tables = (NoisyTable((), np.array(7), laplace), NoisyTable(("a",), np.array([3, 5]), laplace))
+    release = Release(schema, tables, Statement(status="declared"))
+    assert Release.load(release.save(tmp_path / "r.parquet")).checksum == release.checksum
+
+
+def test_single_levels_do_not_make_endless_work() -> None:
+    """Thirty columns of one level in two tables have a billion sets of attributes and one cell; that is refused at once."""
+    axes = tuple(range(30))
+    shape = (1,) * 30 + (2, 2)
+    tables = [Noisy((*axes, last), np.ones((1,) * 30 + (2,)), 1.0) for last in (30, 31)]
+    with pytest.raises(SizeError, match="too many sets of attributes"):
+        reconcile(shape, tables)
+    with pytest.raises(SizeError, match="sets of attributes"):
+        reconcile(shape, tables[:1]).closure()
+    few = [Noisy((0, 1, 2, last), np.ones((1, 1, 1, 2)), 1.0) for last in (30, 31)]
+    assert reconcile(shape, few).total == pytest.approx(2.0)
+
+
+def test_the_writer_keeps_to_the_limits_of_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is too large to be read is not written."""
+    facts, counts = forge.given()
+    release = Release.load(forge.save(tmp_path / "r.parquet", forge.sealed(facts, counts), counts))
+    monkeypatch.setattr(limits, "MAX_CELLS", 31)
+    with pytest.raises(ReleaseError, match="and 31 together"):
+        release.save(tmp_path / "again.parquet")
+    with pytest.raises(ReleaseError, match="and 31 together"):
+        Release.load(tmp_path / "r.parquet")
+
+
+def test_metadata_is_json_that_any_tool_reads(tmp_path: Path) -> None:
+    """The writer keeps the form that these tests write by hand."""
+    facts, counts = forge.chosen()
+    sealed = forge.sealed(facts, counts)
+    release = Release.load(forge.save(tmp_path / "r.parquet", sealed, counts))
+    path = release.save(tmp_path / "again.parquet")
+    assert json.loads(forge.pq.read_metadata(path).metadata[b"dpcipher"]) == sealed
