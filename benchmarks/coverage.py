@@ -14,7 +14,7 @@ import pandas as pd
 from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subsets, table, write_page
 
 from dpcipher.curator.count import count_codes
-from dpcipher.curator.request import make_order
+from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.drawing.svg import element, image, standalone, text
 from dpcipher.engines.solve import solve_set
@@ -144,7 +144,7 @@ def fitted(sets: list[Codes]) -> tuple[Floats, Floats, Floats]:
 
 def synthetic(codes: Codes, epsilon: float, order: int, seed: int, *, independent: bool) -> list[Codes]:
     """m = 5 sets, each from its own sanitization at epsilon/5, each with as many rows as its noisy total."""
-    wanted = make_order(
+    wanted = make_request(
         SCHEMA, workload=order, budget=Budget.parse(epsilon=epsilon), unit=Unit("add-remove"), sets=SETS
     )
     counted = count_codes(codes.astype(np.int32), SCHEMA.shape, wanted.axes)

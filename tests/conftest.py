@@ -30,7 +30,7 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def spark() -> Iterator[Any]:
     """A Spark session of two local threads."""
     if shutil.which("java") is None:
         missing("spark", "no Java on the path")

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "dpcipher"
 
 # In the order of the flow; a layer imports only itself and earlier ones. A noun stands before the verb that makes it:
-# the release before the door that fills it, the joint before the solvers.
+# the release before the session that fills it, the joint before the solvers.
 LAYERS = (
     "errors",
     "drawing",

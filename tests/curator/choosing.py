@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcipher.curator.count_source import RowsTruth
+from dpcipher.curator.count_source import RowCounts
 from dpcipher.curator.select import Chosen, measure_chosen
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Terms
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
@@ -25,21 +25,21 @@ def run(
     unit: Unit = Unit("add-remove"),  # noqa: B008
     public: bool = False,
     **budget: float,
-) -> tuple[Door, Chosen]:
+) -> tuple[Session, Chosen]:
     """Choose tables of coded rows, columns c0, c1, …, with seeded draws."""
-    door = Door(
-        RowsTruth(codes.astype(np.int32), shape),
+    session = Session(
+        RowCounts(codes.astype(np.int32), shape),
         Schema.from_domain({f"c{place}": size for place, size in enumerate(shape)}),
         Terms(Budget.parse(**budget), unit, n_rows_public=public),
         draws=Draws.seeded(seed),
     )
-    return door, measure_chosen(door, auto, sets=sets)
+    return session, measure_chosen(session, auto, sets=sets)
 
 
-def shares(door: Door) -> dict[str, Fraction]:
+def shares(session: Session) -> dict[str, Fraction]:
     """The share of the charge that went to each thing asked."""
     found: dict[str, Fraction] = {}
-    for event in door.statement().certificate["events"]:
+    for event in session.statement().certificate["events"]:
         found[event["what"]] = found.get(event["what"], Fraction(0)) + Fraction(event["share"])
     return found
 

@@ -1,4 +1,4 @@
-"""The door: charge before noise, noise on every cell, and no private fact outside."""
+"""The session: charge before noise, noise on every cell, and no private fact outside."""
 
 import inspect
 import math
@@ -12,7 +12,7 @@ import pytest
 
 from dpcipher.curator.count_source import receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import make_order
+from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
 from dpcipher.privacy.budget import Budget
@@ -83,7 +83,7 @@ def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
         measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=ledger).statement.status == "certified"
     )
     assert measure(rows(), SCHEMA, epsilon=1, unit="add-remove").statement.status == "unrecorded"
-    order = make_order(SCHEMA, workload=2, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    order = make_request(SCHEMA, workload=2, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
     seeded = release_of(receive(rows(), SCHEMA).tally(order.axes), order, Draws.seeded(3))
     assert seeded.statement.status == "NOT PRIVATE"
 
@@ -255,8 +255,8 @@ def test_a_bad_request_is_refused_before_data_is_opened(
 
 
 def test_no_release_takes_a_seed_for_its_noise() -> None:
-    """Whoever knows the seed can subtract the noise, so the door has none and its sampler has none."""
-    for function in (measure, OpenDPNoise, OpenDPNoise.add, make_order):
+    """Whoever knows the seed can subtract the noise, so the session has none and its sampler has none."""
+    for function in (measure, OpenDPNoise, OpenDPNoise.add, make_request):
         assert not {
             name for name in inspect.signature(function).parameters if "seed" in name or "random" in name
         }

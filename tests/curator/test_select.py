@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from choosing import columns, run, shares
 
-from dpcipher.curator.count_source import TableTruth, Truth
+from dpcipher.curator.count_source import CountSource, TableCounts
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.select import distances, measure_chosen
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Terms
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
@@ -25,7 +25,7 @@ from dpcipher.selection.target import Auto
 
 SHAPE = (2, 3, 2, 4)
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]
-Ask = Callable[[Truth], np.ndarray]
+Ask = Callable[[CountSource], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class Question:
 
     def broken(self, here: np.ndarray, others: Sequence[np.ndarray]) -> int:
         """How many neighbours move the answer by more than was declared."""
-        answer = self.ask(TableTruth(here))
-        gaps = [np.abs(self.ask(TableTruth(there)) - answer).astype(float).ravel() for there in others]
+        answer = self.ask(TableCounts(here))
+        gaps = [np.abs(self.ask(TableCounts(there)) - answer).astype(float).ravel() for there in others]
         return sum(
             gap.sum() > self.l1 or (gap**2).sum() > self.l2_squared or gap.max() > self.each for gap in gaps
         )
 
 
-class Watched(Door):
-    """A door that remembers its questions."""
+class Watched(Session):
+    """A session that remembers its questions."""
 
     asked: list[Question]
 
@@ -97,9 +97,9 @@ def test_no_neighbour_moves_a_distance_by_more_than_is_proved(unit: Unit) -> Non
     for _ in range(15):
         counts = sparse(rng)
         goals = [rng.integers(0, 60 * GRAIN, [SHAPE[axis] for axis in axes]) for axes in tables]
-        here = distances(TableTruth(counts), tables, goals)
+        here = distances(TableCounts(counts), tables, goals)
         for there in neighbours(counts, unit, rng, 20):
-            most = max(most, int(np.abs(distances(TableTruth(there), tables, goals) - here).max()))
+            most = max(most, int(np.abs(distances(TableCounts(there), tables, goals) - here).max()))
     assert most == unit.l1
 
 
@@ -108,9 +108,9 @@ def test_distances_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(1)
     counts, goal = sparse(rng), rng.uniform(0, 80, (3, 4))
     table = counts.sum(axis=(0, 2))
-    found = distances(TableTruth(counts), [(1, 3)], [np.rint(goal * GRAIN).astype(np.int64)])
+    found = distances(TableCounts(counts), [(1, 3)], [np.rint(goal * GRAIN).astype(np.int64)])
     assert found[0] == pytest.approx(np.abs(table - goal).sum(), abs=1 + goal.size / GRAIN)
-    assert distances(TableTruth(counts), [(1, 3)], [table * GRAIN])[0] == 0
+    assert distances(TableCounts(counts), [(1, 3)], [table * GRAIN])[0] == 0
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -127,18 +127,18 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
     )  # a shortlist wherever distances are not clear
     rng = np.random.default_rng(2)
     counts = sparse(rng, 3000)
-    door = Watched(
-        TableTruth(counts),
+    session = Watched(
+        TableCounts(counts),
         Schema.from_domain(dict(zip("abcd", SHAPE, strict=True))),
         Terms(Budget.parse(**{name: value * unit.l1 ** (2 if name == "rho" else 1)}), unit),
         draws=Draws.seeded(3),
     )
-    door.asked = []
-    measure_chosen(door, Auto(column_weights={"a": 2.5, "c": 0.7}))
-    text = " ".join(question.what for question in door.asked)
+    session.asked = []
+    measure_chosen(session, Auto(column_weights={"a": 2.5, "c": 0.7}))
+    text = " ".join(question.what for question in session.asked)
     assert ("a × b × d" if generous else "tables to look at") in text
     others = list(neighbours(counts, unit, rng, 60))
-    assert [question.what for question in door.asked if question.broken(counts, others)] == []
+    assert [question.what for question in session.asked if question.broken(counts, others)] == []
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -148,12 +148,12 @@ def test_a_score_that_moves_further_would_be_caught(unit: Unit) -> None:
     corner = np.zeros(SHAPE, dtype=np.int64)
     corner[0, 0, 0, 0] = 1000
 
-    def from_own_margins(truth: Truth) -> np.ndarray:
+    def from_own_margins(truth: CountSource) -> np.ndarray:
         table = truth.counts((1, 3)).astype(float)
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
         return distances(truth, [(1, 3)], [np.rint(product * GRAIN).astype(np.int64)])
 
-    def too_heavy(truth: Truth) -> np.ndarray:
+    def too_heavy(truth: CountSource) -> np.ndarray:
         return distances(truth, [(1, 3)], [GRAIN * corner.sum(axis=(0, 2))]) * 512 // 256
 
     others = list(neighbours(corner, unit, rng, 200))
@@ -171,15 +171,15 @@ def test_a_score_that_moves_further_would_be_caught(unit: Unit) -> None:
 )
 def test_shares_add_up_exactly_to_the_charge(unit: Unit, sets: int, budget: dict[str, float]) -> None:
     """Whatever was chosen in however many rounds: exactly one, at a cost within the budget; the note says what the choice took."""
-    door, chosen = run(columns(6, 2000, 2, (0, 1), (2, 3)), (2,) * 6, unit=unit, sets=sets, **budget)
-    certificate = door.statement().certificate
+    session, chosen = run(columns(6, 2000, 2, (0, 1), (2, 3)), (2,) * 6, unit=unit, sets=sets, **budget)
+    certificate = session.statement().certificate
     spent = [Fraction(event["share"]) for event in certificate["events"]]
     assert sum(spent) == Fraction(certificate["share"]) == 1
-    assert door.left == 0
+    assert session.left == 0
     limit = Budget.parse(**budget).composable()
     assert certificate["total"] <= float(limit.rho or limit.epsilon)
     assert certificate["total"] == pytest.approx(float(limit.rho or limit.epsilon), rel=1e-9)
-    choosing = [share for what, share in shares(door).items() if what.endswith(("tables", "to look at"))]
+    choosing = [share for what, share in shares(session).items() if what.endswith(("tables", "to look at"))]
     assert Fraction(certificate["selection"]["share"]) == sum(choosing, Fraction(0))
     assert certificate["selection"]["tables"] == len({table.attrs for table in chosen.tables})
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from choosing import columns, run, shares
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.methods import Cipher, Independent
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
@@ -36,8 +36,8 @@ def test_a_strong_pair_gets_the_largest_share(budget: dict[str, float]) -> None:
 def test_with_a_huge_budget_every_dependent_pair_is_there() -> None:
     """Five dependent pairs, and those that follow from them."""
     planted = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
-    door, _ = run(columns(10, 2000, 4, *planted), (4,) * 10, Auto(max_order=2), epsilon=1000.0)
-    assert {f"c{a} × c{b}" for a, b in planted} <= of_order(shares(door), 2)
+    session, _ = run(columns(10, 2000, 4, *planted), (4,) * 10, Auto(max_order=2), epsilon=1000.0)
+    assert {f"c{a} × c{b}" for a, b in planted} <= of_order(shares(session), 2)
 
 
 def summed(n_rows: int = 2000) -> np.ndarray:
@@ -54,20 +54,20 @@ def summed(n_rows: int = 2000) -> np.ndarray:
 def test_a_triple_that_no_pair_shows_is_found_in_the_second_round(budget: dict[str, float]) -> None:
     """No triple gets more than the planted one; where only pairs may be measured, nobody looks."""
     for seed in range(2):
-        door, chosen = run(summed(), (2,) * 7, seed=seed, **budget)
-        found = shares(door)
+        session, chosen = run(summed(), (2,) * 7, seed=seed, **budget)
+        found = shares(session)
         assert chosen.note["rounds"] == 2
         assert found["c0 × c1 × c2"] == max(found[what] for what in of_order(found, 3))
-        door, chosen = run(summed(), (2,) * 7, Auto(max_order=2), seed=seed, **budget)
+        session, chosen = run(summed(), (2,) * 7, Auto(max_order=2), seed=seed, **budget)
         assert chosen.note["rounds"] == 1
-        assert of_order(shares(door), 3) == set()
+        assert of_order(shares(session), 3) == set()
 
 
 def test_a_triple_is_not_looked_for_where_no_target_holds_one() -> None:
     """The target says pairs: one round, and nothing is kept back for a second."""
-    door, chosen = run(summed(), (2,) * 7, Auto(target=2), epsilon=3.0, delta=1e-9)
+    session, chosen = run(summed(), (2,) * 7, Auto(target=2), epsilon=3.0, delta=1e-9)
     assert chosen.note["rounds"] == 1
-    assert of_order(shares(door), 3) == set()
+    assert of_order(shares(session), 3) == set()
 
 
 def test_columns_that_matter_more_get_more() -> None:
@@ -162,10 +162,10 @@ def test_the_length_of_a_shortlist_is_what_can_be_told_apart(
     n_rows: int, unit: Unit, budget: dict[str, float]
 ) -> None:
     """The rule by hand, with a public number of rows; three quarters of the choice go to the list, the rest to the distances of those on it."""
-    door, chosen = run(columns(40, n_rows, 2, (3, 7)), (2,) * 40, Auto(max_order=2), unit=unit, public=True, **budget)  # fmt: skip
+    session, chosen = run(columns(40, n_rows, 2, (3, 7)), (2,) * 40, Auto(max_order=2), unit=unit, public=True, **budget)  # fmt: skip
     expected = by_hand(n_rows, l1=unit.l1, **budget)
     assert chosen.note["shortlist"] == expected < chosen.note["candidates"] == 780
-    found = shares(door)
+    found = shares(session)
     assert found[f"{expected} of 780 tables to look at"] == 3 * found[f"distances of {expected} tables"]
     assert len(of_order(found, 2)) <= expected
 
@@ -184,21 +184,21 @@ def test_the_strongest_pair_is_on_a_clear_shortlist(budget: dict[str, float]) ->
     """One pair among 435 of a hundred cells each: on every list, and measured."""
     codes = columns(30, 10_000, 10, (3, 7))
     for seed in range(4):
-        door, chosen = run(codes, (10,) * 30, Auto(max_order=2), seed=seed, **budget)
+        session, chosen = run(codes, (10,) * 30, Auto(max_order=2), seed=seed, **budget)
         assert chosen.note["shortlist"] < 435
-        assert PAIR in shares(door)
+        assert PAIR in shares(session)
 
 
 def test_the_strongest_pair_is_seldom_missed_by_a_blurred_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
     """One pair among 780 where the noise of a choice is four tenths of the rows: eighty tables by chance would hold it once in ten."""
     picked: list[list[object]] = []
-    choose = Door.choose_many
+    choose = Session.choose_many
 
-    def watched(door: Door, *given: Any, **said: Any) -> Any:
-        picked.append(choose(door, *given, **said))
+    def watched(session: Session, *given: Any, **said: Any) -> Any:
+        picked.append(choose(session, *given, **said))
         return picked[-1]
 
-    monkeypatch.setattr(Door, "choose_many", watched)
+    monkeypatch.setattr(Session, "choose_many", watched)
     codes = columns(40, 20_000, 2, (3, 7))
     for seed in range(10):
         run(codes, (2,) * 40, Auto(max_order=2), seed=seed, public=True, epsilon=0.05, delta=1e-9)
@@ -214,6 +214,6 @@ def test_a_second_round_without_triples_goes_to_the_tables_already_chosen(
     assert run(codes, (2,) * 4, Auto(), epsilon=20.0)[1].note["rounds"] == 2
     answers = iter([[(0, 1, 2)], []])
     monkeypatch.setattr("dpcipher.curator.select._Selection._suggested", lambda *_: next(answers))
-    door, chosen = run(codes, (2,) * 4, Auto(), epsilon=20.0)
+    session, chosen = run(codes, (2,) * 4, Auto(), epsilon=20.0)
     assert chosen.note["rounds"] == 1
-    assert door.left == 0
+    assert session.left == 0

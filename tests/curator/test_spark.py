@@ -12,9 +12,9 @@ import pytest
 
 from dpcipher.curator import spark as spark_module
 from dpcipher.curator.count import count_codes
-from dpcipher.curator.count_source import RowsTruth, is_spark, open_truth, receive
+from dpcipher.curator.count_source import RowCounts, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.spark import spark_tally
 from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import DataError, MissingExtra
@@ -38,31 +38,31 @@ def frame() -> pd.DataFrame:
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_spark_counts_are_bit_equal_to_the_kernel(session: Any) -> None:
+def test_spark_counts_are_bit_equal_to_the_kernel(spark: Any) -> None:
     """However many partitions hold the rows."""
     rows = frame()
     expected = count_codes(rows[list("abc")].to_numpy(dtype=np.int32), SCHEMA.shape, TABLES)
     for partitions in (1, 7):
-        found = spark_tally(session.createDataFrame(rows).repartition(partitions), SCHEMA, TABLES)
+        found = spark_tally(spark.createDataFrame(rows).repartition(partitions), SCHEMA, TABLES)
         assert found.n_rows == expected.n_rows
         assert all(np.array_equal(a, b) for a, b in zip(found.tables, expected.tables, strict=True))
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_spark_bounds_the_rows_of_a_person_across_partitions(session: Any) -> None:
+def test_spark_bounds_the_rows_of_a_person_across_partitions(spark: Any) -> None:
     """The rows of a person meet in one partition, so the limit holds whatever the layout."""
     rows = frame()
-    found = spark_tally(session.createDataFrame(rows).repartition(5), SCHEMA, TABLES, Person("who", 2))
+    found = spark_tally(spark.createDataFrame(rows).repartition(5), SCHEMA, TABLES, Person("who", 2))
     assert found.n_rows == rows.groupby("who").size().clip(upper=2).sum()
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_a_spark_frame_is_measured_like_any_other(session: Any) -> None:
+def test_a_spark_frame_is_measured_like_any_other(spark: Any) -> None:
     """At a huge epsilon the release of a Spark frame is its counts."""
     rows = frame()
-    release = measure(session.createDataFrame(rows), SCHEMA, epsilon=90, unit="replace")
+    release = measure(spark.createDataFrame(rows), SCHEMA, epsilon=90, unit="replace")
     truth = pd.crosstab(rows["a"], rows["b"]).to_numpy()
     assert release.n_rows == len(rows)
     assert np.abs(np.asarray(release.project(("a", "b"))) - truth).max() < 3
@@ -93,12 +93,12 @@ def large_frame() -> pd.DataFrame:
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("person", [None, Person("who", 2)], ids=["rows", "persons"])
-def test_spark_answers_every_question_as_rows_in_memory_do(session: Any, person: Person | None) -> None:
+def test_spark_answers_every_question_as_rows_in_memory_do(spark: Any, person: Person | None) -> None:
     """Beyond a million cells the coded rows are kept, and their counts are those of a pandas frame."""
     rows = large_frame()
-    found = open_truth(receive(session.createDataFrame(rows).repartition(3), LARGE, person), LARGE)
-    expected = open_truth(receive(rows, LARGE, person), LARGE)
-    assert isinstance(found, RowsTruth)
+    found = open_counts(receive(spark.createDataFrame(rows).repartition(3), LARGE, person), LARGE)
+    expected = open_counts(receive(rows, LARGE, person), LARGE)
+    assert isinstance(found, RowCounts)
     assert found.n_rows == expected.n_rows
     for axes in QUESTIONS:
         assert np.array_equal(found.counts(axes), expected.counts(axes))
@@ -106,28 +106,28 @@ def test_spark_answers_every_question_as_rows_in_memory_do(session: Any, person:
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_a_method_learns_the_same_from_spark_and_from_pandas(session: Any) -> None:
+def test_a_method_learns_the_same_from_spark_and_from_pandas(spark: Any) -> None:
     """With the same draws, the choices and tables of PrivBayes are the same, and so are its rows."""
     rows = large_frame()
     fits = [
         PrivBayes(5.0, unit="add-remove").fit_counts(
-            open_truth(receive(data, LARGE), LARGE), LARGE, draws=Draws.seeded(3)
+            open_counts(receive(data, LARGE), LARGE), LARGE, draws=Draws.seeded(3)
         )
-        for data in (session.createDataFrame(rows), rows)
+        for data in (spark.createDataFrame(rows), rows)
     ]
     pd.testing.assert_frame_equal(*(fit.sample(400, seed=1) for fit in fits))
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_a_door_to_a_large_spark_frame_charges_once_and_counts(session: Any, tmp_path: Path) -> None:
+def test_a_door_to_a_large_spark_frame_charges_once_and_counts(spark: Any, tmp_path: Path) -> None:
     """At a huge epsilon its answers are the counts; a row outside the schema is refused before the charge."""
     rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
     terms = Terms(Budget.parse(epsilon=90), Unit("add-remove"), ledger=ledger)
     with pytest.raises(DataError, match="column 'd'"):
-        Door.open(session.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, what={})
+        Session.open(spark.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, what={})
     assert ledger.entries == ()
-    door = Door.open(session.createDataFrame(rows), LARGE, terms, what={})
-    noisy = door.measure(("a", "b"), Fraction(1, 2)).counts
+    session = Session.open(spark.createDataFrame(rows), LARGE, terms, what={})
+    noisy = session.measure(("a", "b"), Fraction(1, 2)).counts
     assert np.array_equal(noisy, pd.crosstab(rows["a"], rows["b"]).to_numpy())
     assert len(ledger.entries) == 1

@@ -12,7 +12,7 @@ import pytest
 from dpcipher.curator import count
 from dpcipher.curator import count_source as truth
 from dpcipher.curator.count import count_codes, count_columns
-from dpcipher.curator.count_source import RowsTruth, TableTruth, Truth, receive
+from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts, receive
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})
@@ -28,7 +28,7 @@ def brute(axes: tuple[int, ...]) -> np.ndarray:
     return table
 
 
-def check(source: Truth) -> None:
+def check(source: CountSource) -> None:
     """All tables in order, as int64, equal to brute force and to the counts of each."""
     found = list(source.many(TABLES))
     assert len(found) == len(TABLES)
@@ -38,8 +38,8 @@ def check(source: Truth) -> None:
         np.testing.assert_array_equal(table, source.counts(axes))
 
 
-@pytest.mark.parametrize("source", [TableTruth(brute((0, 1, 2, 3))), RowsTruth(CODES, SCHEMA.shape)])
-def test_many_tables_are_the_tables_one_by_one(source: Truth) -> None:
+@pytest.mark.parametrize("source", [TableCounts(brute((0, 1, 2, 3))), RowCounts(CODES, SCHEMA.shape)])
+def test_many_tables_are_the_tables_one_by_one(source: CountSource) -> None:
     """From the full table and from coded rows; no table, no count."""
     check(source)
     assert list(source.many([])) == []
@@ -54,7 +54,7 @@ def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPa
         return count_columns(columns, shape, axes)
 
     monkeypatch.setattr(truth, "count_columns", noted)
-    tables = RowsTruth(CODES, SCHEMA.shape).many([(0, 1), (1, 2), (0, 2)])
+    tables = RowCounts(CODES, SCHEMA.shape).many([(0, 1), (1, 2), (0, 2)])
     assert asked == []
     next(tables)
     assert asked == [(0, 1)]
@@ -62,7 +62,7 @@ def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPa
 
 def test_counting_leaves_the_rows_as_they_were() -> None:
     """Numbers of cells are computed in place, on copies."""
-    source, before = RowsTruth(CODES, SCHEMA.shape), CODES.copy()
+    source, before = RowCounts(CODES, SCHEMA.shape), CODES.copy()
     list(source.many(TABLES))
     np.testing.assert_array_equal(CODES, before)
     np.testing.assert_array_equal(source.counts((2,)), brute((2,)))
@@ -79,20 +79,20 @@ def test_cell_numbers_beyond_32_bits_are_counted_with_64(monkeypatch: pytest.Mon
 def test_rows_in_pieces_count_as_rows_in_one_piece() -> None:
     """However many pieces, and whatever their layout in memory; none at all is an empty table."""
     pieces = [np.asfortranarray(CODES[:1]), CODES[1:300], CODES[300:300], np.asfortranarray(CODES[300:])]
-    check(RowsTruth(pieces, SCHEMA.shape))
-    nobody = RowsTruth([], SCHEMA.shape)
+    check(RowCounts(pieces, SCHEMA.shape))
+    nobody = RowCounts([], SCHEMA.shape)
     assert (nobody.n_rows, nobody.counts((0, 1)).tolist()) == (0, [[0, 0, 0], [0, 0, 0]])
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_spark_rows_are_read_once_into_a_file_without_a_name(session: Any) -> None:
+def test_spark_rows_are_read_once_into_a_file_without_a_name(spark: Any) -> None:
     """Every question is answered from it, for its owner's eyes only, also when Spark has gone away."""
-    frame = session.createDataFrame(pd.DataFrame(CODES, columns=list("abcd"))).repartition(3)
+    frame = spark.createDataFrame(pd.DataFrame(CODES, columns=list("abcd"))).repartition(3)
     pieces = receive(frame, SCHEMA).rows()
     held = os.fstat(next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_spill(fd)))
     assert (held.st_nlink, stat.S_IMODE(held.st_mode)) == (0, 0o600)
-    check(RowsTruth(pieces, SCHEMA.shape))
+    check(RowCounts(pieces, SCHEMA.shape))
 
 
 def _is_spill(fd: int) -> bool:

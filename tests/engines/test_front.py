@@ -1,4 +1,4 @@
-"""The front door: which engine runs, what it says of itself, and that the engines agree where theory says so."""
+"""The entry point: which engine runs, what it says of itself, and that the engines agree where theory says so."""
 
 import itertools
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.link import Link
 from dpcipher.joint.network import Network, Node
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})
-HEALTH = Health(
+HEALTH = SolveReport(
     "rows", "why not", {("a", "b"): 0.5, ("c",): 1.25}, 0.01, 3, 0.5, False, ("a note", "another")
 )
 

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
+from dpcipher.joint.match_goals import match_goals
 from dpcipher.joint.sequence import Ladder, spread, systematic
-from dpcipher.joint.settle import settle
 
 
 def test_a_ladder_draws_what_the_probabilities_say():
@@ -44,7 +44,7 @@ def test_settling_reaches_goals_without_impossible_levels():
     goals = np.zeros(18)
     for column in range(2):
         np.add.at(goals.reshape(6, 3), cells[:, column] // 3, chances)
-    settled = settle(drawn, cells, goals, ladder, rng)
+    settled = match_goals(drawn, cells, goals, ladder, rng)
 
     def worst(levels):
         return np.abs(np.bincount((cells + levels[:, None]).ravel(), minlength=18) - goals).max()

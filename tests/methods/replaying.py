@@ -15,7 +15,7 @@ from dpcipher.schema.schema import Schema
 
 @dataclass
 class Tape:
-    """What the door was asked, and what it answered, in order."""
+    """What the session was asked, and what it answered, in order."""
 
     asked: list[tuple[str, np.ndarray, float]] = field(default_factory=list)
     answers: list[object] = field(default_factory=list)
@@ -84,7 +84,7 @@ def run(
     seed: int = 0,
     answers: list[object] | None = None,
 ) -> tuple[Tape, list[dict[str, object]]]:
-    """Fit a method with a tape in the door; with `answers`, give those instead of drawing."""
+    """Fit a method with a tape in the session; with `answers`, give those instead of drawing."""
     tape = Tape()
     draws = Draws(
         TapedNoise(tape, answers, seed),

@@ -205,7 +205,7 @@ class TestContract:
             assert len(method.sample(seed=1)) == method.joint.n_rows
 
     def test_an_empty_frame_works_with_real_noise(self, name: str) -> None:
-        """No rows at all, through the whole door."""
+        """No rows at all, through a whole session."""
         rows = self.make(name).fit(rows_of(np.zeros(SCHEMA.shape, dtype=int), SCHEMA), SCHEMA).sample(6)
         assert len(rows) == 6
 

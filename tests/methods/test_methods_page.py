@@ -58,14 +58,14 @@ def test_a_method_that_peeks_fails_the_replay() -> None:
 
     @dataclass(frozen=True)
     class Peeking(dc.Uniform):
-        def _learn(self, door):
-            for _ in range(1 + door._truth.n_rows % 2):
-                door.total(Fraction(1, 2))
-            return dc.Uniform._learn(dc.Uniform(1.0, unit="replace"), _Public(door))
+        def _learn(self, session):
+            for _ in range(1 + session._truth.n_rows % 2):
+                session.total(Fraction(1, 2))
+            return dc.Uniform._learn(dc.Uniform(1.0, unit="replace"), _Public(session))
 
     class _Public:
-        def __init__(self, door):
-            self.schema, self.kind, self.n_rows = door.schema, door.kind, 10
+        def __init__(self, session):
+            self.schema, self.kind, self.n_rows = session.schema, session.kind, 10
 
     counts = planted(400)
     with pytest.raises(AssertionError, match="depend on private rows"):
@@ -87,11 +87,11 @@ def test_a_wrong_sensitivity_fails_the_replay() -> None:
 
     @dataclass(frozen=True)
     class Halved(dc.FullHistogram):
-        def _learn(self, door):
+        def _learn(self, session):
             half = Sensitivity(Fraction(1, 2), Fraction(1, 2))
-            door.query("full", lambda truth: truth.counts((0, 1, 2, 3)), Fraction(1), sensitivity=half)
+            session.query("full", lambda truth: truth.counts((0, 1, 2, 3)), Fraction(1), sensitivity=half)
             return dc.Uniform._learn(
-                self, type("Open", (), {"schema": door.schema, "kind": door.kind, "n_rows": 10})
+                self, type("Open", (), {"schema": session.schema, "kind": session.kind, "n_rows": 10})
             )
 
     counts = planted(400)

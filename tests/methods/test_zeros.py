@@ -109,7 +109,7 @@ def test_clusters_that_share_too_much_for_their_zeros_still_agree() -> None:
 
 
 def test_measure_refuses_too_many_tables_with_zeros_before_the_charge(tmp_path: Path) -> None:
-    """The same limit at the front door: the ledger is not touched."""
+    """The same limit at the entry point: the ledger is not touched."""
     schema = Schema.from_domain({f"c{number}": 12 for number in range(10)})
     schema = Schema(schema.columns, zeros=(Zero({"c0": 0, "c1": 1}),))
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")

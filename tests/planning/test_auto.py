@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcipher.curator.count_source import TableTruth
+from dpcipher.curator.count_source import TableCounts
 from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Terms
 from dpcipher.planning.auto import MOSTLY_NOISE, AutoPlan, count_triples
 from dpcipher.planning.plan import Plan, plan
@@ -32,21 +32,21 @@ def make(schema: Schema = SCHEMA, **changes: Any) -> AutoPlan:
 
 def run(
     n_rows: int, *, dependent: bool = True, sets: int = 1, **budget: float
-) -> tuple[dict[str, Any], Door]:
-    """What a seeded run on invented rows notes about its choice, and the door it went through."""
+) -> tuple[dict[str, Any], Session]:
+    """What a seeded run on invented rows notes about its choice, and the session it went through."""
     rng = np.random.default_rng(1)
     codes = np.stack([rng.integers(0, size, n_rows) for size in SHAPE], axis=1)
     if dependent:
         codes = np.stack([codes[:, 4] % size for size in SHAPE], axis=1)
     table = np.zeros(SHAPE, np.int64)
     np.add.at(table, tuple(codes.T), 1)
-    door = Door(
-        TableTruth(table),
+    session = Session(
+        TableCounts(table),
         SCHEMA,
         Terms(Budget.parse(**budget), Unit("replace")),
         draws=Draws.seeded(2),
     )
-    return measure_chosen(door, Auto(), sets=sets).note, door
+    return measure_chosen(session, Auto(), sets=sets).note, session
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def run(
 def test_the_shortlist_and_the_shares_are_those_of_the_choice(n_rows: int, budget: dict[str, float]) -> None:
     """As many pairs are looked at as foreseen, with the foreseen shares, in the foreseen order."""
     foreseen = make(n_rows=n_rows, **REPLACE, **{"epsilon": None, **budget})
-    _, door = run(n_rows, **budget)
-    events = door.statement().certificate["events"]
+    _, session = run(n_rows, **budget)
+    events = session.statement().certificate["events"]
     looked = [event for event in events if "tables" in event["what"]][: len(foreseen.steps) - 2]
     steps = foreseen.steps[1:-1]
     assert [event["share"] for event in looked] == [str(step.share) for step in steps]
@@ -181,7 +181,7 @@ def test_text_and_json_say_the_same() -> None:
     ],
 )
 def test_what_measure_refuses_plan_refuses(wrong: dict[str, object]) -> None:
-    """A plan that succeeds is no promise if it accepts what the door does not."""
+    """A plan that succeeds is no promise if it accepts what the session does not."""
     with pytest.raises(ValueError, match=r"must|not|weights"):
         make(**wrong)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpcipher.curator.count import count_codes
 from dpcipher.curator.count_source import receive
-from dpcipher.curator.request import Order, make_order
+from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.curator.session import release_of
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
@@ -23,19 +23,19 @@ from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
 
-def order(shape: tuple[int, ...], workload: int = 2) -> Order:
+def order(shape: tuple[int, ...], workload: int = 2) -> MeasurementRequest:
     """All tables of an order over columns of these sizes, at epsilon 1."""
     schema = Schema.from_domain({f"c{number}": size for number, size in enumerate(shape)})
-    return make_order(schema, workload=workload, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    return make_request(schema, workload=workload, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
 
 
-def invented(request: Order, n_rows: int) -> np.ndarray:
+def invented(request: MeasurementRequest, n_rows: int) -> np.ndarray:
     """Coded rows, every level equally likely."""
     rng = np.random.default_rng(3)
     return np.stack([rng.integers(0, size, n_rows) for size in request.schema.shape], axis=1).astype(np.int32)
 
 
-def release(request: Order, n_rows: int) -> Release:
+def release(request: MeasurementRequest, n_rows: int) -> Release:
     """A release of invented rows with seeded noise."""
     tally = count_codes(invented(request, n_rows), request.schema.shape, request.axes)
     return release_of(tally, request, Draws.seeded(1))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.count import empty_tally
-from dpcipher.curator.request import make_order
+from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
@@ -24,9 +24,9 @@ def make(**changes: object) -> Plan:
 
 
 def test_cells_and_noise_are_those_of_the_release() -> None:
-    """The same parameters given to the door make tables of the planned sizes and scales."""
+    """The same parameters given to the session make tables of the planned sizes and scales."""
     foreseen = make(epsilon=0.7, max_rows=3, sets=2)
-    order = make_order(
+    order = make_request(
         SCHEMA, workload=2, budget=Budget.parse(epsilon=0.7), unit=Unit("add-remove", 3), sets=2
     )
     release = release_of(empty_tally(SCHEMA, order.axes), order, Draws.seeded(1))
@@ -40,7 +40,7 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
 def test_expected_error_is_what_a_release_shows() -> None:
     """Noise drawn on empty tables has the planned deviation and the planned mean size."""
     foreseen = make(workload=[("age", "sex", "region", "income")])
-    order = make_order(
+    order = make_request(
         SCHEMA, workload=[SCHEMA.attrs], budget=Budget.parse(epsilon=1), unit=Unit("add-remove")
     )
     draws = Draws.seeded(3)
@@ -134,6 +134,6 @@ def test_a_number_of_rows_is_whole_and_above_zero(n_rows: object) -> None:
     ],
 )
 def test_what_measure_refuses_plan_refuses(wrong: dict[str, object]) -> None:
-    """A plan that succeeds is no promise if it accepts what the door does not."""
+    """A plan that succeeds is no promise if it accepts what the session does not."""
     with pytest.raises(ValueError, match=r"must|not"):
         make(**wrong)

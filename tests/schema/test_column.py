@@ -95,7 +95,7 @@ def test_dates_stay_dates(days, bins):
 
 @given(cells=st.lists(st.booleans() | st.none(), max_size=30))
 def test_booleans_round_trip(cells):
-    """Truth values, 0/1 and their words are one thing."""
+    """CountSource values, 0/1 and their words are one thing."""
     column = Column("b", "boolean", missing="level")
     codes = column.encode(pa.array(cells, pa.bool_()))
     assert cells == column.decode(codes, RNG(0)).to_pylist()

@@ -234,7 +234,7 @@ def test_odd_cells_are_read_for_what_they_are() -> None:
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_spark_codes_each_row_alone(session: Any) -> None:
+def test_spark_codes_each_row_alone(spark: Any) -> None:
     """Partitions are batches: every family of values under every type that Spark can be given."""
     rng = random.Random(5)
     for family in FAMILIES:
@@ -242,7 +242,7 @@ def test_spark_codes_each_row_alone(session: Any) -> None:
         cells = arrow_cells(family, values, rng)
         while pa.types.is_dictionary(cells.type) or cells.type in (pa.string_view(), pa.date64()):
             cells = arrow_cells(family, values, rng)
-        frame = session.createDataFrame(pa.table({"x": cells})).repartition(3)
+        frame = spark.createDataFrame(pa.table({"x": cells})).repartition(3)
         for column in COLUMNS:
             tally = receive(frame, Schema((column,))).tally([(0,)])
             expected = np.bincount([code_of(column, value) for value in values], minlength=column.size)

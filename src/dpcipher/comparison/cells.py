@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import Truth
+from dpcipher.curator.count_source import CountSource
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.draws import Draws
@@ -36,7 +36,7 @@ class Cell:
 class Task:
     """What all cells share: the private rows, the methods, and how they are scored. Never leaves the machine."""
 
-    truth: Truth
+    truth: CountSource
     codes: Codes
     schema: Schema
     methods: Mapping[str, Synthesizer]

@@ -16,7 +16,7 @@ import pandas as pd
 from dpcipher.comparison.cells import Cell, Task
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.comparison.journal import Journal
-from dpcipher.curator.count_source import FULL_TABLE_CELLS, RowsTruth, TableTruth, Truth
+from dpcipher.curator.count_source import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
@@ -129,10 +129,10 @@ def _task(
     return Task(_truth(codes, schema), codes, schema, sized, wanted, rows, seed)
 
 
-def _truth(codes: Any, schema: Schema) -> Truth:
+def _truth(codes: Any, schema: Schema) -> CountSource:
     if math.prod(schema.shape) > FULL_TABLE_CELLS:
-        return RowsTruth(codes, schema.shape)
-    return TableTruth(count_table(codes, schema.shape, tuple(range(len(schema.attrs)))))
+        return RowCounts(codes, schema.shape)
+    return TableCounts(count_table(codes, schema.shape, tuple(range(len(schema.attrs)))))
 
 
 def _methods(

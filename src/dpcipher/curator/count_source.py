@@ -1,6 +1,6 @@
 """Where true counts come from: private rows that are opened once and read once, before anything is charged.
 
-    receive (open) ─▶ open_truth (read, encode, count) ─▶ counts of any table, on demand
+    receive (open) ─▶ open_counts (read, encode, count) ─▶ counts of any table, on demand
 
 Nothing goes back to the source after a charge: what a later question may need is held as counts or as coded rows. Only the session asks.
 """
@@ -119,7 +119,7 @@ def _joined(pieces: Iterable[Codes]) -> Iterator[Codes]:
         yield np.concatenate(waiting)
 
 
-class Truth(ABC):
+class CountSource(ABC):
     """What the private rows say: the counts of any table, and the number of rows."""
 
     n_rows: int
@@ -139,7 +139,7 @@ class Truth(ABC):
 
 
 @final
-class TableTruth(Truth):
+class TableCounts(CountSource):
     """The full table of counts."""
 
     def __init__(self, table: Counts) -> None:
@@ -152,7 +152,7 @@ class TableTruth(Truth):
 
 
 @final
-class RowsTruth(Truth):
+class RowCounts(CountSource):
     """Coded rows, in one piece or several, counted anew for every question."""
 
     def __init__(self, codes: Codes | Sequence[Codes], shape: tuple[int, ...]) -> None:
@@ -166,7 +166,7 @@ class RowsTruth(Truth):
 
 
 @final
-class CountedTables(Truth):
+class CountedTables(CountSource):
     """The counts of tables that were known beforehand, counted in one pass; nothing else can be asked."""
 
     def __init__(self, tally: Tally, tables: Sequence[Axes]) -> None:
@@ -176,7 +176,7 @@ class CountedTables(Truth):
         return self._tables[axes]
 
 
-def open_truth(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> Truth:
+def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> CountSource:
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
     Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept.
@@ -185,5 +185,5 @@ def open_truth(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None
         return CountedTables(incoming.tally(tables), tables)
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
-        return TableTruth(incoming.tally([whole]).tables[0])
-    return RowsTruth(incoming.rows(), schema.shape)
+        return TableCounts(incoming.tally([whole]).tables[0])
+    return RowCounts(incoming.rows(), schema.shape)

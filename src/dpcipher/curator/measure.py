@@ -1,4 +1,4 @@
-"""The front door: private rows go in, a release comes out. Nothing else leaves the private side.
+"""The entry point: private rows go in, a release comes out. Nothing else leaves the private side.
 
 The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
 """
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcipher.curator.request import Attrs, Order, check_sets, make_order
+from dpcipher.curator.request import Attrs, MeasurementRequest, check_sets, make_request
 from dpcipher.curator.select import check_auto, measure_chosen
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import ParameterError
 from dpcipher.privacy.budget import Budget
@@ -86,17 +86,17 @@ def measure(
     if auto is not None:
         check_sets(sets)
         check_auto(auto, schema, terms)
-        opened = Door.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
+        opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
         return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
     assert not isinstance(workload, str)  # parse_auto refused every other word
-    request = make_order(
+    request = make_request(
         schema, workload=workload, budget=terms.budget, unit=protects, sets=sets, weights=weights
     )
-    opened = Door.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
+    opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
     return _finished(opened, opened.measure_many(request), save, say)
 
 
-def _purpose(request: Order) -> dict[str, Any]:
+def _purpose(request: MeasurementRequest) -> dict[str, Any]:
     """What the ledger records of a request: public parameters only."""
     return {
         "tables": len(request.workload.tables),
@@ -106,7 +106,7 @@ def _purpose(request: Order) -> dict[str, Any]:
 
 
 def _finished(
-    opened: Door, tables: Sequence[NoisyTable], save: str | Path | None, say: Callable[[str], None]
+    opened: Session, tables: Sequence[NoisyTable], save: str | Path | None, say: Callable[[str], None]
 ) -> Release:
     """The release: written where it was asked for, and then recorded in the ledger."""
     release = opened.release(tables)

@@ -16,7 +16,7 @@ Attrs = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Order:
+class MeasurementRequest:
     """A checked request: what to measure, under which promise, with which noise. Everything in it is public."""
 
     schema: Schema
@@ -34,7 +34,7 @@ class Order:
         return [self.schema.axes(attrs) for attrs in self.workload.tables]
 
 
-def make_order(
+def make_request(
     schema: Schema,
     *,
     workload: int | Sequence[Sequence[str]],
@@ -43,7 +43,7 @@ def make_order(
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
     n_rows_public: bool | None = None,
-) -> Order:
+) -> MeasurementRequest:
     """Check a request against the schema; nothing private is opened. Whether n is public follows from the unit unless it is said."""
     check_sets(sets)
     parsed = Workload.parse(schema, workload)
@@ -53,7 +53,7 @@ def make_order(
     affordable = {share: mechanism_for(budget.share(share), unit) for share in set(shares)}
     mechanisms = tuple(affordable[share] for share in shares)
     public = unit.n_rows_is_public if n_rows_public is None else n_rows_public
-    return Order(schema, parsed, budget, unit, sets, shares, mechanisms, public)
+    return MeasurementRequest(schema, parsed, budget, unit, sets, shares, mechanisms, public)
 
 
 def check_sets(sets: object) -> None:

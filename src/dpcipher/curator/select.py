@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import Truth
+from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Door, Picker
+from dpcipher.curator.session import Picker, Session
 from dpcipher.curator.terms import Terms
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.mechanism import mechanism_for
@@ -70,17 +70,19 @@ def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None) -> None:
 
 
 def measure_chosen(
-    door: Door, auto: Auto, *, sets: int = 1, say: Callable[[str], None] = lambda _: None
+    session: Session, auto: Auto, *, sets: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> Chosen:
-    """Choose tables and measure them, spending the whole charge of `door`.
+    """Choose tables and measure them, spending the whole charge of `session`.
 
     With several `sets` the choice is made once, and every set measures the same tables, with an equal share.
     """
-    return _Selection(door, auto.on(door.schema), sets, say).run()
+    return _Selection(session, auto.on(session.schema), sets, say).run()
 
 
-def distances(truth: Truth, tables: Sequence[Axes], goals: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The L1 distance of every table from its goal (in sixteenths), in whole rows. Private: for the door's eyes only."""
+def distances(
+    truth: CountSource, tables: Sequence[Axes], goals: Iterable[NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """The L1 distance of every table from its goal (in sixteenths), in whole rows. Private: for the session's eyes only."""
     found = [
         int(np.abs(GRAIN * counts - goal).sum()) // GRAIN
         for counts, goal in zip(truth.many(tables), goals, strict=True)
@@ -91,10 +93,10 @@ def distances(truth: Truth, tables: Sequence[Axes], goals: Iterable[NDArray[np.i
 class _Selection:
     """One run: what has been measured so far, and how sure it is."""
 
-    def __init__(self, door: Door, aim: Aim, sets: int, say: Callable[[str], None]) -> None:
-        self.door, self.aim, self.sets, self.say = door, aim, sets, say
-        self.shape, self.zeros = door.schema.shape, door.schema.zero_masks
-        self.prices = Prices(door.part(Fraction(1)), door.unit, sets)
+    def __init__(self, session: Session, aim: Aim, sets: int, say: Callable[[str], None]) -> None:
+        self.session, self.aim, self.sets, self.say = session, aim, sets, say
+        self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
+        self.prices = Prices(session.part(Fraction(1)), session.unit, sets)
         self.tables: list[NoisyTable] = []
         self.precision: dict[Axes, float] = {}
         self.distance: dict[Axes, float] = {}
@@ -115,7 +117,7 @@ class _Selection:
             self._rounds(view, one_way, pairs)
         self.note["share"] = str(self.spent)
         self.note["tables"] = len({table.attrs for table in self.tables})
-        self.door.remark("selection", self.note)
+        self.session.remark("selection", self.note)
         return Chosen(tuple(self.tables), self.note)
 
     def _rounds(self, view: View, one_way: list[Axes], pairs: list[Axes]) -> None:
@@ -123,7 +125,7 @@ class _Selection:
             self.risk_of[axes] = partial(one_way_risk, view.predict(axes))
         chosen = self._read(view, pairs)
         kept = SECOND if self._pays(chosen) else Fraction(0)
-        shares = self._plan([*one_way, *chosen], self.door.left - kept)
+        shares = self._plan([*one_way, *chosen], self.session.left - kept)
         self._spend_on(shares, keep=kept)
         if kept:
             self._second(one_way, [axes for axes in chosen if shares[axes]])
@@ -134,7 +136,7 @@ class _Selection:
         view = fitted(self._reconciled())
         triples = self._suggested(pairs)
         chosen = self._read(view, triples) if view is not None and triples else []
-        self._spend_on(self._plan([*one_way, *pairs, *chosen], self.door.left))
+        self._spend_on(self._plan([*one_way, *pairs, *chosen], self.session.left))
 
     def _suggested(self, pairs: list[Axes]) -> list[Axes]:
         """Triples of measured pairs, those with the largest distances first."""
@@ -158,11 +160,11 @@ class _Selection:
         self.spent += share
         self.note["shortlist"] += len(tables)
         self.say(f"reading the distances of {len(tables)} tables")
-        noisy, mechanism = self.door.query(
+        noisy, mechanism = self.session.query(
             f"distances of {len(tables)} tables",
             lambda truth: distances(truth, tables, map(view.goal, tables)),
             share,
-            sensitivity=_sensitivity(len(tables), self.door.unit),
+            sensitivity=_sensitivity(len(tables), self.session.unit),
         )
         found = believed(noisy, mechanism, 2 * view.total)
         self.distance.update(zip(tables, map(float, found), strict=True))
@@ -187,17 +189,17 @@ class _Selection:
         """
         weight = np.array([self.aim.importance(axes) for axes in tables])
         grain = np.round(weight / weight.max() * 256).astype(np.int64)  # weights of at most 1, in 256ths
-        precision = np.array([self.prices.precision(float(self.door.left) / length)])
+        precision = np.array([self.prices.precision(float(self.session.left) / length)])
         penalty = [round(2 * float(view.risk(axes, STRONG * view.total)(precision)[0])) for axes in tables]
 
-        def scores(truth: Truth) -> NDArray[np.int64]:
+        def scores(truth: CountSource) -> NDArray[np.int64]:
             net = distances(truth, tables, map(view.goal, tables)) - np.array(penalty)
             return np.asarray(net * grain // 256)
 
         what = f"{length} of {len(tables)} tables to look at"
         by: Picker = SpanningFirst(tables) if len(tables[0]) == 2 else Chooser.choose_many
-        picked = self.door.choose_many(
-            what, tables, scores, length, share, sensitivity=self.door.unit.l1, by=by
+        picked = self.session.choose_many(
+            what, tables, scores, length, share, sensitivity=self.session.unit.l1, by=by
         )
         return sorted(picked)
 
@@ -206,7 +208,7 @@ class _Selection:
         if self.sets > 1 or self.aim.max_order < 3 or self.zeros:
             return False
         levels = float(np.median([size for size in self.shape if size > 1]))
-        noise = self.prices.triple_noise(levels, float(self.door.left) / len(pairs))
+        noise = self.prices.triple_noise(levels, float(self.session.left) / len(pairs))
         shown = float(np.mean([self.distance[axes] for axes in pairs])) / 2
         return noise <= WORTHWHILE * shown and bool(self._suggested(pairs))
 
@@ -240,7 +242,7 @@ class _Selection:
 
     def _spend_on(self, shares: Mapping[Axes, float], keep: Fraction = Fraction(0)) -> None:
         """Measure tables with what is left, but for `keep`, exactly in these proportions, as whole parts of their sum."""
-        budget, whole = self.door.left - keep, math.fsum(shares.values())
+        budget, whole = self.session.left - keep, math.fsum(shares.values())
         wanted = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
         pieces = sum(wanted.values()) * self.sets
         self.say(f"measuring {len(wanted)} tables")
@@ -250,20 +252,20 @@ class _Selection:
                     self._measure(axes, budget * Fraction(portion, pieces), number)
 
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
-        attrs = tuple(self.door.schema.attrs[axis] for axis in axes)
-        table = self.door.measure(attrs, share, set=number)
+        attrs = tuple(self.session.schema.attrs[axis] for axis in axes)
+        table = self.session.measure(attrs, share, set=number)
         if number == 0:
             self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.mechanism.variance
         self.tables.append(table)
 
     def _reconciled(self) -> Reconciled:
         """All that was measured so far, over all sets."""
-        axes_of = self.door.schema.axes
+        axes_of = self.session.schema.axes
         measured = [
             Noisy(axes_of(table.attrs), np.asarray(table.counts, dtype=float), table.mechanism.variance)
             for table in self.tables
         ]
-        total = None if self.door.n_rows is None else float(self.door.n_rows)
+        total = None if self.session.n_rows is None else float(self.session.n_rows)
         return reconcile(self.shape, measured, total=total, zeros=self.zeros)
 
 

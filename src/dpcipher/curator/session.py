@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.count import Axes, Counts, Tally
-from dpcipher.curator.count_source import CountedTables, Truth, open_truth, receive
+from dpcipher.curator.count_source import CountedTables, CountSource, open_counts, receive
 from dpcipher.curator.event import (
     CandidatesChosen,
     Event,
@@ -28,7 +28,7 @@ from dpcipher.curator.event import (
     Sensitivity,
     TablesMeasured,
 )
-from dpcipher.curator.request import Order
+from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.terms import Terms
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import float_up
@@ -47,12 +47,12 @@ Attrs = tuple[str, ...]
 Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]
 
 
-class Door:
-    """Answers about one private table, under one budget that was charged when the door opened."""
+class Session:
+    """Answers about one private table, under one budget that was charged when the session opened."""
 
     def __init__(
         self,
-        truth: Truth,
+        truth: CountSource,
         schema: Schema,
         terms: Terms,
         *,
@@ -78,7 +78,7 @@ class Door:
         what: Mapping[str, Any],
         tables: Sequence[Axes] | None = None,
         say: Callable[[str], None] = lambda _: None,
-    ) -> "Door":
+    ) -> "Session":
         """Check the terms, read the private rows, and charge the ledger with the whole budget, in that order.
 
         Where all `tables` that will be asked for are known, their counts are taken in one pass and no row is kept. `what` says publicly
@@ -88,7 +88,7 @@ class Door:
         terms.check()
         say("counting" if tables is not None else "reading")
         incoming = receive(data, schema, terms.person)
-        truth = open_truth(incoming, schema, tables)
+        truth = open_counts(incoming, schema, tables)
         say("charging the ledger and drawing noise")
         charge = terms.charge({**what, "schema": schema.fingerprint()})
         return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
@@ -122,7 +122,7 @@ class Door:
         each = share / sensitivity.factor(zcdp=self.is_zcdp)
         return mechanism_for(self.part(min(each, self._most)), self.unit)
 
-    def measure_many(self, request: Order) -> tuple[NoisyTable, ...]:
+    def measure_many(self, request: MeasurementRequest) -> tuple[NoisyTable, ...]:
         """Independent noise on every cell of every table of a request, in every set."""
         share = sum(request.shares, Fraction(0)) * request.sets
         self._debit(share)
@@ -173,7 +173,7 @@ class Door:
     def query(
         self,
         what: str,
-        ask: Callable[[Truth], Any],
+        ask: Callable[[CountSource], Any],
         share: Fraction,
         *,
         sensitivity: Sensitivity = Sensitivity(),  # noqa: B008 - a frozen value
@@ -185,7 +185,7 @@ class Door:
 
     def _answer(
         self,
-        ask: Callable[[Truth], Any],
+        ask: Callable[[CountSource], Any],
         share: Fraction,
         sensitivity: Sensitivity,
         event: Callable[[float], Event],
@@ -201,7 +201,7 @@ class Door:
         self,
         what: str,
         candidates: Sequence[Candidate],
-        scores: Callable[[Truth], NDArray[np.int64]],
+        scores: Callable[[CountSource], NDArray[np.int64]],
         share: Fraction,
         *,
         sensitivity: int,
@@ -213,7 +213,7 @@ class Door:
         self,
         what: str,
         candidates: Sequence[Candidate],
-        scores: Callable[[Truth], NDArray[np.int64]],
+        scores: Callable[[CountSource], NDArray[np.int64]],
         k: int,
         share: Fraction,
         *,
@@ -313,10 +313,10 @@ class Door:
         self._events.append(event)
 
 
-def release_of(tally: Tally, request: Order, draws: Draws) -> Release:
+def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Release:
     """The release of counts that are at hand: the seam for experiments and rehearsals, no ledger involved."""
     terms = Terms(request.budget, request.unit, n_rows_public=request.n_rows_public)
-    opened = Door(CountedTables(tally, request.axes), request.schema, terms, draws=draws)
+    opened = Session(CountedTables(tally, request.axes), request.schema, terms, draws=draws)
     return opened.release(opened.measure_many(request))
 
 

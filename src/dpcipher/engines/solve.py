@@ -1,4 +1,4 @@
-"""The front door of the solvers: reconcile, denoise, pick an engine, and say how it went."""
+"""The entry point of the solvers: reconcile, denoise, pick an engine, and say how it went."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from dpcipher.engines.targets import Axes, Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.reconcile import Reconciled
@@ -46,7 +46,7 @@ def solve_set(
     reconciled = release.reconcile(number)
     _require_rows(reconciled)
     solved = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
-    health = Health(
+    health = SolveReport(
         name,
         why=why,
         residuals={_names(release, axes): value for axes, value in solved.residuals.items()},

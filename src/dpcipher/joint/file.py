@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import JointError
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.layout import Arrays, read_arrays
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
@@ -23,7 +23,12 @@ MOST_ROWS = 2**53
 
 
 def write(
-    path: Path, kind: str, arrays: Mapping[str, NDArray[Any]], schema: Schema, n_rows: int, health: Health
+    path: Path,
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    schema: Schema,
+    n_rows: int,
+    health: SolveReport,
 ) -> Path:
     """Write the archive so that it is either absent or complete."""
     facts = {
@@ -49,7 +54,7 @@ def write(
     return path
 
 
-def read(path: Path, kinds: tuple[str, ...]) -> tuple[str, Arrays, Schema, int, Health]:
+def read(path: Path, kinds: tuple[str, ...]) -> tuple[str, Arrays, Schema, int, SolveReport]:
     """Read the archive, refusing whatever is not exactly what was written; anybody may have written it, so sizes come first."""
     if not path.is_file():
         raise JointError(f"joint file ({path}) must be an existing file; check the path")
@@ -87,20 +92,20 @@ def _check_version(path: Path, facts: Mapping[str, Any], kinds: tuple[str, ...])
         )
 
 
-def _known(facts: Mapping[str, Any]) -> tuple[Schema, int, Health]:
+def _known(facts: Mapping[str, Any]) -> tuple[Schema, int, SolveReport]:
     n_rows = facts["n_rows"]
     if isinstance(n_rows, bool) or not isinstance(n_rows, int) or not 0 <= n_rows < MOST_ROWS:
         raise ValueError(f"n_rows ({n_rows!r:.60}) must be a whole number from 0 to 2**53")
     return Schema.from_dict(facts["schema"]), n_rows, _health(facts["health"])
 
 
-def _plain(health: Health) -> dict[str, Any]:
+def _plain(health: SolveReport) -> dict[str, Any]:
     return asdict(health) | {"residuals": [[list(attrs), value] for attrs, value in health.residuals.items()]}
 
 
-def _health(values: object) -> Health:
+def _health(values: object) -> SolveReport:
     """What was said of the solve, each of its own type."""
-    if not isinstance(values, dict) or set(values) != {field.name for field in fields(Health)}:
+    if not isinstance(values, dict) or set(values) != {field.name for field in fields(SolveReport)}:
         raise ValueError("health must hold what a solve reports, and nothing else")
     texts, numbers = ("engine", "why"), ("negative_mass", "sweeps", "seconds")
     if any(not isinstance(values[name], str) for name in texts) or not isinstance(values["converged"], bool):
@@ -109,7 +114,9 @@ def _health(values: object) -> Health:
         raise ValueError("health must hold finite numbers")
     if not isinstance(values["notes"], list) or any(not isinstance(note, str) for note in values["notes"]):
         raise ValueError("notes must be texts")
-    return Health(**{**values, "residuals": _residuals(values["residuals"]), "notes": tuple(values["notes"])})
+    return SolveReport(
+        **{**values, "residuals": _residuals(values["residuals"]), "notes": tuple(values["notes"])}
+    )
 
 
 def _residuals(values: object) -> dict[tuple[str, ...], float]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Health:
+class SolveReport:
     """The state a solve ended in.
 
     `residuals` maps the attribute names of each table to the root mean square misfit of its cells, in units of its noise (sigmas);

@@ -14,7 +14,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.network import Network
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
@@ -41,7 +41,7 @@ class Joint:
     schema: Schema
     core: DenseTable | Chain | Network
     n_rows: int
-    health: Health
+    health: SolveReport
     kind: str = field(default="pandas", compare=False)
 
     def project(self, attrs: Sequence[str]) -> Marginal:

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dpcipher.joint.match_goals import PASSES, match_goals
 from dpcipher.joint.sequence import Codes, Floats, Ladder, row_sums, spread
-from dpcipher.joint.settle import PASSES, settle
 
 Axes = tuple[int, ...]
 KEYS = 3  # attributes that rows are sorted by before a spread draw
@@ -133,4 +133,4 @@ def draw_column(
         wanted = link.goals * np.bincount(places.ravel(), minlength=len(link.goals))[:, None]
     else:
         wanted = np.asarray(incidence(places, len(link.goals)).T @ chances, dtype=np.float64)
-    return settle(drawn, places * len(link.base), wanted.ravel(), ladder, rng, passes=passes)
+    return match_goals(drawn, places * len(link.base), wanted.ravel(), ladder, rng, passes=passes)

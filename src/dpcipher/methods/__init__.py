@@ -1,4 +1,4 @@
-"""Synthesizers: whole methods behind one interface. They drive the door; they never read rows around it."""
+"""Synthesizers: whole methods behind one interface. They drive the session; they never read rows around it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What every synthesizer is: parameters checked at birth, one door to the private rows, and a joint to sample from."""
+"""What every synthesizer is: parameters checked at birth, one session to the private rows, and a joint to sample from."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import RowsTruth, TableTruth, Truth
-from dpcipher.curator.session import Door
+from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.joint.joint import Joint
@@ -87,19 +87,24 @@ class Synthesizer(ABC):
 
     @final
     def fit(self, data: Any, schema: Schema) -> Self:
-        """Learn from private rows: charge the whole budget, then ask through the door. Noise cannot be seeded."""
+        """Learn from private rows: charge the whole budget, then ask through the session. Noise cannot be seeded."""
         self.check_schema(schema)
         what = {"method": type(self).__name__}
-        return self._through(Door.open(data, schema, self.terms, what=what))
+        return self._through(Session.open(data, schema, self.terms, what=what))
 
     @final
     def fit_counts(
-        self, counts: NDArray[np.integer[Any]] | Truth, schema: Schema, *, draws: Draws, codes: bool = False
+        self,
+        counts: NDArray[np.integer[Any]] | CountSource,
+        schema: Schema,
+        *,
+        draws: Draws,
+        codes: bool = False,
     ) -> Self:
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         self.check_schema(schema)
-        truth = counts if isinstance(counts, Truth) else _truth(counts, schema, codes)
-        return self._through(Door(truth, schema, Terms(self.budget, self.protects), draws=draws))
+        truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
+        return self._through(Session(truth, schema, Terms(self.budget, self.protects), draws=draws))
 
     def sample(self, n_rows: int | None = None, *, seed: int | None = None, independent: bool = False) -> Any:
         """Synthetic rows, as the kind of table that went in; of a method with m sets, a list of m tables.
@@ -137,14 +142,14 @@ class Synthesizer(ABC):
         """Refuse bad parameters of the method itself."""
 
     @abstractmethod
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        """The method: ask through the door, and return one joint for each set."""
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        """The method: ask through the session, and return one joint for each set."""
 
-    def _through(self, door: Door) -> Self:
-        joints = tuple(self._learn(door))
+    def _through(self, session: Session) -> Self:
+        joints = tuple(self._learn(session))
         # The parameters are frozen; what was learned is not one of them.
-        object.__setattr__(self, "_result", Fitted(joints, door.statement()))
-        door.close(_checksum(joints))
+        object.__setattr__(self, "_result", Fitted(joints, session.statement()))
+        session.close(_checksum(joints))
         return self
 
     @property
@@ -181,14 +186,14 @@ def check_between(name: str, value: object, low: float, high: float, example: fl
         )
 
 
-def _truth(counts: NDArray[np.integer[Any]], schema: Schema, codes: bool) -> Truth:
+def _truth(counts: NDArray[np.integer[Any]], schema: Schema, codes: bool) -> CountSource:
     if codes:
-        return RowsTruth(np.asarray(counts, dtype=np.int32), schema.shape)
+        return RowCounts(np.asarray(counts, dtype=np.int32), schema.shape)
     if counts.shape != schema.shape:
         raise ParameterError(
             f"counts of shape {counts.shape} must be the full table, of shape {schema.shape}"
         )
-    return TableTruth(np.asarray(counts, dtype=np.int64))
+    return TableCounts(np.asarray(counts, dtype=np.int64))
 
 
 def _checksum(joints: Sequence[Joint]) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import check_auto, measure_chosen
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.engines.solve import ENGINES, pick, solve_set
 from dpcipher.errors import ParameterError, SolveError
 from dpcipher.joint.joint import Joint
@@ -70,20 +70,20 @@ class Cipher(Synthesizer):
         assert isinstance(release, Release)  # _learn put it there
         return release
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
+    def _learn(self, session: Session) -> Sequence[Joint]:
         auto = self._auto()
         if auto is None:
             tables = tuple(
-                door.measure(attrs, share, set=number)
+                session.measure(attrs, share, set=number)
                 for number in range(self.sets)
-                for attrs, share in self._shares(door.schema)
+                for attrs, share in self._shares(session.schema)
             )
-            release = Release(door.schema, tables, door.statement(), kind=door.kind)
+            release = Release(session.schema, tables, session.statement(), kind=session.kind)
         else:
-            chosen = measure_chosen(door, auto, sets=self.sets)
-            release = Release(door.schema, chosen.tables, door.statement(), kind=door.kind)
+            chosen = measure_chosen(session, auto, sets=self.sets)
+            release = Release(session.schema, chosen.tables, session.statement(), kind=session.kind)
         object.__setattr__(self, "_release", release)
-        return [self._solved(door, release, number) for number in range(self.sets)]
+        return [self._solved(session, release, number) for number in range(self.sets)]
 
     def _auto(self) -> Auto | None:
         """How to choose tables; None where they are given."""
@@ -102,9 +102,11 @@ class Cipher(Synthesizer):
         workload = tables_of(schema, self.workload)
         return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 
-    def _solved(self, door: Door, release: Release, number: int) -> Joint:
+    def _solved(self, session: Session, release: Release, number: int) -> Joint:
         try:
             return solve_set(release, number, engine=self.engine, lam=self.lam)
         except SolveError:
             # The noise drowned the data; the budget is spent, so the answer is that nothing is known.
-            return product_joint(door, uniform(door.schema.shape), n_rows=release.n_rows, engine=self.engine)
+            return product_joint(
+                session, uniform(session.schema.shape), n_rows=release.n_rows, engine=self.engine
+            )

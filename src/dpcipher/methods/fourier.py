@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, tables_of
@@ -57,23 +57,23 @@ class Fourier(Synthesizer):
                 "(coefficients × cells) can be solved. Use Cipher, a lower order, or fewer levels"
             )
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        shape = door.schema.shape
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        shape = session.schema.shape
         # The empty set's coefficient is the number of rows: public under replacement, one more noisy number otherwise.
-        asked = [axes for axes in downward(door.schema, self.workload) if axes or door.n_rows is None]
-        noisy = _noisy_coefficients(door, asked) if n_coefficients(shape, asked) else np.zeros(0)
-        table = nearest_table(shape, asked, noisy, door.n_rows)
+        asked = [axes for axes in downward(session.schema, self.workload) if axes or session.n_rows is None]
+        noisy = _noisy_coefficients(session, asked) if n_coefficients(shape, asked) else np.zeros(0)
+        table = nearest_table(shape, asked, noisy, session.n_rows)
         if self.rounded:
             table = np.rint(table)
-        return [dense_joint(door, table, n_rows=float(table.sum()), engine="fourier")]
+        return [dense_joint(session, table, n_rows=float(table.sum()), engine="fourier")]
 
 
-def _noisy_coefficients(door: Door, sets: Sequence[Axes]) -> Floats:
-    shape = door.schema.shape
+def _noisy_coefficients(session: Session, sets: Sequence[Axes]) -> Floats:
+    shape = session.schema.shape
     # Two rows that differ move the coefficients by at most twice one row's L2; one table of counts moves by √2.
-    squared = Fraction(l2_squared(shape, sets)) * (2 if door.unit.relation == "replace" else 1)
+    squared = Fraction(l2_squared(shape, sets)) * (2 if session.unit.relation == "replace" else 1)
     sensitivity = Sensitivity(Fraction(n_coefficients(shape, sets)), squared)
-    noisy, _ = door.query(
+    noisy, _ = session.query(
         "Fourier coefficients",
         lambda truth: np.concatenate([coefficients(truth.counts(axes)) for axes in sets]),
         Fraction(1),

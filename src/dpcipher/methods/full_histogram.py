@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import dense_joint, require_table
@@ -24,8 +24,8 @@ class FullHistogram(Synthesizer):
         """The full table must fit in memory."""
         require_table(schema, "FullHistogram")
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        table = door.measure(door.schema.attrs, Fraction(1))
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        table = session.measure(session.schema.attrs, Fraction(1))
         counts = table.counts.astype(np.float64)
         # The sum of the noisy cells is unbiased before clipping, and biased upward after it.
-        return [dense_joint(door, counts, n_rows=float(counts.sum()), engine="full histogram")]
+        return [dense_joint(session, counts, n_rows=float(counts.sum()), engine="full histogram")]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint
@@ -21,9 +21,9 @@ class Independent(Synthesizer):
 
     title: ClassVar[str] = "independent"
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        share = Fraction(1, len(door.schema.attrs))
-        tables = tuple(door.measure((attr,), share) for attr in door.schema.attrs)
-        release = Release(door.schema, tables, door.statement(), kind=door.kind)
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        share = Fraction(1, len(session.schema.attrs))
+        tables = tuple(session.measure((attr,), share) for attr in session.schema.attrs)
+        release = Release(session.schema, tables, session.statement(), kind=session.kind)
         one_way = [normalised(np.maximum(table.counts.astype(float), 0.0)) for table in tables]
-        return [product_joint(door, one_way, n_rows=release.n_rows, engine="independent")]
+        return [product_joint(session, one_way, n_rows=release.n_rows, engine="independent")]

@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import Truth
+from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.errors import SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between
@@ -61,81 +61,81 @@ class JunctionTree(Synthesizer):
                 f"JunctionTree takes at most {MAX_COLUMNS} columns, not {len(schema.attrs)}; use Cipher, or fewer columns"
             )
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        several = len(door.schema.attrs) > 1
-        total = first_total(door) if several else no_total(door)
-        ranked = self._edges(door, total) if several else []
-        groups = self._clusters(door, ranked, total)
-        share = door.left / len(groups)
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        several = len(session.schema.attrs) > 1
+        total = first_total(session) if several else no_total(session)
+        ranked = self._edges(session, total) if several else []
+        groups = self._clusters(session, ranked, total)
+        share = session.left / len(groups)
         tables = tuple(
-            door.measure(tuple(door.schema.attrs[axis] for axis in axes), share) for axes in groups
+            session.measure(tuple(session.schema.attrs[axis] for axis in axes), share) for axes in groups
         )
-        release = Release(door.schema, tables, door.statement(), kind=door.kind)
+        release = Release(session.schema, tables, session.statement(), kind=session.kind)
         for table in tables:
             total = total.with_table(table.counts, table.mechanism.variance)
-        network = Network(door.schema.shape, _nodes(release, groups))
-        return [network_joint(door, network, n_rows=total.rows, engine="junction tree")]
+        network = Network(session.schema.shape, _nodes(release, groups))
+        return [network_joint(session, network, n_rows=total.rows, engine="junction tree")]
 
-    def _edges(self, door: Door, total: Total) -> list[Edge]:
+    def _edges(self, session: Session, total: Total) -> list[Edge]:
         """Pairs that depend on each other, the strongest first."""
-        pairs = list(combinations(range(len(door.schema.shape)), 2))
-        share = door.left * Fraction(repr(float(self.beta)))
-        noisy, mechanism = door.query(
+        pairs = list(combinations(range(len(session.schema.shape)), 2))
+        share = session.left * Fraction(repr(float(self.beta)))
+        noisy, mechanism = session.query(
             "dependence of all pairs",
             lambda truth: pair_dependence(truth, pairs),
             share,
-            sensitivity=_sensitivity(door, len(pairs)),
+            sensitivity=_sensitivity(session, len(pairs)),
         )
         values = dict(zip(pairs, noisy, strict=True))
-        limit = {pair: self._limit(door, pair, total, math.sqrt(mechanism.variance)) for pair in pairs}
+        limit = {pair: self._limit(session, pair, total, math.sqrt(mechanism.variance)) for pair in pairs}
         return sorted(
             (pair for pair in pairs if values[pair] > limit[pair]), key=lambda pair: (-values[pair], pair)
         )
 
-    def _limit(self, door: Door, pair: Edge, total: Total, deviation: float) -> float:
+    def _limit(self, session: Session, pair: Edge, total: Total, deviation: float) -> float:
         """R ≤ ½·V·√(min K − 1) for Cramér's V (by Cauchy and Schwarz); and no less than two standard deviations of the noise."""
-        smaller = min(door.schema.shape[axis] for axis in pair)
+        smaller = min(session.schema.shape[axis] for axis in pair)
         return max(total.rows * self.strength * math.sqrt(smaller - 1) / 2, 2 * deviation)
 
-    def _clusters(self, door: Door, ranked: Sequence[Edge], total: Total) -> list[Axes]:
+    def _clusters(self, session: Session, ranked: Sequence[Edge], total: Total) -> list[Axes]:
         """The cliques of as many edges as fit, then merged where fewer tables mean less noise."""
-        columns, shape = len(door.schema.shape), door.schema.shape
+        columns, shape = len(session.schema.shape), session.schema.shape
         edges: list[Edge] = []
         found = cliques(columns, edges)
         for edge in ranked:
             if any(set(edge) <= set(axes) for axes in found):
                 continue  # the triangulation holds it already
             trial = cliques(columns, [*edges, edge])
-            useful = self._useful_cells(door, len(trial), total)
+            useful = self._useful_cells(session, len(trial), total)
             if all(len(axes) == 1 or _cells(shape, axes) <= useful for axes in trial):
                 edges, found = [*edges, edge], trial
         return merged(
             found,
             shape,
-            lambda groups: _noise(door, shape, groups),
-            self._useful_cells(door, len(found), total),
+            lambda groups: _noise(session, shape, groups),
+            self._useful_cells(session, len(found), total),
         )
 
-    def _useful_cells(self, door: Door, tables: int, total: Total) -> float:
-        scale = math.sqrt(door.mechanism(door.left / tables).variance / 2)
+    def _useful_cells(self, session: Session, tables: int, total: Total) -> float:
+        scale = math.sqrt(session.mechanism(session.left / tables).variance / 2)
         return min(MAX_CLUSTER_CELLS, total.rows / (self.theta * scale))
 
 
-def pair_dependence(truth: Truth, pairs: Sequence[Edge]) -> NDArray[np.int64]:
+def pair_dependence(truth: CountSource, pairs: Sequence[Edge]) -> NDArray[np.int64]:
     """n·R of every pair, rounded down to whole rows."""
     return np.array([dependence(truth.counts(pair)) // GRID for pair in pairs], dtype=np.int64)
 
 
-def _sensitivity(door: Door, pairs: int) -> Sensitivity:
+def _sensitivity(session: Session, pairs: int) -> Sensitivity:
     """A row added or removed moves each n·R by at most 2, a replaced one by at most 4: see `scores.dependence`."""
-    squared = 4 if door.unit.relation == "add-remove" else 8
+    squared = 4 if session.unit.relation == "add-remove" else 8
     return Sensitivity(Fraction(2 * pairs), Fraction(squared * pairs))
 
 
-def _noise(door: Door, shape: Sequence[int], groups: Sequence[Axes]) -> float:
+def _noise(session: Session, shape: Sequence[int], groups: Sequence[Axes]) -> float:
     """The total variance of all measured cells: each of t tables gets a t-th of the budget."""
     cells = sum(_cells(shape, axes) for axes in groups)
-    return cells * door.mechanism(door.left / len(groups)).variance
+    return cells * session.mechanism(session.left / len(groups)).variance
 
 
 def _cells(shape: Sequence[int], axes: Axes) -> int:

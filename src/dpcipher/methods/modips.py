@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between, check_whole
 from dpcipher.methods.outcome import dense_joint, require_table
@@ -34,15 +34,15 @@ class Modips(Synthesizer):
         """The full table must fit in memory."""
         require_table(schema, "Modips", 2**24)
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        return [self._one(door, number) for number in range(self.sets)]
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        return [self._one(session, number) for number in range(self.sets)]
 
-    def _one(self, door: Door, number: int) -> Joint:
-        noisy = door.measure(door.schema.attrs, Fraction(1, self.sets), set=number).counts.astype(float)
-        total = max(0.0, float(noisy.sum())) if door.n_rows is None else float(door.n_rows)
+    def _one(self, session: Session, number: int) -> Joint:
+        noisy = session.measure(session.schema.attrs, Fraction(1, self.sets), set=number).counts.astype(float)
+        total = max(0.0, float(noisy.sum())) if session.n_rows is None else float(session.n_rows)
         bounded = np.clip(noisy, 0.0, total)
         if bounded.sum() > 0:
             bounded *= total / bounded.sum()
         # A Dirichlet draw as normalised gammas; post-processing, so plain randomness serves.
-        drawn = door.rng.gamma(self.alpha + bounded)
-        return dense_joint(door, drawn, n_rows=total, engine="modips")
+        drawn = session.rng.gamma(self.alpha + bounded)
+        return dense_joint(session, drawn, n_rows=total, engine="modips")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.outcome import possible, require_table
@@ -77,7 +77,9 @@ class MultinomialDirichlet(Synthesizer):
         """The full table must fit in memory."""
         require_table(schema, "MultinomialDirichlet", _MOST_CELLS)
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        drawn = door.urn(self.prior, self.n_rows, Fraction(1), possible(door.schema))
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        drawn = session.urn(self.prior, self.n_rows, Fraction(1), possible(session.schema))
         core = DenseTable(drawn / self.n_rows)
-        return [Joint(door.schema, core, self.n_rows, Health("multinomial-Dirichlet"), kind=door.kind)]
+        return [
+            Joint(session.schema, core, self.n_rows, SolveReport("multinomial-Dirichlet"), kind=session.kind)
+        ]

@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import Truth
-from dpcipher.curator.session import Door
+from dpcipher.curator.count_source import CountSource
+from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Attrs, Synthesizer, check_whole, tables_of
@@ -98,30 +98,30 @@ class MWEM(Synthesizer):
         require_table(schema, "MWEM", 2**24)
         tables_of(schema, self.workload)
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        tables = tables_of(door.schema, self.workload).tables
-        rounds = self.rounds or min(len(door.schema.attrs), len(tables))
-        total = first_total(door)
-        share = door.left / (2 * rounds)
-        table = np.full(door.schema.shape, total.rows / np.prod(door.schema.shape))
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        tables = tables_of(session.schema, self.workload).tables
+        rounds = self.rounds or min(len(session.schema.attrs), len(tables))
+        total = first_total(session)
+        share = session.left / (2 * rounds)
+        table = np.full(session.schema.shape, total.rows / np.prod(session.schema.shape))
         seen: list[Measurement] = []
         mean = np.zeros_like(table)
         for _ in range(rounds):
             mean += table / rounds
-            found, total = self._ask(door, tables, table, share, total)
+            found, total = self._ask(session, tables, table, share, total)
             seen.append(found)
             table = replay(table, seen, total.rows, self.passes)
-        return [dense_joint(door, mean if self.average else table, n_rows=total.rows, engine="mwem")]
+        return [dense_joint(session, mean if self.average else table, n_rows=total.rows, engine="mwem")]
 
     def _ask(
-        self, door: Door, tables: Sequence[Attrs], table: Floats, share: Fraction, total: Total
+        self, session: Session, tables: Sequence[Attrs], table: Floats, share: Fraction, total: Total
     ) -> tuple[Measurement, Total]:
         if self.queries == "cells":
-            return _worst_cell(door, tables, table, share), total
-        attrs = _worst_table(door, tables, table, share)
-        noisy = door.measure(attrs, share)
+            return _worst_cell(session, tables, table, share), total
+        attrs = _worst_table(session, tables, table, share)
+        noisy = session.measure(attrs, share)
         better = total.with_table(noisy.counts, noisy.mechanism.variance)
-        return Measurement(door.schema.axes(attrs), noisy.counts.astype(float)), better
+        return Measurement(session.schema.axes(attrs), noisy.counts.astype(float)), better
 
 
 def replay(table: Floats, seen: Sequence[Measurement], total: float, passes: int) -> Floats:
@@ -134,7 +134,7 @@ def replay(table: Floats, seen: Sequence[Measurement], total: float, passes: int
     return fresh
 
 
-def table_scores(truth: Truth, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
+def table_scores(truth: CountSource, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
     """L1 error of each table less its number of cells, in units of 1/GRID: one person changes it by GRID times the unit's L1."""
     return np.array(
         [int(np.abs(GRID * truth.counts(axes) - model).sum()) - GRID * model.size for axes, model in models],
@@ -142,7 +142,7 @@ def table_scores(truth: Truth, models: Sequence[tuple[Axes, NDArray[np.int64]]])
     )
 
 
-def cell_scores(truth: Truth, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
+def cell_scores(truth: CountSource, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
     """The error of every cell of every table, in units of 1/GRID: one person changes it by GRID times `max_rows`."""
     return np.concatenate([np.abs(GRID * truth.counts(axes) - model).ravel() for axes, model in models])
 
@@ -157,30 +157,30 @@ def _models(schema: Schema, tables: Sequence[Attrs], table: Floats) -> list[tupl
     return found
 
 
-def _worst_table(door: Door, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Attrs:
-    models = _models(door.schema, tables, table)
-    return door.choose(
+def _worst_table(session: Session, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Attrs:
+    models = _models(session.schema, tables, table)
+    return session.choose(
         "choice of a table",
         tables,
         lambda truth: table_scores(truth, models),
         share,
-        sensitivity=GRID * door.unit.l1,
+        sensitivity=GRID * session.unit.l1,
     )
 
 
-def _worst_cell(door: Door, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Measurement:
-    models = _models(door.schema, tables, table)
+def _worst_cell(session: Session, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Measurement:
+    models = _models(session.schema, tables, table)
     cells = [
         (attrs, cell)
         for attrs, (_, model) in zip(tables, models, strict=True)
         for cell in np.ndindex(model.shape)
     ]
-    attrs, cell = door.choose(
+    attrs, cell = session.choose(
         "choice of a cell",
         cells,
         lambda truth: cell_scores(truth, models),
         share,
-        sensitivity=GRID * door.unit.max_rows,
+        sensitivity=GRID * session.unit.max_rows,
     )
-    answer, _ = door.measure_cell(attrs, cell, share)
-    return Measurement(door.schema.axes(attrs), np.array(float(answer)), cell)
+    answer, _ = session.measure_cell(attrs, cell, share)
+    return Measurement(session.schema.axes(attrs), np.array(float(answer)), cell)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.targets import Axes, Floats, Targets
 from dpcipher.errors import SizeError
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.methods.outcome import dense_joint, rows_to_draw
@@ -31,23 +31,29 @@ def require_no_zeros(schema: Schema, method: str) -> None:
         )
 
 
-def network_joint(door: Door, network: Network, *, n_rows: float, engine: str) -> Joint:
+def network_joint(session: Session, network: Network, *, n_rows: float, engine: str) -> Joint:
     """The joint of a network: written out where it is small, as it stands where it is not (and the schema has no zeros)."""
     if math.prod(network.shape) <= DENSE_CELLS:
-        return dense_joint(door, network.project(range(len(network.shape))), n_rows=n_rows, engine=engine)
-    assert not door.schema.zeros  # check_schema has refused them
-    return Joint(door.schema, network, rows_to_draw(door, n_rows), Health(engine), kind=door.kind)
+        return dense_joint(session, network.project(range(len(network.shape))), n_rows=n_rows, engine=engine)
+    assert not session.schema.zeros  # check_schema has refused them
+    return Joint(
+        session.schema, network, rows_to_draw(session, n_rows), SolveReport(engine), kind=session.kind
+    )
 
 
-def product_joint(door: Door, one_way: Sequence[Floats], *, n_rows: float, engine: str) -> Joint:
+def product_joint(session: Session, one_way: Sequence[Floats], *, n_rows: float, engine: str) -> Joint:
     """Independent columns with these probabilities, but for the structural zeros: a large table with zeros becomes a chain."""
-    shape = door.schema.shape
-    if door.schema.zeros and math.prod(shape) > DENSE_CELLS:
+    shape = session.schema.shape
+    if session.schema.zeros and math.prod(shape) > DENSE_CELLS:
         tables: dict[Axes, Floats] = {(axis,): table for axis, table in enumerate(one_way)}
-        chain, _ = solve_rows(Targets(shape, 1.0, tables, dict.fromkeys(tables, 0.0), door.schema.zero_masks))
-        return Joint(door.schema, chain, rows_to_draw(door, n_rows), Health(engine), kind=door.kind)
+        chain, _ = solve_rows(
+            Targets(shape, 1.0, tables, dict.fromkeys(tables, 0.0), session.schema.zero_masks)
+        )
+        return Joint(
+            session.schema, chain, rows_to_draw(session, n_rows), SolveReport(engine), kind=session.kind
+        )
     nodes = tuple(Node((axis,), (), table) for axis, table in enumerate(one_way))
-    return network_joint(door, Network(shape, nodes), n_rows=n_rows, engine=engine)
+    return network_joint(session, Network(shape, nodes), n_rows=n_rows, engine=engine)
 
 
 def uniform(shape: Sequence[int]) -> list[Floats]:

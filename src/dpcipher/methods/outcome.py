@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.errors import SizeError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import Health
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.schema.schema import Schema
 
@@ -27,24 +27,24 @@ def require_table(schema: Schema, method: str, limit: int = MAX_CELLS) -> None:
         )
 
 
-def dense_joint(door: Door, estimate: Floats, *, n_rows: float, engine: str) -> Joint:
+def dense_joint(session: Session, estimate: Floats, *, n_rows: float, engine: str) -> Joint:
     """The joint behind an estimate of the full table: negative cells to zero, structural zeros to zero, total one."""
     kept = np.maximum(estimate, 0.0)
     below = float(np.minimum(estimate, 0.0).sum())
-    probabilities = normalised(kept, possible(door.schema))
+    probabilities = normalised(kept, possible(session.schema))
     negative = -below / max(1.0, float(kept.sum()))
     return Joint(
-        door.schema,
+        session.schema,
         DenseTable(probabilities),
-        rows_to_draw(door, n_rows),
-        Health(engine, negative_mass=negative),
-        kind=door.kind,
+        rows_to_draw(session, n_rows),
+        SolveReport(engine, negative_mass=negative),
+        kind=session.kind,
     )
 
 
-def rows_to_draw(door: Door, n_rows: float) -> int:
+def rows_to_draw(session: Session, n_rows: float) -> int:
     """The public number of rows, else the method's noisy one."""
-    return max(0, round(n_rows)) if door.n_rows is None else door.n_rows
+    return max(0, round(n_rows)) if session.n_rows is None else session.n_rows
 
 
 def normalised(table: Floats, allowed: NDArray[np.bool_] | None = None) -> Floats:

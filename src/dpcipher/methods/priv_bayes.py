@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import Truth
-from dpcipher.curator.session import Door
+from dpcipher.curator.count_source import CountSource
+from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import scores
@@ -62,31 +62,33 @@ class PrivBayes(Synthesizer):
         if self.score == "F" and not _binary(schema):
             raise ParameterError("score ('F') must have columns of at most two levels; try score='R'")
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        total = first_total(door) if len(door.schema.attrs) > 1 else no_total(door)
-        plan = _plan(door, total, Fraction(repr(float(self.beta))), self.theta)
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        total = first_total(session) if len(session.schema.attrs) > 1 else no_total(session)
+        plan = _plan(session, total, Fraction(repr(float(self.beta))), self.theta)
         nodes: list[Node] = []
-        for axis, parents in self._choose(door, plan)[plan.free :]:
-            noisy = door.measure(_attrs(door.schema, axis, parents), plan.table_share)
+        for axis, parents in self._choose(session, plan)[plan.free :]:
+            noisy = session.measure(_attrs(session.schema, axis, parents), plan.table_share)
             total = total.with_table(noisy.counts, noisy.mechanism.variance)
             # In the binary form the first tables are margins of the next one, so that one stands for all of them.
             whole = plan.free > 0 and not nodes
-            nodes.append(_node(door.schema, noisy, () if whole else parents))
+            nodes.append(_node(session.schema, noisy, () if whole else parents))
         return [
             network_joint(
-                door, Network(door.schema.shape, tuple(nodes)), n_rows=total.rows, engine="privbayes"
+                session, Network(session.schema.shape, tuple(nodes)), n_rows=total.rows, engine="privbayes"
             )
         ]
 
-    def _choose(self, door: Door, plan: "_Plan") -> list[Pair]:
+    def _choose(self, session: Session, plan: "_Plan") -> list[Pair]:
         """The greedy search: one column and its parents at a time, each by the exponential mechanism."""
-        shape, score = door.schema.shape, self.score or ("F" if _binary(door.schema) else "R")
+        shape, score = session.schema.shape, self.score or ("F" if _binary(session.schema) else "R")
         pairs: list[Pair] = [(0, ())]
         while len(pairs) < len(shape):
             earlier = sorted(axis for axis, _ in pairs)
             candidates = plan.candidates(earlier, shape)
             pairs.append(
-                candidates[0] if plan.choice_share == 0 else _pick(door, candidates, score, plan.choice_share)
+                candidates[0]
+                if plan.choice_share == 0
+                else _pick(session, candidates, score, plan.choice_share)
             )
         return pairs
 
@@ -113,14 +115,14 @@ class _Plan:
         ]
 
 
-def _plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
+def _plan(session: Session, total: Total, beta: Fraction, theta: float) -> _Plan:
     """Whether to choose parents at all, and how large the tables may be."""
-    shape, left = door.schema.shape, door.left
+    shape, left = session.schema.shape, session.left
     d = len(shape)
     if d > 1 and all(size <= 2 for size in shape):
-        return _binary_plan(door, total, beta, theta)
+        return _binary_plan(session, total, beta, theta)
     share = left * (1 - beta) / d
-    cells = _useful_cells(door, total, share, theta)
+    cells = _useful_cells(session, total, share, theta)
     degree = degree_within(d, MAX_CANDIDATES)
     if degree == 0 or math.prod(sorted(shape)[:2]) > cells:
         # No pair of columns is useful, or there are too many to choose from: all of the budget measures one-way tables.
@@ -128,28 +130,28 @@ def _plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
     return _Plan(left * beta / (d - 1), share, cells, degree, 0)
 
 
-def _binary_plan(door: Door, total: Total, beta: Fraction, theta: float) -> _Plan:
+def _binary_plan(session: Session, total: Total, beta: Fraction, theta: float) -> _Plan:
     """The largest k such that the d−k tables of k+1 binary columns are θ-useful; the first k tables follow from the next."""
-    d, left = len(door.schema.shape), door.left
+    d, left = len(session.schema.shape), session.left
     for k in range(degree_within(d, MAX_CANDIDATES), 0, -1):
         share = left * (1 - beta) / (d - k)
-        if _useful_cells(door, total, share, theta) >= 2 ** (k + 1):
+        if _useful_cells(session, total, share, theta) >= 2 ** (k + 1):
             return _Plan(left * beta / (d - 1), share, math.inf, k, k)
     return _Plan(Fraction(0), left / d, 1.0, 0, 0)
 
 
-def _useful_cells(door: Door, total: Total, share: Fraction, theta: float) -> float:
+def _useful_cells(session: Session, total: Total, share: Fraction, theta: float) -> float:
     """The most cells with a mean count of θ noise scales; a Laplace scale is the standard deviation over √2."""
-    return total.rows / (theta * math.sqrt(door.mechanism(share).variance / 2))
+    return total.rows / (theta * math.sqrt(session.mechanism(share).variance / 2))
 
 
-def _pick(door: Door, candidates: Sequence[Pair], score: str, share: Fraction) -> Pair:
-    shape = door.schema.shape
+def _pick(session: Session, candidates: Sequence[Pair], score: str, share: Fraction) -> Pair:
+    shape = session.schema.shape
     binary = all(
         shape[axis] == 2 or math.prod(shape[p] for p in parents) == 2 for axis, parents in candidates
     )
-    reach = scores.sensitivity(score, door.unit, door.n_rows, binary=binary)
-    return door.choose(
+    reach = scores.sensitivity(score, session.unit, session.n_rows, binary=binary)
+    return session.choose(
         "choice of parents",
         candidates,
         lambda truth: pair_scores(truth, candidates, score),
@@ -158,7 +160,7 @@ def _pick(door: Door, candidates: Sequence[Pair], score: str, share: Fraction) -
     )
 
 
-def pair_scores(truth: Truth, candidates: Sequence[Pair], score: str) -> NDArray[np.int64]:
+def pair_scores(truth: CountSource, candidates: Sequence[Pair], score: str) -> NDArray[np.int64]:
     """The score of every column with its parents."""
     rate = _SCORES[score]
     return np.array(
@@ -166,7 +168,7 @@ def pair_scores(truth: Truth, candidates: Sequence[Pair], score: str) -> NDArray
     )
 
 
-def _rows_by_parents(truth: Truth, axis: int, parents: Axes) -> NDArray[np.int64]:
+def _rows_by_parents(truth: CountSource, axis: int, parents: Axes) -> NDArray[np.int64]:
     axes = tuple(sorted((axis, *parents)))
     table = np.moveaxis(truth.counts(axes), axes.index(axis), 0)
     return table.reshape(table.shape[0], -1)

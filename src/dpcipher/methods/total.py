@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 
 # Nothing is known yet: any table that is measured outweighs it, without dividing infinities.
 _UNKNOWN = 1e300
@@ -35,14 +35,14 @@ class Total:
         return Total(self.estimate + weight * (float(counts.sum()) - self.estimate), weight * theirs)
 
 
-def first_total(door: Door, share: Fraction = ROWS_SHARE) -> Total:
+def first_total(session: Session, share: Fraction = ROWS_SHARE) -> Total:
     """The public number of rows, or one bought with a share of the budget."""
-    if door.n_rows is not None:
-        return Total(float(door.n_rows), 0.0)
-    noisy, mechanism = door.total(share)
+    if session.n_rows is not None:
+        return Total(float(session.n_rows), 0.0)
+    noisy, mechanism = session.total(share)
     return Total(float(noisy), mechanism.variance)
 
 
-def no_total(door: Door) -> Total:
+def no_total(session: Session) -> Total:
     """The public number of rows, or an estimate that the first measured table replaces."""
-    return Total(0.0, _UNKNOWN) if door.n_rows is None else Total(float(door.n_rows), 0.0)
+    return Total(0.0, _UNKNOWN) if session.n_rows is None else Total(float(session.n_rows), 0.0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint, uniform
@@ -17,6 +17,6 @@ class Uniform(Synthesizer):
 
     title: ClassVar[str] = "uniform"
 
-    def _learn(self, door: Door) -> Sequence[Joint]:
-        n_rows = door.total(Fraction(1))[0] if door.n_rows is None else door.n_rows
-        return [product_joint(door, uniform(door.schema.shape), n_rows=n_rows, engine="uniform")]
+    def _learn(self, session: Session) -> Sequence[Joint]:
+        n_rows = session.total(Fraction(1))[0] if session.n_rows is None else session.n_rows
+        return [product_joint(session, uniform(session.schema.shape), n_rows=n_rows, engine="uniform")]

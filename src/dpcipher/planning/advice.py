@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpcipher.curator.request import Order, make_order
+from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.errors import DpcipherError
 from dpcipher.planning.table import TablePlan
 from dpcipher.privacy.budget import Budget
@@ -12,7 +12,7 @@ from dpcipher.privacy.budget import Budget
 _DELTA = Fraction(1, 10**6)
 
 
-def warnings(order: Order, tables: Sequence[TablePlan], n_rows: int | None) -> tuple[str, ...]:
+def warnings(order: MeasurementRequest, tables: Sequence[TablePlan], n_rows: int | None) -> tuple[str, ...]:
     """One warning when the noise on a cell exceeds the rows it can expect, with the ways out."""
     drowned = [table for table in tables if table.count is not None and table.sd > table.count]
     if n_rows is None or not drowned:
@@ -26,7 +26,7 @@ def warnings(order: Order, tables: Sequence[TablePlan], n_rows: int | None) -> t
     )
 
 
-def _ways_out(order: Order, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
+def _ways_out(order: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
     """Each with the number that would bring noise and counts level."""
     ways = [_larger_budget(order, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
     cells = math.floor(worst.n_cells / ratio)
@@ -43,7 +43,7 @@ def _ways_out(order: Order, worst: TablePlan, n_rows: int, ratio: float) -> list
     return ways
 
 
-def _larger_budget(order: Order, ratio: float) -> str:
+def _larger_budget(order: MeasurementRequest, ratio: float) -> str:
     """Laplace noise goes with 1/epsilon, Gaussian noise with 1/sqrt(rho)."""
     if order.budget.rho is not None:
         return f"rho={_round_up(float(order.budget.rho) * ratio**2)}"
@@ -60,13 +60,13 @@ def _round_up(value: float) -> str:
     return f"{float(math.ceil(Fraction(value) / step) * step):g}"
 
 
-def _gaussian_sd(order: Order) -> float | None:
+def _gaussian_sd(order: MeasurementRequest) -> float | None:
     """The noise that the same epsilon would buy with a small delta."""
     if order.budget.epsilon is None or order.budget.delta is not None:
         return None
     try:
         budget = Budget(epsilon=order.budget.epsilon, delta=_DELTA)
-        other = make_order(
+        other = make_request(
             order.schema, workload=order.workload.tables, budget=budget, unit=order.unit, sets=order.sets
         )
         return max(math.sqrt(mechanism.variance) for mechanism in other.mechanisms)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.curator.count_source import TableTruth
+from dpcipher.curator.count_source import TableCounts
 from dpcipher.curator.request import check_sets
 from dpcipher.curator.select import WORTHWHILE, check_auto
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Terms
 from dpcipher.planning import auto_page
 from dpcipher.privacy.budget import Budget
@@ -96,18 +96,18 @@ def plan_auto(
 
 
 class _Foreseen:
-    """What the rules of the choice come to on a schema; the exact noise of tables is asked of a door with nobody behind it."""
+    """What the rules of the choice come to on a schema; the exact noise of tables is asked of a session over an empty table: only public numbers are used."""
 
     def __init__(self, schema: Schema, budget: Budget, unit: Unit, sets: int, sizes: list[int]) -> None:
         self.prices = Prices(budget.composable(), unit, sets)
         self.sizes, self.columns, self.sets = sizes, len(schema.attrs), sets
-        self._door = Door(
-            TableTruth(np.zeros(1, np.int64)), schema, Terms(budget, unit), draws=Draws.seeded(0)
+        self._session = Session(
+            TableCounts(np.zeros(1, np.int64)), schema, Terms(budget, unit), draws=Draws.seeded(0)
         )
 
     def cell(self, share: Fraction) -> float:
         """The deviation of the noise on a cell of a table."""
-        return math.sqrt(self._door.mechanism(share / self.sets).variance)
+        return math.sqrt(self._session.mechanism(share / self.sets).variance)
 
     def looked(self, n_rows: int | None) -> int:
         """How many pairs will be looked at; all, if the number of rows is not known."""

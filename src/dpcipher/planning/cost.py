@@ -10,7 +10,7 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from dpcipher.curator.request import Order
+from dpcipher.curator.request import MeasurementRequest
 from dpcipher.engines.raking import maximal
 from dpcipher.engines.rows import POPULATION
 from dpcipher.engines.rows_step import UNKNOWNS
@@ -60,7 +60,7 @@ class Cost:
         ]
 
 
-def foresee(order: Order, n_rows: int | None) -> Cost:
+def foresee(order: MeasurementRequest, n_rows: int | None) -> Cost:
     """The cost of measuring the order and of solving its release."""
     engine, _ = pick("auto", order.schema.shape)
     usual = n_rows or USUAL_ROWS
@@ -73,14 +73,14 @@ def foresee(order: Order, n_rows: int | None) -> Cost:
     )
 
 
-def _measure_seconds(order: Order, n_rows: int | None) -> float:
+def _measure_seconds(order: MeasurementRequest, n_rows: int | None) -> float:
     tables = [order.schema.axes(attrs) for attrs in order.workload.tables]
     start, row = probe.counting(order.schema, tables)
     call, cell = probe.noise(order.mechanisms[0])
     return start + row * (n_rows or 0) + order.sets * (call * len(tables) + cell * order.workload.n_cells)
 
 
-def _measure_bytes(order: Order, n_rows: int | None) -> int:
+def _measure_bytes(order: MeasurementRequest, n_rows: int | None) -> int:
     """The larger of what a batch of rows takes (codes, 64-bit copies of them, the cells themselves) and what the tables take."""
     columns = len(order.schema.attrs)
     rows = min(n_rows or BATCH_ROWS, BATCH_ROWS) * (12 * columns + 24)
@@ -88,12 +88,12 @@ def _measure_bytes(order: Order, n_rows: int | None) -> int:
     return max(rows + counts, MEASURED * order.workload.n_cells * order.sets)
 
 
-def _denoise_seconds(order: Order, n_rows: int) -> float:
+def _denoise_seconds(order: MeasurementRequest, n_rows: int) -> float:
     scene = rehearsal.whole(order)
     return rehearsal.denoise_seconds(scene, n_rows) * max(1.0, order.workload.n_cells / scene.n_cells)
 
 
-def _engine_seconds(order: Order, engine: str, n_rows: int) -> float:
+def _engine_seconds(order: MeasurementRequest, engine: str, n_rows: int) -> float:
     """The work of the engine, at the speed that a small piece of the same kind had."""
     shape, axes = order.schema.shape, [order.schema.axes(attrs) for attrs in order.workload.tables]
     if engine == "rows":
@@ -143,7 +143,7 @@ def _sweep_work(shape: Shape, cells: int, goals: Sequence[Axes]) -> float:
     return 3.0 * len(unions) * (CALL + cells) + inner
 
 
-def _solve_bytes(order: Order, engine: str, n_rows: int) -> int:
+def _solve_bytes(order: MeasurementRequest, engine: str, n_rows: int) -> int:
     shape, tables = order.schema.shape, order.workload
     targets = DENOISED * tables.n_cells + TABLE * len(tables.tables)
     if engine == "table":

@@ -7,7 +7,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 import numpy as np
 
 from dpcipher.curator.measure import parse_auto
-from dpcipher.curator.request import Order, make_order
+from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.errors import ParameterError
 from dpcipher.planning import advice, page
 from dpcipher.planning.auto import AutoPlan, plan_auto
@@ -130,11 +130,11 @@ def plan(
     if auto is not None:
         return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows)
     assert not isinstance(workload, str)  # parse_auto refused every other word
-    order = make_order(schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights)
+    order = make_request(schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights)
     return _plan_given(order, rows)
 
 
-def _plan_given(order: Order, rows: int | None) -> Plan:
+def _plan_given(order: MeasurementRequest, rows: int | None) -> Plan:
     tables = _table_plans(order, rows)
     return Plan(
         budget=order.budget,
@@ -149,7 +149,7 @@ def _plan_given(order: Order, rows: int | None) -> Plan:
     )
 
 
-def _table_plans(order: Order, n_rows: int | None) -> tuple[TablePlan, ...]:
+def _table_plans(order: MeasurementRequest, n_rows: int | None) -> tuple[TablePlan, ...]:
     sizes, mechanisms = order.workload.cells, order.mechanisms
     shares = best_weights(sizes, mechanisms[0].name)
     after = _after_reconciling(order, n_rows)
@@ -159,17 +159,17 @@ def _table_plans(order: Order, n_rows: int | None) -> tuple[TablePlan, ...]:
     )
 
 
-def _after_reconciling(order: Order, n_rows: int | None) -> list[float] | list[None]:
+def _after_reconciling(order: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
     if order.workload.n_cells > RECONCILE_CELLS:
         return [None] * len(order.workload.tables)
     total = n_rows if order.n_rows_public else None
     return reconciled_sds(order.schema, order.workload.tables, order.mechanisms, n_rows=total)
 
 
-def _gain(order: Order, tables: Sequence[TablePlan]) -> float:
+def _gain(order: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
     """By how much the best weights would lower the total expected error, as a fraction of it."""
     weights = {table.attrs: table.weight for table in tables}
-    best = make_order(
+    best = make_request(
         order.schema,
         workload=order.workload.tables,
         budget=order.budget,

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from dpcipher.curator.request import Order
+from dpcipher.curator.request import MeasurementRequest
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import solve_table
@@ -42,7 +42,7 @@ class Scene:
         return denoise(reconcile(self.shape, noisy, total=n_rows))
 
 
-def whole(order: Order) -> Scene:
+def whole(order: MeasurementRequest) -> Scene:
     """The order as it is, or as many of its tables as have few cells together."""
     axes = [order.schema.axes(attrs) for attrs in order.workload.tables]
     tables, cells = [], 0

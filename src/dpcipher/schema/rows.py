@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import DataError, ParameterError
 from dpcipher.schema.listed import Codes
-from dpcipher.schema.zeros import settle
+from dpcipher.schema.zeros import move_out_of_zeros
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
@@ -18,7 +18,7 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> NDArray[np.int
     """The codes of each row, one column for each attribute; columns are contiguous in memory."""
     _check_names(schema, table)
     codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
-    settle(schema, codes)
+    move_out_of_zeros(schema, codes)
     out = np.empty((table.num_rows, len(schema.attrs)), dtype=np.int32, order="F")
     for axis, attr in enumerate(schema.attrs):
         out[:, axis] = _crossed(schema, attr, codes)

@@ -82,7 +82,7 @@ class Zero:
         return np.asarray(reduce(np.logical_and, hits))
 
 
-def settle(schema: "Schema", codes: dict[str, Codes]) -> None:
+def move_out_of_zeros(schema: "Schema", codes: dict[str, Codes]) -> None:
     """Move rows out of structural zeros where the schema says where to, and refuse the others."""
     for zero in schema.zeros:
         rows = zero.inside(schema, codes) if zero.becomes else None

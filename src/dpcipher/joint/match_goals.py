@@ -13,7 +13,7 @@ SETTLED = 0.2  # mean square distance from the goals, in rows, that counts as ro
 Places = NDArray[np.int64]
 
 
-def settle(
+def match_goals(
     drawn: Codes,
     cells: Places,
     goals: Floats,

@@ -1,4 +1,4 @@
-"""The door for adaptive methods: one charge, exact shares, and no true count outside."""
+"""The session for adaptive methods: one charge, exact shares, and no true count outside."""
 
 from fractions import Fraction
 
@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator import count_source as truth_module
-from dpcipher.curator.count_source import RowsTruth, TableTruth, Truth, open_truth, receive
+from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts, open_counts, receive
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Door
+from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.budget import Budget
@@ -23,10 +23,10 @@ CODES = np.random.default_rng(0).integers(0, SCHEMA.shape, size=(300, 3)).astype
 FRAME = pd.DataFrame(CODES, columns=list("abc"))
 
 
-def door(epsilon: float = 1.0, unit: str = "add-remove", max_rows: int = 1, **budget: float) -> Door:
-    """A door to the rows above, with seeded noise."""
-    return Door(
-        RowsTruth(CODES, SCHEMA.shape),
+def session(epsilon: float = 1.0, unit: str = "add-remove", max_rows: int = 1, **budget: float) -> Session:
+    """A session to the rows above, with seeded noise."""
+    return Session(
+        RowCounts(CODES, SCHEMA.shape),
         SCHEMA,
         Terms(Budget.parse(epsilon=epsilon, **budget), Unit(unit, max_rows)),
         draws=Draws.seeded(1),
@@ -43,18 +43,18 @@ def full_table() -> np.ndarray:
 
 def test_every_source_of_counts_agrees_with_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
     """The full table, coded rows, and rows read from a frame, small domain or large."""
-    sources: list[Truth] = [
-        TableTruth(full_table()),
-        RowsTruth(CODES, SCHEMA.shape),
-        open_truth(receive(FRAME, SCHEMA), SCHEMA),
+    sources: list[CountSource] = [
+        TableCounts(full_table()),
+        RowCounts(CODES, SCHEMA.shape),
+        open_counts(receive(FRAME, SCHEMA), SCHEMA),
     ]
     monkeypatch.setattr(truth_module, "FULL_TABLE_CELLS", 1)
-    sources.append(open_truth(receive(FRAME, SCHEMA), SCHEMA))
+    sources.append(open_counts(receive(FRAME, SCHEMA), SCHEMA))
     assert [type(source).__name__ for source in sources] == [
-        "TableTruth",
-        "RowsTruth",
-        "TableTruth",
-        "RowsTruth",
+        "TableCounts",
+        "RowCounts",
+        "TableCounts",
+        "RowCounts",
     ]
     for source in sources:
         assert source.n_rows == 300
@@ -65,7 +65,7 @@ def test_every_source_of_counts_agrees_with_brute_force(monkeypatch: pytest.Monk
 
 def test_shares_are_exact() -> None:
     """Ten tenths are the whole, which floats would miss; one more is refused and draws nothing."""
-    opened = door()
+    opened = session()
     for _ in range(10):
         opened.measure(("a",), Fraction(1, 10))
     assert opened.left == 0
@@ -79,21 +79,21 @@ def test_shares_are_exact() -> None:
 def test_a_share_that_is_none_is_refused(share: object) -> None:
     """Floats, nothing, less than nothing, more than all."""
     with pytest.raises(BudgetError, match="share"):
-        door().measure(("a",), share)
+        session().measure(("a",), share)
 
 
 def test_noise_has_the_scale_that_the_share_buys() -> None:
     """Laplace by L1, a single cell by max_rows under either unit, Gaussian by L2."""
     quarter = Fraction(1, 4)
-    assert door(2.0).measure(("a", "b"), quarter).mechanism.scale == 2
-    assert door(2.0, "replace", 3).measure(("a", "b"), quarter).mechanism.scale == 12
-    assert door(2.0, "replace", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
-    assert door(2.0, "add-remove", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
-    stretched = door(2.0).query(
+    assert session(2.0).measure(("a", "b"), quarter).mechanism.scale == 2
+    assert session(2.0, "replace", 3).measure(("a", "b"), quarter).mechanism.scale == 12
+    assert session(2.0, "replace", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
+    assert session(2.0, "add-remove", 3).measure_cell(("a", "b"), (0, 0), quarter)[1].scale == 6
+    stretched = session(2.0).query(
         "sums", lambda truth: truth.counts((0,)), quarter, sensitivity=Sensitivity(Fraction(5), Fraction(7))
     )
     assert stretched[1].scale == 10
-    gaussian = door(1.0, delta=1e-6)
+    gaussian = session(1.0, delta=1e-6)
     rho = gaussian.part(quarter).rho
     assert gaussian.measure(("a",), quarter).mechanism.scale == pytest.approx((1 / (2 * rho)) ** 0.5)
     wide = gaussian.query(
@@ -104,12 +104,12 @@ def test_noise_has_the_scale_that_the_share_buys() -> None:
 
 def test_answers_are_the_counts_with_noise() -> None:
     """With a large budget the answers are nearly the truth; a huge one still draws some noise and spends less."""
-    opened = door(40.0)
+    opened = session(40.0)
     np.testing.assert_allclose(
         opened.measure(("a", "c"), Fraction(1, 2)).counts, full_table().sum(axis=1), atol=3
     )
     assert abs(opened.total(Fraction(1, 4))[0] - 300) <= 3
-    generous = door(10**5)
+    generous = session(10**5)
     assert generous.measure(("a",), Fraction(1)).mechanism.scale == 1 / 64
     assert generous.statement().certificate["total"] == 64
 
@@ -117,7 +117,7 @@ def test_answers_are_the_counts_with_noise() -> None:
 def test_the_best_candidate_is_chosen_when_the_budget_is_large() -> None:
     """Scores are evaluated inside; the choice comes out."""
     names = ["a", "b", "c"]
-    chosen = door(1000.0).choose(
+    chosen = session(1000.0).choose(
         "largest",
         names,
         lambda truth: np.array([truth.counts((axis,)).max() for axis in range(3)]),
@@ -140,16 +140,16 @@ def test_the_best_candidate_is_chosen_when_the_budget_is_large() -> None:
     )
 
 
-def levels(truth: Truth) -> np.ndarray:
+def levels(truth: CountSource) -> np.ndarray:
     """A score per column: its most frequent level."""
     return np.array([truth.counts((axis,)).max() for axis in range(3)])
 
 
 def test_several_candidates_come_out_best_first_as_one_event() -> None:
     """With a large budget the order is that of the scores; the event takes the whole share."""
-    opened = door(3000.0)
+    opened = session(3000.0)
     chosen = opened.choose_many("levels", ["a", "b", "c"], levels, 3, Fraction(3, 4), sensitivity=1)
-    scores = levels(TableTruth(full_table()))
+    scores = levels(TableCounts(full_table()))
     assert len(set(scores)) == 3
     assert chosen == ["abc"[place] for place in np.argsort(-scores)]
     assert opened.statement().certificate["events"] == [
@@ -170,8 +170,8 @@ def test_several_candidates_come_out_best_first_as_one_event() -> None:
 @pytest.mark.parametrize("secure", [True, False], ids=["opendp", "seeded"])
 def test_several_choices_cost_no_more_than_their_share(secure: bool, delta: float | None) -> None:
     """Two rounds at half the share each: rho adds up, and so does epsilon."""
-    opened = Door(
-        RowsTruth(CODES, SCHEMA.shape),
+    opened = Session(
+        RowCounts(CODES, SCHEMA.shape),
         SCHEMA,
         Terms(Budget.parse(epsilon=1.0, delta=delta), Unit("add-remove")),
         draws=Draws.secure() if secure else Draws.seeded(2),
@@ -186,10 +186,10 @@ def test_several_choices_cost_no_more_than_their_share(secure: bool, delta: floa
 
 def test_a_choice_beyond_what_is_left_never_sees_the_rows() -> None:
     """The share is taken, and refused, before scores are asked for; so is a number of candidates that there are not."""
-    opened = door()
+    opened = session()
     opened.total(Fraction(1, 2))
 
-    def never(truth: Truth) -> np.ndarray:
+    def never(truth: CountSource) -> np.ndarray:
         raise AssertionError("the rows were asked")
 
     with pytest.raises(BudgetError, match="share"):
@@ -202,9 +202,9 @@ def test_a_choice_beyond_what_is_left_never_sees_the_rows() -> None:
 
 def test_a_choice_that_fails_is_paid_for() -> None:
     """What was asked of the rows may have been learned, so the share is gone and the event stays."""
-    opened = door()
+    opened = session()
 
-    def broken(truth: Truth) -> np.ndarray:
+    def broken(truth: CountSource) -> np.ndarray:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -214,22 +214,22 @@ def test_a_choice_that_fails_is_paid_for() -> None:
 
 
 def test_the_number_of_rows_is_public_only_where_someone_says_so() -> None:
-    """Under add-remove the door does not tell, unless the curator declared the number public."""
-    assert door().n_rows is None
-    assert door().statement().n_rows is None
-    assert door(unit="replace").n_rows == 300
+    """Under add-remove the session does not tell, unless the curator declared the number public."""
+    assert session().n_rows is None
+    assert session().statement().n_rows is None
+    assert session(unit="replace").n_rows == 300
     said = Terms(Budget.parse(epsilon=1), Unit("add-remove"), n_rows_public=True)
     declared = [
-        Door.open(FRAME, SCHEMA, said, what={}),
-        Door(TableTruth(full_table()), SCHEMA, said, draws=Draws.seeded(1)),
+        Session.open(FRAME, SCHEMA, said, what={}),
+        Session(TableCounts(full_table()), SCHEMA, said, draws=Draws.seeded(1)),
     ]
     assert [(one.n_rows, one.statement().n_rows) for one in declared] == [(300, 300)] * 2
 
 
 def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
-    """A door that was opened and never asked has spent its whole budget; closing it marks the result."""
+    """A session that was opened and never asked has spent its whole budget; closing it marks the result."""
     path = tmp_path / "people.ledger"
-    opened = Door.open(
+    opened = Session.open(
         FRAME,
         SCHEMA,
         Terms(Budget.parse(epsilon=1), Unit("add-remove"), ledger=path, create=True),
@@ -250,7 +250,7 @@ def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
 def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
     """A person with three hundred rows counts for two."""
     frame = FRAME.assign(who="one")
-    opened = Door.open(
+    opened = Session.open(
         frame, SCHEMA, Terms(Budget.parse(epsilon=200), Unit("replace", 2), Person("who", 2)), what={}
     )
     assert opened.n_rows is None  # the number that is left tells about the ids of those left out
@@ -259,14 +259,14 @@ def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
 
 def test_statements_say_who_drew() -> None:
     """Secure draws without a ledger are unrecorded; seeded ones are NOT PRIVATE."""
-    opened = Door.open(FRAME, SCHEMA, Terms(Budget.parse(epsilon=1), Unit("add-remove")), what={})
+    opened = Session.open(FRAME, SCHEMA, Terms(Budget.parse(epsilon=1), Unit("add-remove")), what={})
     opened.total(Fraction(1))
     assert opened.statement().status == "unrecorded"
     assert opened.statement().certificate["by"] == "privacy map of opendp"
-    assert door().statement().status == "NOT PRIVATE"
+    assert session().statement().status == "NOT PRIVATE"
 
 
 def test_the_urn_needs_a_pure_budget() -> None:
     """Its cost has no rho."""
     with pytest.raises(BudgetError, match="delta"):
-        door(1.0, delta=1e-6).urn(Fraction(5), 10, Fraction(1))
+        session(1.0, delta=1e-6).urn(Fraction(5), 10, Fraction(1))
