@@ -49,7 +49,9 @@ def positive_fraction(name: str, value: object) -> Fraction:
     number = _exact(value)
     if number is None or not SMALLEST <= number <= LARGEST:
         hint = f"; try {name}={_EXAMPLES.get(name, '1')}"
-        raise BudgetError(f"{name} ({_shown(value)}) must be a finite number above 0, from 1e-20 to 1e6{hint}")
+        raise BudgetError(
+            f"{name} ({_shown(value)}) must be a finite number above 0, from 1e-20 to 1e6{hint}"
+        )
     if _bits(number) > _LONGEST_BITS:
         raise BudgetError(f"{name} must be a number of fewer than {LONGEST_TEXT} digits; round it to twenty")
     return number
