@@ -54,7 +54,7 @@ def _listed(certificate: Mapping[str, Any], name: str) -> list[Any] | tuple[Any,
 
 
 def _check_event(event: object, finite: bool) -> None:
-    if not isinstance(event, Mapping) or set(event) != {"what", "share", "cost"}:
+    if not isinstance(event, Mapping) or not {"what", "share", "cost"} <= set(event):
         raise _wrong("events", event, "must each hold what, share and cost")
     if not isinstance(event["what"], str):
         raise _wrong("what", event["what"], "must be a text")
