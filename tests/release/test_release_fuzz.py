@@ -12,11 +12,13 @@ from typing import Any
 
 import forge
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpcipher.errors import DpcipherError
 from dpcipher.pages import words
 from dpcipher.pages.certificate import certificate
+from dpcipher.pages.report import report
 from dpcipher.release import file
 from dpcipher.release.release import Release
 
@@ -148,3 +150,20 @@ def test_any_byte_changed_or_cut(kind: str, tmp_path: Path) -> None:
         assert release is None or release.checksum == sealed["checksum"]
     assert refused > 150
     assert megabytes() - before < MOST_MEGABYTES
+
+
+@pytest.mark.parametrize("kind", ["given", "sets", "chosen"])
+@pytest.mark.parametrize("scale", [2.0**40, 1 / 16])
+@pytest.mark.parametrize("count", [2**62, -(2**62), 0])
+def test_a_page_is_made_of_whatever_is_loaded(kind: str, scale: float, count: int, tmp_path: Path) -> None:
+    """The largest and smallest counts and noise that pass: the report is written, at once and without a warning."""
+    facts, counts = forge.KINDS[kind]()
+    for table in facts["tables"]:
+        table["scale"] = scale
+    counts = [count] * len(counts)
+    rows = pd.DataFrame({"age": [0, 3], "sex": ["F", "M"], "job": ["a", None], "pay": [1.0, 9.0]})
+    release = attempt(forge.save(tmp_path / "r.parquet", forge.sealed(facts, counts), counts))
+    assert release is not None
+    start = time.process_time()
+    assert report(release, rows, tmp_path / "page.html").stat().st_size > 10_000
+    assert time.process_time() - start < MOST_SECONDS

@@ -39,7 +39,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"certificate": NUMBERS | {"per_table": [0.1, "0.1"]}}, "per_table"),
     ({"certificate": NUMBERS | {"events": {}}}, "events .* must be a list"),
     ({"certificate": NUMBERS | {"events": [1]}}, "events"),
-    ({"certificate": NUMBERS | {"events": [EVENT | {"more": 1}]}}, "events"),
+    ({"certificate": NUMBERS | {"events": [{"what": "age", "share": "1/2"}]}}, "events"),
     ({"certificate": NUMBERS | {"events": [EVENT | {"what": 1}]}}, "what"),
     ({"certificate": NUMBERS | {"events": [EVENT | {"share": 0.5}]}}, "share"),
     ({"certificate": NUMBERS | {"events": [EVENT | {"cost": "1"}]}}, "cost"),

@@ -31,12 +31,12 @@ def code_of(column: Column, value: Any) -> int:
 
 
 def is_missing(column: Column, value: Any) -> bool:
-    """Nothing, NaN, or a text that says so where no level is the empty text."""
+    """Nothing, NaN, or a text that says so and is no level."""
     if value is None or value is pd.NA or value is pd.NaT:
         return True
     if isinstance(value, float | Decimal):
         return math.isnan(value)
-    return value in ("", "nan", "NaN", "NAN") and "" not in (column.levels or ())
+    return value in ("", "nan", "NaN", "NAN") and value not in (column.levels or ())
 
 
 def text(value: Any) -> str | None:

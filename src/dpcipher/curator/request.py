@@ -8,6 +8,7 @@ from dpcipher.errors import BudgetError, ParameterError, did_you_mean
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
+from dpcipher.release.facts import check_fits_file
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
@@ -47,6 +48,7 @@ def make_request(
     """Check a request against the schema; nothing private is opened. Whether n is public follows from the unit unless it is said."""
     check_sets(sets)
     parsed = Workload.parse(schema, workload)
+    check_fits_file(schema, parsed, sets)
     if schema.zeros:
         check_zeros(schema.shape, [schema.axes(attrs) for attrs in parsed.tables], schema.zero_masks)
     shares = table_shares(parsed, weights, sets)

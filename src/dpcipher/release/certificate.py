@@ -17,7 +17,6 @@ _SHARE = re.compile(r"[0-9]+(/[0-9]+)?")
 _LONGEST_SHARE = 10_000  # a sum of exact shares may have many digits; it is shown, never computed with
 _MOST = 2**53
 _EVENT = {"what", "share", "cost"}
-_FACTS = {"type", "tables", "sets", "l1", "l2_squared", "candidates", "rounds", "sensitivity", "n_rows"}
 _SELECTION = ("rounds", "candidates", "shortlist")
 
 
@@ -56,8 +55,8 @@ def _listed(certificate: Mapping[str, Any], name: str) -> list[Any] | tuple[Any,
 
 
 def _check_event(event: object, finite: bool) -> None:
-    if not isinstance(event, Mapping) or not _EVENT <= set(event) <= _EVENT | _FACTS:
-        raise _wrong("events", event, "must each hold what, share and cost, and the facts of its type")
+    if not isinstance(event, Mapping) or not set(event) >= _EVENT:
+        raise _wrong("events", event, "must each hold what, share and cost")
     for name in {"what", "type", "l1", "l2_squared"} & set(event):
         if not isinstance(event[name], str):
             raise _wrong(name, event[name], "must be a text")

@@ -1,5 +1,6 @@
 """The facts in the metadata of a release file: schema, statement and tables, each checked before any count is read."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,17 +8,18 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from dpcipher.errors import DpcipherError, ReleaseError
+from dpcipher.errors import DpcipherError, ReleaseError, SizeError
 from dpcipher.privacy.mechanism import LARGEST_SCALE, Mechanism
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, MAX_TABLES
+from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, MAX_TABLES, Workload
 
 VERSION = 1
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader takes no more: Arrow keeps a second copy, a third longer, and
 # stops at 100 MB.
 MAX_METADATA = 64 * 2**20
+_DESCRIBED = 108  # bytes that the facts of a table take at most, beside its names
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
 _KEYS = ("version", "schema", "statement", "tables", "checksum")
 _TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
@@ -136,6 +138,19 @@ def check_sizes(shapes: Sequence[tuple[int, ...]]) -> None:
     if max(sizes) > MAX_TABLE_CELLS or sum(sizes) > MAX_CELLS:
         raise ReleaseError(
             f"its tables must have at most {MAX_TABLE_CELLS} cells each and {MAX_CELLS} together, over all sets"
+        )
+
+
+def check_fits_file(schema: Schema, workload: Workload, sets: int) -> None:
+    """Refuse now what could not be written once it is measured; judged on the schema."""
+    if workload.n_cells * sets > MAX_CELLS:
+        raise SizeError(
+            f"workload: {workload.n_cells:,} cells in each of {sets} sets; a release holds at most {MAX_CELLS:,}: measure fewer sets or tables"
+        )
+    described = sum(_DESCRIBED + len(json.dumps(attrs)) for attrs in workload.tables) * sets
+    if described + len(json.dumps(schema.to_dict())) > MAX_METADATA:
+        raise SizeError(
+            f"workload: {len(workload.tables):,} tables in each of {sets} sets are more than one release file can list; measure fewer"
         )
 
 

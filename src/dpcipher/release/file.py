@@ -212,24 +212,21 @@ def _check_number(path: Path, facts: Facts, layout: Layout, size: int) -> None:
 
 
 def _parts(path: Path, tables: Iterable[Described], cells: NDArray[Any]) -> list[Part]:
+    """Each table with its counts; whole numbers that were stored beside reals become whole again."""
+    if not (cells.min() >= -LARGEST_COUNT and cells.max() <= LARGEST_COUNT):  # a NaN is neither
+        raise _damaged(path, "its counts must be numbers within ±2**62")
     parts: list[Part] = []
     start = 0
     for table in tables:
         stop = start + table.cells
         counts = cells[start:stop].reshape(table.shape)
-        if not _fit(counts, whole=table.whole):
-            kind = "whole numbers" if table.whole else "numbers"
-            raise _damaged(path, f"its table {' × '.join(table.attrs)} must hold {kind} within ±2**62")
-        kept = counts.astype(np.int64, copy=False) if table.whole else counts
-        parts.append((table.attrs, kept, table.mechanism, table.set))
+        if table.whole and counts.dtype.kind == "f":
+            if (counts != np.floor(counts)).any():
+                raise _damaged(path, f"its table {' × '.join(table.attrs)} must hold whole numbers")
+            counts = counts.astype(np.int64)
+        parts.append((table.attrs, counts, table.mechanism, table.set))
         start = stop
     return parts
-
-
-def _fit(counts: Counts, *, whole: bool) -> bool:
-    """Whether all counts are numbers of a sensible size, and whole where they must be; a NaN is neither."""
-    small = bool(counts.min() >= -LARGEST_COUNT and counts.max() <= LARGEST_COUNT)
-    return small and (not whole or counts.dtype.kind == "i" or bool((counts == np.floor(counts)).all()))
 
 
 def _damaged(path: Path, why: str) -> ReleaseError:

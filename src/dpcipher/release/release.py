@@ -214,9 +214,10 @@ def _check_table(schema: Schema, table: NoisyTable) -> None:
         raise ReleaseError(
             f"table ({name}) of shape {table.counts.shape} must have shape {expected}, as the schema says"
         )
-    if not np.isfinite(table.counts).all():
+    low, high = table.counts.min(), table.counts.max()
+    if not (math.isfinite(low) and math.isfinite(high)):
         raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
-    if not -file.LARGEST_COUNT <= table.counts.min() <= table.counts.max() <= file.LARGEST_COUNT:
+    if low < -file.LARGEST_COUNT or high > file.LARGEST_COUNT:
         raise ReleaseError(f"table ({name}) must hold counts within ±2**62; use larger units")
 
 

@@ -48,11 +48,6 @@ class Binned:
         """Whether values are whole: integers, or days."""
         return self.kind != "number"
 
-    @property
-    def blank_is_missing(self) -> bool:
-        """An empty text is never a number or a date."""
-        return True
-
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Bins as text: `17`, `20..29`, `[0.5, 1)`, `2020-01-01..2020-01-31`."""

@@ -207,7 +207,8 @@ class Column:
         """The marks of cells of one type."""
         nearest = isinstance(self.domain, Binned) and self.other == "nearest"
         codes = np.array(self.domain.nearest(cells) if nearest else self.domain.codes(cells))  # type: ignore[union-attr]
-        codes[is_missing(cells, blank=self.domain.blank_is_missing)] = _ABSENT
+        codes[(codes < 0) & is_missing(cells, blank=True)] = _ABSENT  # unless a level is called so
+        codes[is_missing(cells, blank=False)] = _ABSENT
         return pa.array(codes)
 
     @property

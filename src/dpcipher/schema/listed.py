@@ -42,11 +42,6 @@ class Listed:
         """The levels as text."""
         return tuple(str(level) for level in self.levels)
 
-    @property
-    def blank_is_missing(self) -> bool:
-        """Whether an empty text stands for a missing value; not when it is itself a level."""
-        return "" not in self.levels
-
     def codes(self, cells: pa.Array) -> Codes:
         """The code of each cell, -1 where its value is not listed.
 
