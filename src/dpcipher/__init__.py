@@ -3,39 +3,46 @@
 The flow, and the names that stand for it:
 
     Schema ─▶ plan ─▶ measure ═▶ Release ─▶ solve ─▶ Joint ─▶ rows
+
+Each name is loaded when it is first used: importing the package loads none of the libraries behind it.
 """
 
-from dpcipher.comparison.compare import compare
-from dpcipher.curator import draft as _draft  # noqa: F401  gives Schema its `draft`
-from dpcipher.curator.measure import measure
-from dpcipher.engines.solve import solve
-from dpcipher.inference.combine import combine
-from dpcipher.inference.models import fit_models
-from dpcipher.inference.sss import sss
-from dpcipher.joint.joint import Joint
-from dpcipher.methods import (
-    MWEM,
-    Cipher,
-    Fourier,
-    FullHistogram,
-    Independent,
-    JunctionTree,
-    Modips,
-    MultinomialDirichlet,
-    PrivBayes,
-    Uniform,
-)
-from dpcipher.pages.report import report
-from dpcipher.planning.plan import plan
-from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.release import Release
-from dpcipher.schema.schema import Schema
-from dpcipher.scoring.evaluate import evaluate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpcipher.comparison.compare import compare
+    from dpcipher.curator.measure import measure
+    from dpcipher.engines.solve import solve
+    from dpcipher.inference.combine import combine
+    from dpcipher.inference.models import fit_models
+    from dpcipher.inference.sss import sss
+    from dpcipher.joint.joint import Joint
+    from dpcipher.methods import (
+        MWEM,
+        Cipher,
+        Fourier,
+        FullHistogram,
+        Independent,
+        JunctionTree,
+        Modips,
+        MultinomialDirichlet,
+        PrivBayes,
+        Uniform,
+    )
+    from dpcipher.pages.report import report
+    from dpcipher.planning.plan import plan
+    from dpcipher.privacy.ledger import Ledger
+    from dpcipher.release.release import Release
+    from dpcipher.schema.schema import Schema
+    from dpcipher.scoring.evaluate import evaluate
+    from dpcipher.selection.target import Auto
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MWEM",
+    "Auto",
     "Cipher",
     "Fourier",
     "FullHistogram",
@@ -59,3 +66,40 @@ __all__ = [
     "solve",
     "sss",
 ]
+
+_HOMES = {
+    "Auto": "selection.target",
+    "Joint": "joint.joint",
+    "Ledger": "privacy.ledger",
+    "Release": "release.release",
+    "Schema": "schema.schema",
+    "combine": "inference.combine",
+    "compare": "comparison.compare",
+    "evaluate": "scoring.evaluate",
+    "fit_models": "inference.models",
+    "measure": "curator.measure",
+    "plan": "planning.plan",
+    "report": "pages.report",
+    "solve": "engines.solve",
+    "sss": "inference.sss",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the room it lives in; methods live together."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpcipher' has no attribute {name!r}")
+    value = getattr(import_module(f"dpcipher.{_HOMES.get(name, 'methods')}"), name)
+    if name == "Schema" and not hasattr(value, "draft"):
+        value.draft = staticmethod(_draft)
+    globals()[name] = value
+    return value
+
+
+def _draft(data: object) -> "Schema":
+    """Guess a schema from rows. It belongs to the curator's room, which no other room may import; here stands its name alone."""
+    return import_module("dpcipher.curator.draft").draft(data)  # type: ignore[no-any-return]
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from curator import curators_folder  # noqa: F401
 
+from curator import curators_folder  # noqa: F401
 from dpcipher.cli.flow import Flow
 
-PROGRAM = [sys.executable, "-m", "dpcipher.cli"]
+PROGRAM = [sys.executable, "-m", "dpcipher"]
 
 
 def spawn(*words: str, **options: object) -> subprocess.Popen[str]:

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import dpcipher as dc
 from dpcipher.curator.draft import MAX_LEVELS, draft
 from dpcipher.errors import SchemaError
 from dpcipher.schema import Schema
@@ -83,7 +84,7 @@ def test_ranges_are_rounded_outward():
 
 def test_a_draft_is_refused_until_it_is_signed():
     """It is marked as drawn from data."""
-    schema = Schema.draft(FRAME)
+    schema = dc.Schema.draft(FRAME)
     assert schema.drawn_from_data
     with pytest.raises(SchemaError, match="drawn from data"):
         schema.require_signed()

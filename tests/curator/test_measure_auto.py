@@ -157,7 +157,7 @@ def test_rows_that_do_not_fit_cost_nothing_and_are_not_quoted(tmp_path: Path) ->
 
 def test_a_draft_is_refused_until_signed(tmp_path: Path) -> None:
     """A schema read off the rows is no public fact."""
-    draft = Schema.draft(rows())
+    draft = dc.Schema.draft(rows())
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
     with pytest.raises(SchemaError, match="signed off"):
         chosen(rows(), draft, ledger=ledger)

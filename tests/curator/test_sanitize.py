@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpcipher as dc
 from dpcipher.curator.count_source import receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import make_request
@@ -204,7 +205,7 @@ def test_an_unwritable_output_costs_nothing(tmp_path: Path) -> None:
 
 def test_a_draft_is_refused_until_signed() -> None:
     """A schema drawn from the data tells its levels; a person must vouch that they are public."""
-    draft = Schema.draft(rows())
+    draft = dc.Schema.draft(rows())
     with pytest.raises(SchemaError, match="sign"):
         measure(rows(), draft, epsilon=1, unit="add-remove")
     signed = draft.sign("A. Curator", "2026-01-02")

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.curator import draft as _draft  # noqa: F401  (gives Schema its draft)
+from dpcipher.curator.draft import draft as draft_schema
 from dpcipher.schema.schema import Schema
 
 
@@ -46,7 +46,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
     Example:
       dpcipher schema draft people.csv -o people.yaml
     """
-    drafted = Schema.draft(data)
+    drafted = draft_schema(data)
     drafted.save(target)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
     text += (

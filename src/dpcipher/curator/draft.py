@@ -176,6 +176,3 @@ def _says_true_or_false(cells: pa.Array) -> bool:
     if not pa.types.is_string(cells.type):
         return bool(pa.types.is_boolean(cells.type))
     return bool(pc.all(pc.is_in(pc.utf8_lower(cells), value_set=pa.array(["true", "false"]))).as_py())
-
-
-Schema.draft = staticmethod(draft)

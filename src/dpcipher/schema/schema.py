@@ -44,7 +44,7 @@ class Schema:
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
 
-    # Reading rows belongs to the private side, so `dpcipher.curator.draft` puts the function here when it is imported.
+    # Reading rows belongs to the curator's room, so the package itself puts the function here.
     draft: ClassVar[Callable[..., "Schema"]]
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""`python -m dpcipher.cli` is the command line too."""
+"""`python -m dpcipher` is the command line too."""
 
 from dpcipher.cli import main
 
