@@ -55,18 +55,24 @@ def test_cover_sums_out_what_was_not_asked_for(names):
     assert expected.tolist() == cover.fold(covering).tolist()
 
 
-@pytest.mark.parametrize("names", [("z",), ("a", "a"), ("a", "c×a"), "a"])
+@pytest.mark.parametrize("names", [("z",), ("a", "a"), ("a", "c×a"), "z"])
 def test_a_wrong_cover_is_refused(names):
     """Unknown names, and a column asked for twice."""
     with pytest.raises(WorkloadError):
         SCHEMA.cover(names)
 
 
-@pytest.mark.parametrize("attrs", [("a",), ("z",), ("b", "b"), "b"])
+@pytest.mark.parametrize("attrs", [("a",), ("z",), ("b", "b"), "z"])
 def test_wrong_attrs_have_no_axes(attrs):
-    """Parts of compounds, unknown names, repeats and bare strings."""
+    """Parts of compounds, unknown names and repeats."""
     with pytest.raises(WorkloadError):
         SCHEMA.axes(attrs)
+
+
+def test_one_name_stands_for_itself():
+    """A column by its name is the table of that column."""
+    assert SCHEMA.axes("b") == SCHEMA.axes(("b",))
+    assert SCHEMA.cover("a") == SCHEMA.cover(("a",))
 
 
 CONDITIONS = [

@@ -44,12 +44,12 @@ class Joint:
     health: SolveReport
     kind: str = field(default="pandas", compare=False)
 
-    def project(self, attrs: Sequence[str]) -> Marginal:
+    def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The probabilities of any table, labelled; `numpy.asarray` gives the plain array.
 
         Names may also be columns inside a compound.
         """
-        cover = self.schema.cover(tuple(attrs))
+        cover = self.schema.cover(attrs)
         return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)))
 
     def sample(

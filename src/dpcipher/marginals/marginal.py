@@ -40,14 +40,15 @@ class Marginal:
         """How many levels each attribute has."""
         return self.values.shape
 
-    def project(self, attrs: Sequence[str]) -> "Marginal":
+    def project(self, attrs: str | Sequence[str]) -> "Marginal":
         """The table of some of the attributes, in the order asked for, summed over the others."""
+        attrs = (attrs,) if isinstance(attrs, str) else attrs
         for attr in attrs:
             if attr not in self.attrs:
                 raise WorkloadError(
                     f"column {attr!r} is not in this table{did_you_mean(str(attr), self.attrs)}"
                 )
-        if isinstance(attrs, str) or len(set(attrs)) < len(attrs):
+        if len(set(attrs)) < len(attrs):
             raise WorkloadError(f"attrs ({attrs!r}) must be a sequence of names, each named once")
         kept = [attr for attr in self.attrs if attr in attrs]
         summed = self.values.sum(axis=tuple(i for i, attr in enumerate(self.attrs) if attr not in attrs))

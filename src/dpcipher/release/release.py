@@ -141,13 +141,13 @@ class Release:
     def _name_axes(self, numbers: str) -> str:
         return " × ".join(self.schema.attrs[int(number)] for number in numbers.split(", "))
 
-    def project(self, attrs: Sequence[str]) -> Marginal:
+    def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
         cover = self._inside(attrs)
         return Marginal(cover.names, cover.labels, cover.fold(self.reconciled.table(cover.axes)))
 
     def interval(
-        self, attrs: Sequence[str], level: float = 0.95
+        self, attrs: str | Sequence[str], level: float = 0.95
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds `(low, high)` of every count of a table, the privacy noise included.
 
@@ -159,7 +159,7 @@ class Release:
 
     def query(
         self,
-        attrs: Sequence[str],
+        attrs: str | Sequence[str],
         weights: NDArray[np.float64] | None = None,
         *,
         where: Mapping[str, object] | None = None,
@@ -189,8 +189,8 @@ class Release:
         )
         return np.fromiter(cells, dtype=np.float64).reshape(shape)
 
-    def _inside(self, attrs: Sequence[str]) -> Cover:
-        cover = self.schema.cover(tuple(attrs))
+    def _inside(self, attrs: str | Sequence[str]) -> Cover:
+        cover = self.schema.cover(attrs)
         if not any(set(cover.attrs) <= set(table.attrs) for table in self.tables):
             raise WorkloadError(
                 f"attrs ({', '.join(cover.names)}) must lie inside one measured table; no measured table holds them together, "

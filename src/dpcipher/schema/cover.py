@@ -36,11 +36,9 @@ class Cover:
         return np.asarray(summed).transpose([kept.index(name) for name in self.names])
 
 
-def cover(schema: "Schema", names: Sequence[str]) -> Cover:
+def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
     """The attributes that cover `names`, each a column, a part of a compound, or a compound."""
-    if isinstance(names, str):
-        raise WorkloadError(f"attrs ({names!r}) must be a sequence of names; try ({names!r},)")
-    wanted = tuple(names)
+    wanted = (names,) if isinstance(names, str) else tuple(names)
     homes = {name: _home(schema, name) for name in wanted}
     attrs = tuple(attr for attr in schema.attrs if attr in homes.values())
     opened = tuple(chain.from_iterable(_dimensions(schema, attr, wanted) for attr in attrs))

@@ -124,10 +124,9 @@ class Schema:
             last = tuple(f"{label}×{rest}" for label in labels for rest in last)
         return last
 
-    def axes(self, attrs: Sequence[str]) -> Axes:
-        """The axis number of each attribute, ascending."""
-        if isinstance(attrs, str):
-            raise WorkloadError(f"attrs ({attrs!r}) must be a sequence of names; try ({attrs!r},)")
+    def axes(self, attrs: str | Sequence[str]) -> Axes:
+        """The axis number of each attribute, ascending; one name stands for itself."""
+        attrs = (attrs,) if isinstance(attrs, str) else attrs
         axes = sorted(self._axis_of(attr) for attr in attrs)
         if len(set(axes)) < len(axes):
             raise WorkloadError(f"attrs ({', '.join(attrs)}) must name each column once; remove the repeats")
@@ -148,7 +147,7 @@ class Schema:
         """How many cells the table of these attributes has."""
         return math.prod(self.shape[axis] for axis in self.axes(attrs))
 
-    def cover(self, names: Sequence[str]) -> Cover:
+    def cover(self, names: str | Sequence[str]) -> Cover:
         """The attributes that cover these columns, and the way to sum the rest out."""
         return cover(self, names)
 

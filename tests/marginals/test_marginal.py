@@ -37,8 +37,13 @@ def test_a_wrong_shape_is_refused():
         Marginal(("a",), (("x", "y"),), np.zeros(3))
 
 
-@pytest.mark.parametrize("attrs", [("z",), ("a", "a"), "a"])
+@pytest.mark.parametrize("attrs", [("z",), ("a", "a"), "z"])
 def test_a_wrong_projection_is_refused(attrs):
     """Unknown and repeated names are errors."""
     with pytest.raises(WorkloadError):
         TABLE.project(attrs)
+
+
+def test_one_name_stands_for_itself():
+    """The table of one column, by its name."""
+    assert TABLE.project("a").values.tolist() == TABLE.project(("a",)).values.tolist()
