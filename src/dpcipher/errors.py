@@ -18,10 +18,14 @@
     ├── NotPrivate                            something stamped NOT PRIVATE was about to be released
     └── MissingExtra (also ImportError)       an optional part is not installed; names the command
 
+    DpcipherWarning (also UserWarning)        an answer was given, but it says less than was asked for
+
 A message says the name, the value, the rule and the fix. It never contains a private value or a private count: an error
 text is a release.
 """
 
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -98,6 +102,18 @@ class MissingExtra(DpcipherError, ImportError):
 
     def __init__(self, extra: str, needs: str) -> None:
         super().__init__(f"{needs} is not installed; run: pip install 'dpcipher[{extra}]'")
+
+
+class DpcipherWarning(UserWarning):
+    """An answer was given, but it says less than was asked for; the text says why, and what would help."""
+
+
+def warn(message: str) -> None:
+    """Warn whoever called the library, at the line that did."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcipher."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, DpcipherWarning, stacklevel=level)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from curator import PROMISE, Run, curators_folder, measured_release, runner  # noqa: F401
 
 MEASURE = ("measure", "people.csv", "people.yaml", "--ledger", "people.ledger", "-o", "r.parquet")

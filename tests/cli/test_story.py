@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
-from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 
+from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.joint.joint import Joint
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -181,3 +181,16 @@ def test_ledger_show_tells_limit_spent_and_left(measured: Path, run: Run) -> Non
     assert "Spent    epsilon = 2" in shown
     assert "Left     epsilon = 8" in shown
     assert "released" in shown
+
+
+def test_synth_of_drowned_tables_warns_on_stderr(folder: Path, run: Run) -> None:
+    """Tables that add up to less than nothing give no rows by default, and one line says so."""
+    Path("sex.csv").write_text("sex,count\nF,-40\nM,-60\n", encoding="utf-8")
+    Path("sex.yaml").write_text("columns:\n  sex: {kind: categorical, levels: [F, M]}\n", encoding="utf-8")
+    done = run("synth --schema sex.yaml --scale 30 --table sex=sex.csv -o rows.csv --json")
+    (file,) = facts(done)["files"]
+    assert file["engine"] == "uniform"
+    assert file["n_rows"] == len(pd.read_csv("rows.csv")) == 0
+    assert [f"Warning: {text}" for text in file["warnings"]] == [
+        line for line in done.stderr.splitlines() if line.startswith("Warning")
+    ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcipher.engines import raking as blocks
-from dpcipher.engines.raking import Goal, cells_within, collapse, gaps, maximal, multiply, rake
+from dpcipher.engines.raking import Goal, carry, cells_within, collapse, gaps, maximal, rake
 from dpcipher.engines.targets import margin
 
 
@@ -35,7 +35,7 @@ def test_merged_axes_change_nothing(keep: tuple[int, ...]) -> None:
     summed = margin(table, every, keep)
     assert np.allclose(collapse(table, keep), summed)
     product = table * summed.reshape([size if axis in keep else 1 for axis, size in enumerate(table.shape)])
-    multiply(table, summed, keep)
+    carry(table, summed**2, summed, keep)
     assert np.allclose(table, product)
 
 

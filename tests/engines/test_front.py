@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpcipher.engines.solve import TABLE_CELLS, pick, solve
-from dpcipher.errors import ParameterError, ReleaseError, SizeError, SolveError
+from dpcipher.errors import DpcipherWarning, ParameterError, ReleaseError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
@@ -88,11 +88,12 @@ def test_contradictory_exact_tables_are_named_by_their_columns() -> None:
         solve(release)
 
 
-def test_drowned_data_says_what_would_help() -> None:
-    """A negative cell is no error; a total below zero is."""
+def test_drowned_data_says_what_would_help_at_the_line_that_asked() -> None:
+    """A negative cell is nothing to speak of; a total below zero is, and the warning points at the caller, not inside the library."""
     drowned = release_of(tree(0), scale=5.0, total=-100.0)
-    with pytest.raises(SolveError, match=r"the noise has drowned the data\. A larger epsilon"):
+    with pytest.warns(DpcipherWarning, match=r"the noise has drowned the data\. A larger epsilon") as caught:
         solve(drowned)
+    assert [one.filename for one in caught] == [__file__]
 
 
 def test_residuals_are_in_sigmas_and_misfit_is_admitted() -> None:

@@ -34,6 +34,9 @@ def rows_of(counts: np.ndarray, schema: Schema) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=list(schema.attrs)).astype("int64")
 
 
+@pytest.mark.filterwarnings(
+    "ignore::dpcipher.errors.DpcipherWarning"
+)  # tiny tables may drown: see test_drowned.py
 @pytest.mark.parametrize("name", MADE)
 class TestContract:
     """What holds for all methods."""

@@ -8,7 +8,7 @@ import pytest
 from replaying import run
 from test_contract import SCHEMA, planted
 
-from dpcipher.errors import ParameterError
+from dpcipher.errors import DpcipherWarning, ParameterError
 from dpcipher.methods import PrivBayes
 from dpcipher.methods.parents import degree_within, maximal_parents
 from dpcipher.methods.scores import GRID
@@ -28,6 +28,7 @@ def chain(columns: int, levels: int, keep: float, n_rows: int) -> np.ndarray:
     return np.rint(n_rows * joint).astype(int)
 
 
+@pytest.mark.filterwarnings("ignore::dpcipher.errors.DpcipherWarning")
 @pytest.mark.parametrize("n_rows", [50, 500, 5000, 50_000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_the_degree_of_a_binary_network_is_the_published_one(n_rows: int, epsilon: float) -> None:
@@ -122,6 +123,7 @@ def test_a_table_with_very_many_columns_is_taken_as_independent() -> None:
     """No parents can be chosen among so many, so every column is measured alone with its full share."""
     schema = Schema.from_domain({f"c{number}": 2 for number in range(150)})
     codes = np.random.default_rng(1).integers(0, 2, (300, 150))
-    method = PrivBayes(1.0, unit="replace").fit_counts(codes, schema, draws=Draws.seeded(1), codes=True)
+    with pytest.warns(DpcipherWarning, match=r"nothing is known of c0, c35, c44 and 10 more"):
+        method = PrivBayes(1.0, unit="replace").fit_counts(codes, schema, draws=Draws.seeded(1), codes=True)
     assert [event["share"] for event in method.statement.certificate["events"]] == ["1/150"] * 150
     assert method.sample(20, seed=1).shape == (20, 150)

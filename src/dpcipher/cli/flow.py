@@ -2,14 +2,16 @@
 
 import os
 import traceback
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 import click
 
-from dpcipher.errors import DpcipherError
+from dpcipher.errors import DpcipherError, DpcipherWarning
 
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
@@ -42,7 +44,8 @@ class Flow(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; whatever fails becomes one message, never a traceback that could quote a private value."""
         try:
-            return super().invoke(ctx)
+            with _warnings_on_stderr():
+                return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except DpcipherError as error:
@@ -57,6 +60,23 @@ class Flow(click.Group):
             ) from None
         except Exception as error:
             raise click.ClickException(_unexpected(error)) from None
+
+
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """The library's warnings as one line each, every time; other warnings as Python shows them."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+            if issubclass(category, DpcipherWarning):
+                click.echo(f"Warning: {message}", err=True)
+            else:
+                shown(message, category, *place, **options)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", DpcipherWarning)
+        yield
 
 
 def _unexpected(error: Exception) -> str:

@@ -163,6 +163,7 @@ def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: b
                 "engine": health.engine,
                 "converged": health.converged,
                 "seconds": health.seconds,
+                "warnings": list(health.warnings),
             }
         )
     output.show("\n".join(lines), {"files": facts}, as_json=json_)

@@ -1,6 +1,6 @@
 """Making tables non-negative and making them agree: the simplex, proportional sweeps, consensus."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +10,8 @@ from dpcipher.release.components import dropped
 
 SWEEPS = 100
 CLOSE = 1e-10
+# Margins that contradict one another drive cells toward nothing; below this a ratio of margins could overflow.
+VANISHING = 1e-150
 
 
 def nearest(table: Floats, total: float) -> Floats:
@@ -27,6 +29,7 @@ def nearest(table: Floats, total: float) -> Floats:
 
 def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweeps: int = SWEEPS) -> Floats:
     """Scale `table` proportionally until it has the given margins (iterative proportional fitting; zeros stay zero)."""
+    table = table.copy()
     steps = [
         (dropped(axes, keep), fill(wanted, keep, axes), max(float(wanted.sum()), 1e-300))
         for keep, wanted in margins.items()
@@ -36,10 +39,22 @@ def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweep
         for drop, wanted, total in steps:
             have = table.sum(axis=drop, keepdims=True)
             worst = max(worst, float(np.abs(have - wanted).sum()) / total)
-            table = table * ratio(wanted, have)
+            meet(table, wanted, have)
         if worst < CLOSE:
             break
     return table
+
+
+def meet(table: Floats, wanted: Floats, have: Floats) -> None:
+    """Scale `table`, in place, so that its margin `have` becomes `wanted`; all of the same number of dimensions.
+
+    A margin that has all but vanished is met by the shares of its cells, which are at most one, instead of by a ratio.
+    """
+    if have.min(initial=np.inf) > VANISHING or not ((have > 0) & (have <= VANISHING)).any():
+        table *= ratio(wanted, have)
+    else:
+        np.divide(table, have, out=table, where=have > 0)
+        table *= wanted
 
 
 def ratio(wanted: Floats, have: Floats) -> Floats:
@@ -60,7 +75,7 @@ def consensus(
 ) -> dict[Axes, Floats]:
     """Make tables agree on what they share: sweep each to the weighted mean of the shared margins, until none moves."""
     shared = _shared(tables)
-    result = dict(tables)
+    result = {axes: table.copy() for axes, table in tables.items()}
     for _ in range(sweeps):
         worst = 0.0
         for keep, covers in shared.items():
@@ -69,14 +84,16 @@ def consensus(
             mean = sum((weight[axes] / total * have[axes] for axes in covers), np.zeros(1))
             for axes in covers:
                 worst = max(worst, float(np.abs(have[axes] - mean).sum()))
-                result[axes] = result[axes] * fill(ratio(mean, have[axes]), keep, axes)
+                meet(result[axes], fill(mean, keep, axes), fill(have[axes], keep, axes))
         if worst < CLOSE:
             break
     return result
 
 
-def _shared(tables: Iterable[Axes]) -> dict[Axes, list[Axes]]:
+def _shared(tables: Collection[Axes]) -> dict[Axes, list[Axes]]:
     """The largest sets that two tables have in common, each with all the tables that hold it."""
+    if len(tables) == 1:
+        return {}
     holding: dict[Axes, list[Axes]] = {}
     for axes in tables:
         for k in range(1, len(axes)):

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.consistency import ratio
+from dpcipher.engines.consistency import meet
 from dpcipher.engines.targets import Axes, Floats, margin
 
 Cell = TypeVar("Cell", bound=np.generic)
@@ -116,7 +116,7 @@ def _step(table: Floats, goal: Goal) -> tuple[Floats, Floats, Axes]:
 def _rake_goal(view: Floats, wanted: Floats, drop: Axes) -> float:
     """One factor of one goal, in place; returns the misfit before it."""
     now = view.sum(axis=drop, keepdims=True)
-    view *= ratio(wanted, now)
+    meet(view, wanted, now)
     return _distance(now - wanted)
 
 
@@ -127,7 +127,7 @@ def _rake_block(table: Floats, axes: Axes, goals: Sequence[Goal], tolerance: flo
     if worst > tolerance:
         after = before.copy()
         _rake_directly(after, goals, sweeps=_INNER_SWEEPS, tolerance=tolerance / 10)
-        multiply(table, ratio(after, before), axes)
+        carry(table, after, before, axes)
     return worst
 
 
@@ -163,11 +163,11 @@ def collapse(table: Floats, keep: Axes) -> Floats:
     return summed.reshape([table.shape[axis] for axis in keep])
 
 
-def multiply(table: Floats, factor: Floats, axes: Axes) -> None:
-    """Multiply `table` in place by a factor on some of its axes, adjacent axes merged first."""
+def carry(table: Floats, after: Floats, before: Floats, axes: Axes) -> None:
+    """Make the margin `before` of `table` on `axes` the margin `after`, in place, adjacent axes merged first."""
     shape, kept = _runs(table.shape, axes)
-    view = table.reshape(shape)
-    view *= factor.reshape([size if run in kept else 1 for run, size in enumerate(shape)])
+    wide = [size if run in kept else 1 for run, size in enumerate(shape)]
+    meet(table.reshape(shape), after.reshape(wide), before.reshape(wide))
 
 
 def expand(factor: NDArray[Cell], axes: Axes, n_axes: int) -> NDArray[Cell]:

@@ -10,7 +10,8 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import RowsFit, solve_rows
 from dpcipher.engines.table import TableFit, solve_table
 from dpcipher.engines.targets import Axes, Targets
-from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
+from dpcipher.engines.unknown import unknown
+from dpcipher.errors import ParameterError, SizeError, did_you_mean
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import SolveReport
@@ -22,6 +23,7 @@ from dpcipher.release.release import Release
 ENGINES = ("auto", "paper", "table", "rows")
 TABLE_CELLS = 2_000_000  # between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md)
 MAX_TABLE_CELLS = 2**27
+LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
 TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
@@ -31,20 +33,25 @@ def solve(release: Release, *, engine: str = "auto", lam: float = 0.01, seed: in
     `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the literal
     algorithm with its ridge `lam`. `seed` fixes the arbitrary choices (the paper's targets, the rows engine's population); it is
     not a privacy matter, since everything here is post-processing.
+
+    Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
+    draws none by default, says so in its `health`, and a `DpcipherWarning` says it too.
     """
-    if release.sets == 1:
-        return solve_set(release, 0, engine=engine, lam=lam, seed=seed)
-    return [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in range(release.sets)]
+    joints = [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in range(release.sets)]
+    for joint in joints:
+        joint.health.warn()
+    return joints[0] if len(joints) == 1 else joints
 
 
 def solve_set(
     release: Release, number: int, *, engine: str = "auto", lam: float = 0.01, seed: int = 0
 ) -> Joint:
-    """The joint distribution behind one set of a release."""
+    """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
     name, why = pick(engine, release.schema.shape)
     started = time.perf_counter()
     reconciled = release.reconcile(number)
-    _require_rows(reconciled)
+    if reconciled.total < LEAST_ROWS:
+        return _drowned(release, reconciled)
     solved = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
     health = SolveReport(
         name,
@@ -78,12 +85,16 @@ def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
     return engine, "as asked"
 
 
-def _require_rows(reconciled: Reconciled) -> None:
-    if reconciled.total <= 0:
-        raise SolveError(
-            f"the reconciled total ({reconciled.total:.0f} rows) must be above 0: the noise has drowned the data. "
-            "A larger epsilon, fewer or smaller tables, or mechanism='gaussian' with a delta would help"
-        )
+def _drowned(release: Release, reconciled: Reconciled) -> Joint:
+    """The answer to tables that add up to nothing."""
+    why = f"the release's number of rows ({reconciled.total:.0f}) is not above 0"
+    cause = (
+        "the noise has drowned the data. A larger epsilon, fewer or smaller tables, or mechanism='gaussian' with a delta would help"
+        if reconciled.total_variance > 0
+        else "it is about no rows"
+    )
+    warning = f"nothing is known, because {why}: {cause}. All rows are equally likely here, and sample() draws none unless told how many"
+    return unknown(release, n_rows=0, why=why, warning=warning)
 
 
 @dataclass(frozen=True)

@@ -71,11 +71,13 @@ def solve_table(
     gain = _PATIENT if tolerance <= _EXACT else _BRISK
     order = order_attributes(targets) if order is None else order
     work = _reorder(targets, order)
-    table, negative, used = _table(work, (0,)).copy(), 0.0, 0
-    _clear(table, work)
-    for new in range(1, len(order)):
+    # A table of all attributes is the joint; else attributes are added one at a time.
+    whole = work.tables.get(tuple(range(len(order))))
+    table, negative, used = (_table(work, (0,)) if whole is None else whole).copy(), 0.0, 0
+    _clear(table, work, 0)
+    for new in range(table.ndim, len(order)):
         table, below = _add(work, table, new)
-        _clear(table, work)
+        _clear(table, work, new)
         most = sweeps if new == len(order) - 1 else min(sweeps, _EARLY_SWEEPS)
         used = rake(table, _goals(work, new + 1), sweeps=most, tolerance=tolerance, gain=gain).sweeps
         negative = max(negative, below)
@@ -167,10 +169,10 @@ def _table(work: Targets, axes: Axes) -> Floats:
     return table
 
 
-def _clear(table: Floats, work: Targets) -> None:
-    """Set structural zeros to zero, in place, once all of their attributes are there."""
+def _clear(table: Floats, work: Targets, new: int) -> None:
+    """Set structural zeros to zero, in place, once all of their attributes are there; those before `new` were there already."""
     for axes, mask in work.zeros:
-        if axes[-1] == table.ndim - 1:
+        if new <= axes[-1] < table.ndim:
             shape = [table.shape[axis] if axis in axes else 1 for axis in range(table.ndim)]
             table *= ~mask.reshape(shape)
 

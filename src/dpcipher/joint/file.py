@@ -105,6 +105,8 @@ def _plain(health: SolveReport) -> dict[str, Any]:
 
 def _health(values: object) -> SolveReport:
     """What was said of the solve, each of its own type."""
+    if isinstance(values, dict):
+        values = {"warnings": [], **values}  # files of the first version have none
     if not isinstance(values, dict) or set(values) != {field.name for field in fields(SolveReport)}:
         raise ValueError("health must hold what a solve reports, and nothing else")
     texts, numbers = ("engine", "why"), ("negative_mass", "sweeps", "seconds")
@@ -112,11 +114,14 @@ def _health(values: object) -> SolveReport:
         raise ValueError("health must say its engine, why, and whether it converged")
     if any(not _is_number(values[name]) for name in numbers):
         raise ValueError("health must hold finite numbers")
-    if not isinstance(values["notes"], list) or any(not isinstance(note, str) for note in values["notes"]):
-        raise ValueError("notes must be texts")
-    return SolveReport(
-        **{**values, "residuals": _residuals(values["residuals"]), "notes": tuple(values["notes"])}
-    )
+    said = {name: _texts(values[name]) for name in ("notes", "warnings")}
+    return SolveReport(**{**values, **said, "residuals": _residuals(values["residuals"])})
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or any(not isinstance(text, str) for text in values):
+        raise ValueError("notes and warnings must be texts")
+    return tuple(values)
 
 
 def _residuals(values: object) -> dict[tuple[str, ...], float]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dpcipher.errors import warn
+
 
 @dataclass(frozen=True)
 class SolveReport:
@@ -10,7 +12,8 @@ class SolveReport:
 
     `residuals` maps the attribute names of each table to the root mean square misfit of its cells, in units of its noise (sigmas);
     a table known exactly is measured in counts instead. `negative_mass` is the probability that clipping removed;
-    `sweeps` the raking sweeps used; `seconds` the time of the solve; `notes` what a person should know.
+    `sweeps` the raking sweeps used; `seconds` the time of the solve; `notes` what a person should know; `warnings` what nobody may
+    overlook: that the answer says less than was asked for.
     """
 
     engine: str
@@ -21,6 +24,12 @@ class SolveReport:
     seconds: float = 0.0
     converged: bool = True
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def warn(self) -> None:
+        """Give every warning to whoever called the library."""
+        for text in self.warnings:
+            warn(text)
 
     @property
     def worst(self) -> tuple[tuple[str, ...], float] | None:
@@ -36,4 +45,4 @@ class SolveReport:
         lines.append(
             f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
         )
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.notes, *self.warnings])

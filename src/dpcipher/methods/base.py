@@ -150,6 +150,9 @@ class Synthesizer(ABC):
         # The parameters are frozen; what was learned is not one of them.
         object.__setattr__(self, "_result", Fitted(joints, session.statement()))
         session.close(_checksum(joints))
+        # Last, because a warning may be turned into an error: by now the result is there and recorded.
+        for joint in joints:
+            joint.health.warn()
         return self
 
     @property

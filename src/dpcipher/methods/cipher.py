@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import check_auto, measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.engines.solve import ENGINES, pick, solve_set
-from dpcipher.errors import ParameterError, SolveError
+from dpcipher.engines.unknown import unknown
+from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole, tables_of
-from dpcipher.methods.network import product_joint, uniform
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
@@ -83,7 +85,7 @@ class Cipher(Synthesizer):
             chosen = measure_chosen(session, auto, sets=self.sets)
             release = Release(session.schema, chosen.tables, session.statement(), kind=session.kind)
         object.__setattr__(self, "_release", release)
-        return [self._solved(session, release, number) for number in range(self.sets)]
+        return [self._solved(release, number) for number in range(self.sets)]
 
     def _auto(self) -> Auto | None:
         """How to choose tables; None where they are given."""
@@ -102,11 +104,11 @@ class Cipher(Synthesizer):
         workload = tables_of(schema, self.workload)
         return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 
-    def _solved(self, session: Session, release: Release, number: int) -> Joint:
+    def _solved(self, release: Release, number: int) -> Joint:
+        """The joint of one set; the budget is spent, so where the tables allow no answer, that is the answer."""
         try:
             return solve_set(release, number, engine=self.engine, lam=self.lam)
-        except SolveError:
-            # The noise drowned the data; the budget is spent, so the answer is that nothing is known.
-            return product_joint(
-                session, uniform(session.schema.shape), n_rows=release.n_rows, engine=self.engine
-            )
+        except (SolveError, JointError, np.linalg.LinAlgError) as error:
+            why = "the tables could not be solved"
+            warning = f"nothing is known, because {why}: {error}. All rows are equally likely here"
+            return unknown(release, n_rows=release.n_rows, why=why, warning=warning)

@@ -11,7 +11,7 @@ from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint
-from dpcipher.methods.outcome import normalised
+from dpcipher.methods.outcome import drowned, normalised
 from dpcipher.release.release import Release
 
 
@@ -26,4 +26,8 @@ class Independent(Synthesizer):
         tables = tuple(session.measure((attr,), share) for attr in session.schema.attrs)
         release = Release(session.schema, tables, session.statement(), kind=session.kind)
         one_way = [normalised(np.maximum(table.counts.astype(float), 0.0)) for table in tables]
-        return [product_joint(session, one_way, n_rows=release.n_rows, engine="independent")]
+        return [
+            product_joint(
+                session, one_way, n_rows=release.n_rows, engine="independent", warnings=drowned(tables)
+            )
+        ]

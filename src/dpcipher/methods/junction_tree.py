@@ -23,6 +23,7 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
+from dpcipher.methods.outcome import drowned
 from dpcipher.methods.scores import GRID, dependence
 from dpcipher.methods.total import Total, first_total, no_total
 from dpcipher.release.reconcile import Reconciled
@@ -74,7 +75,11 @@ class JunctionTree(Synthesizer):
         for table in tables:
             total = total.with_table(table.counts, table.mechanism.variance)
         network = Network(session.schema.shape, _nodes(release, groups))
-        return [network_joint(session, network, n_rows=total.rows, engine="junction tree")]
+        return [
+            network_joint(
+                session, network, n_rows=total.estimate, engine="junction tree", warnings=drowned(tables)
+            )
+        ]
 
     def _edges(self, session: Session, total: Total) -> list[Edge]:
         """Pairs that depend on each other, the strongest first."""

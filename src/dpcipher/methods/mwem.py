@@ -111,7 +111,8 @@ class MWEM(Synthesizer):
             found, total = self._ask(session, tables, table, share, total)
             seen.append(found)
             table = replay(table, seen, total.rows, self.passes)
-        return [dense_joint(session, mean if self.average else table, n_rows=total.rows, engine="mwem")]
+        fitted = mean if self.average else table
+        return [dense_joint(session, fitted, n_rows=total.estimate, engine="mwem")]
 
     def _ask(
         self, session: Session, tables: Sequence[Attrs], table: Floats, share: Fraction, total: Total

@@ -1,21 +1,31 @@
-"""From what a method estimated to a joint: clip, normalise, respect structural zeros."""
+"""From what a method estimated to a joint: clip, normalise, respect structural zeros.
+
+The budget is spent by then, so there is always an answer. Where the noise has left nothing to tell, the answer is uniform; the joint's
+health says so, and `fit` warns of it once all is recorded.
+"""
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.session import Session
 from dpcipher.errors import SizeError
+from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
+from dpcipher.joint.network import Network
+from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 
 Floats = NDArray[np.float64]
 
 # The most cells a method may hold as one table of floats; judged on the schema.
 MAX_CELLS = 2**26
+HELP = "A larger epsilon, or fewer columns or levels, would help"
 
 
 def require_table(schema: Schema, method: str, limit: int = MAX_CELLS) -> None:
@@ -29,17 +39,38 @@ def require_table(schema: Schema, method: str, limit: int = MAX_CELLS) -> None:
 
 def dense_joint(session: Session, estimate: Floats, *, n_rows: float, engine: str) -> Joint:
     """The joint behind an estimate of the full table: negative cells to zero, structural zeros to zero, total one."""
-    kept = np.maximum(estimate, 0.0)
+    kept, allowed = np.maximum(estimate, 0.0), possible(session.schema)
     below = float(np.minimum(estimate, 0.0).sum())
-    probabilities = normalised(kept, possible(session.schema))
     negative = -below / max(1.0, float(kept.sum()))
-    return Joint(
-        session.schema,
-        DenseTable(probabilities),
-        rows_to_draw(session, n_rows),
-        SolveReport(engine, negative_mass=negative),
-        kind=session.kind,
-    )
+    health = SolveReport(engine, negative_mass=negative)
+    if not has_weight(kept, allowed):
+        why = f"{engine} left no cell above 0"
+        warning = f"nothing is known, because {why}: the noise has drowned the data. All rows are equally likely here. {HELP}"
+        health = SolveReport("uniform", why=why, negative_mass=negative, converged=False, warnings=(warning,))
+    return finished(session, DenseTable(normalised(kept, allowed)), n_rows=n_rows, health=health)
+
+
+def finished(
+    session: Session, core: DenseTable | Chain | Network, *, n_rows: float, health: SolveReport
+) -> Joint:
+    """The joint that a method returns, with a warning where it would draw no rows."""
+    rows = rows_to_draw(session, n_rows)
+    if rows == 0:
+        kind = "noisy" if session.n_rows is None else "public"
+        none = f"the {kind} number of rows is not above 0, so sample() draws none unless told how many"
+        health = replace(health, warnings=(*health.warnings, none))
+    return Joint(session.schema, core, rows, health, kind=session.kind)
+
+
+def drowned(tables: Iterable[NoisyTable]) -> tuple[str, ...]:
+    """What to say of measured tables in which the noise left no count above zero: they tell nothing."""
+    lost = [
+        " × ".join(table.attrs) for table in tables if table.counts.size > 1 and not (table.counts > 0).any()
+    ]
+    if not lost:
+        return ()
+    names = ", ".join(lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+    return (f"nothing is known of {names}, because the noise left no count above 0: uniform here. {HELP}",)
 
 
 def rows_to_draw(session: Session, n_rows: float) -> int:
@@ -47,12 +78,17 @@ def rows_to_draw(session: Session, n_rows: float) -> int:
     return max(0, round(n_rows)) if session.n_rows is None else session.n_rows
 
 
+def has_weight(table: Floats, allowed: NDArray[np.bool_] | None = None) -> bool:
+    """Whether non-negative weights leave anything on the allowed cells to be normalised."""
+    total = float(table.sum() if allowed is None else table.sum(where=allowed))
+    return total > 0 and math.isfinite(total)
+
+
 def normalised(table: Floats, allowed: NDArray[np.bool_] | None = None) -> Floats:
     """Non-negative weights as probabilities over the allowed cells; uniform where nothing is left."""
-    weights = table if allowed is None else np.where(allowed, table, 0.0)
-    total = float(weights.sum())
-    if total > 0 and math.isfinite(total):
-        return np.asarray(weights / total)
+    if has_weight(table, allowed):
+        weights = table if allowed is None else np.where(allowed, table, 0.0)
+        return np.asarray(weights / weights.sum())
     blank = np.ones(table.shape) if allowed is None else allowed.astype(float)
     return np.asarray(blank / blank.sum())
 

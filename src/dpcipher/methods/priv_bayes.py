@@ -20,6 +20,7 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
+from dpcipher.methods.outcome import drowned
 from dpcipher.methods.parents import degree_within, maximal_parents
 from dpcipher.methods.total import Total, first_total, no_total
 from dpcipher.release.release import NoisyTable
@@ -66,15 +67,18 @@ class PrivBayes(Synthesizer):
         total = first_total(session) if len(session.schema.attrs) > 1 else no_total(session)
         plan = _plan(session, total, Fraction(repr(float(self.beta))), self.theta)
         nodes: list[Node] = []
+        tables: list[NoisyTable] = []
         for axis, parents in self._choose(session, plan)[plan.free :]:
             noisy = session.measure(_attrs(session.schema, axis, parents), plan.table_share)
             total = total.with_table(noisy.counts, noisy.mechanism.variance)
             # In the binary form the first tables are margins of the next one, so that one stands for all of them.
             whole = plan.free > 0 and not nodes
             nodes.append(_node(session.schema, noisy, () if whole else parents))
+            tables.append(noisy)
+        network = Network(session.schema.shape, tuple(nodes))
         return [
             network_joint(
-                session, Network(session.schema.shape, tuple(nodes)), n_rows=total.rows, engine="privbayes"
+                session, network, n_rows=total.estimate, engine="privbayes", warnings=drowned(tables)
             )
         ]
 

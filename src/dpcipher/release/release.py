@@ -22,6 +22,8 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.cover import Cover
 from dpcipher.schema.schema import Schema
 
+# Beyond any number of rows and its noise: what whole numbers of 64 bits can hold.
+
 
 @dataclass(frozen=True)
 class NoisyTable:

@@ -21,9 +21,10 @@ import numpy as np
 from dpcipher.engines.consistency import consensus, nearest, sweep_to
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
 from dpcipher.engines.denoise.oneway import posterior_counts, smooth
-from dpcipher.engines.denoise.shrink import Deviation, shrink
+from dpcipher.engines.denoise.shrink import Deviation, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
 from dpcipher.engines.targets import Axes, Floats, Targets, margin
+from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
 from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
@@ -32,7 +33,7 @@ from dpcipher.release.reconcile import Reconciled
 MANY_LEVELS = 12
 TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20
-Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
+NARROW = 3  # attributes of the widest table that is built order by order
 
 
 def denoise(reconciled: Reconciled) -> Targets:
@@ -98,9 +99,7 @@ def _targets(
     tree: bool,
 ) -> Targets:
     built = dict(one_way_tables)
-    orders: dict[int, list[Axes]] = defaultdict(list)
-    for axes in reconciled.closure():
-        orders[len(axes)].append(axes)
+    orders = _orders(reconciled)
     for order in sorted(orders)[1:]:
         predicted = {axes: _predicted(axes, built, reconciled, seen) for axes in orders[order]}
         tables = _shrunk(predicted, built, reconciled, rule)
@@ -108,7 +107,20 @@ def _targets(
             moved = _toward_tree(predicted, built, tables, reconciled)
             tables = _shrunk({**predicted, **moved}, built, reconciled, rule) if moved else tables
         built.update(tables)
+    for axes in reconciled.maximal():
+        if len(axes) > NARROW:
+            noise = 0.0 if rule is _keep else reconciled.mean_variance(axes)
+            built[axes] = fit_wide(axes, seen.table(axes), built, reconciled, rule, noise)
     return _finish(reconciled, built)
+
+
+def _orders(reconciled: Reconciled) -> dict[int, list[Axes]]:
+    """The sets to build one from another, by order: all inside narrow tables, and the pairs inside wide ones."""
+    found: dict[int, set[Axes]] = defaultdict(set)
+    for axes in reconciled.maximal():
+        for order in range(1, (len(axes) if len(axes) <= NARROW else PAIRS) + 1):
+            found[order].update(combinations(axes, order))
+    return {order: sorted(sets) for order, sets in found.items()}
 
 
 @dataclass(frozen=True)

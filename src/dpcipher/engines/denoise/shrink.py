@@ -17,7 +17,7 @@ be wrong, since the tables to estimate are counts of a sample, and costs up to 5
 ever as close to uniform as chance, so theirs starts at `LEAST_ONE_WAY`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -46,6 +46,9 @@ class Deviation:
 
     counts: Floats
     variance: float
+
+
+Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
 
 
 def sizes(order: int, free: int, total: float) -> Floats:
@@ -107,7 +110,7 @@ class _Part:
         found = [shape.posterior(part) for shape, part in zip(self.shapes, belief, strict=True)]
         freedom = reduce(np.add, [kept for _, kept in found])
         return {
-            axes: _trusted(reduce(np.add, [means[i] for means, _ in found]), one.counts, float(freedom[i]))
+            axes: trusted(reduce(np.add, [means[i] for means, _ in found]), one.counts, float(freedom[i]))
             for i, (axes, one) in enumerate(self.tables.items())
         }
 
@@ -119,7 +122,7 @@ def _stack(tables: Mapping[Axes, Deviation], total: float) -> Stack:
     return Stack(counts, np.array(noise), np.array(free), total**2 * np.array(grids).T)
 
 
-def _trusted(mean: Floats, counts: Floats, freedom: float) -> Floats:
+def trusted(mean: Floats, counts: Floats, freedom: float) -> Floats:
     """The posterior mean, less of it the clearer a table of several attributes is."""
     if counts.ndim == 1:
         return mean
