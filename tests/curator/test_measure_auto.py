@@ -36,7 +36,12 @@ def rows(n_rows: int = 600) -> pd.DataFrame:
 def chosen(data: object, schema: Schema = SCHEMA, **options: object) -> Release:
     """A release with chosen tables, at epsilon 1 under add-remove unless said otherwise."""
     said = {"epsilon": 1.0, "unit": "add-remove"} | options
-    return dc.measure(data, schema, workload="auto", **said)
+    choice = {
+        name: said.pop(name)
+        for name in ("max_order", "max_cells", "target", "column_weights")
+        if name in said
+    }
+    return dc.measure(data, schema, workload=dc.Auto(**choice) if choice else "auto", **said)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

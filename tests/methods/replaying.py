@@ -93,6 +93,7 @@ def run(
         np.random.default_rng(seed),
     )
     fitted = method.fit_counts(counts, schema, draws=draws)
+    tape.fitted = fitted
     return tape, fitted.statement.certificate["events"]
 
 

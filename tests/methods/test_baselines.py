@@ -22,10 +22,10 @@ def probabilities(method, counts: np.ndarray, seed: int = 1) -> np.ndarray:
 
 def test_full_histogram_is_noise_clip_normalise() -> None:
     """Exactly the recorded noisy counts, clipped and divided by their sum; noise of scale Δ/ε."""
-    tape, _ = run(method := FullHistogram(0.5, unit="replace"), planted(), SCHEMA)
+    tape, _ = run(FullHistogram(0.5, unit="replace"), planted(), SCHEMA)
     assert [(truth.size, scale) for _, truth, scale in tape.asked] == [(36, 4.0)]
     kept = np.maximum(tape.answers[0], 0).reshape(SCHEMA.shape)
-    np.testing.assert_allclose(method.joint.core.probabilities, kept / kept.sum())
+    np.testing.assert_allclose(tape.fitted.joint.core.probabilities, kept / kept.sum())
 
 
 def test_cipher_on_the_full_table_with_the_paper_engine_is_the_full_histogram() -> None:
@@ -80,8 +80,8 @@ def test_cipher_splits_by_weights_and_sets() -> None:
     tape, events = run(method, planted(), SCHEMA)
     assert [event["share"] for event in events] == ["1/6", "1/3"] * 2
     assert [scale for _, _, scale in tape.asked] == [2.0, 1.0] * 2
-    assert len(method.joint) == 2
-    assert method.release.sets == 2
+    assert len(tape.fitted.joint) == 2
+    assert tape.fitted.release.sets == 2
 
 
 def test_a_seeded_release_cannot_be_saved(tmp_path) -> None:
@@ -112,12 +112,12 @@ def test_generalized_gaussian_noise_is_an_option_of_the_seam_only() -> None:
     scale = generalized_scale(3, 1.0, 1e-5, Unit("replace"))
     source = GeneralizedGaussianNoise(3, scale, seed=4)
     method = FullHistogram(1.0, unit="replace", delta=1e-5)
-    method.fit_counts(counts, schema, draws=Draws.seeded(1, noise=source))
-    spread = (method.joint.core.probabilities * counts.sum()).std()
+    fitted = method.fit_counts(counts, schema, draws=Draws.seeded(1, noise=source))
+    spread = (fitted.joint.core.probabilities * counts.sum()).std()
     from scipy.stats import gennorm
 
     assert spread == pytest.approx(gennorm(3, scale=scale).std(), rel=0.1)
-    assert method.statement.status == "NOT PRIVATE"
+    assert fitted.statement.status == "NOT PRIVATE"
 
 
 def hay(levels: list[np.ndarray]) -> np.ndarray:

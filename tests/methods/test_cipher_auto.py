@@ -9,6 +9,7 @@ from dpcipher.methods import Cipher
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.target import Auto
 
 SHAPE = (2, 3, 2, 2, 3)
 SCHEMA = Schema.from_domain(dict(zip("abcde", SHAPE, strict=True)))
@@ -43,13 +44,13 @@ def test_given_the_same_answers_the_rows_do_not_matter(
     again, other_events = run(methods[1], counts(2), SCHEMA, answers=tape.answers)
     assert asked(events) == asked(other_events)
     assert len(again.asked) == len(tape.asked)
-    releases = [method.release for method in methods]
+    releases = [tape.fitted.release, again.fitted.release]
     assert releases[0].statement.certificate == releases[1].statement.certificate
     for one, other in zip(releases[0].tables, releases[1].tables, strict=True):
         assert (one.attrs, one.mechanism, one.set) == (other.attrs, other.mechanism, other.set)
         np.testing.assert_array_equal(one.counts, other.counts)
     whole = tuple(range(len(SHAPE)))
-    np.testing.assert_array_equal(*(method.joint.core.project(whole) for method in methods))
+    np.testing.assert_array_equal(*(one.fitted.joint.core.project(whole) for one in (tape, again)))
 
 
 @pytest.mark.parametrize("unit", ["add-remove", "replace"])
@@ -59,7 +60,7 @@ def test_neighbours_are_told_apart_by_no_more_than_is_paid(
 ) -> None:
     """Replayed on neighbours, in two rounds: every answer costs what its event says, and all of them the budget."""
     rng = np.random.default_rng(6)
-    method = Cipher(epsilon, unit=unit, delta=delta, max_rows=2, workload="auto", column_weights={"a": 3.0})
+    method = Cipher(epsilon, unit=unit, delta=delta, max_rows=2, workload=Auto(column_weights={"a": 3.0}))
     limit = method.budget.composable()
     other = neighbours(counts(1), unit, 2, rng)
     assert check_neighbours(method, counts(1), other, SCHEMA, 7) <= float(limit.rho or limit.epsilon) * (
@@ -71,12 +72,12 @@ def test_neighbours_are_told_apart_by_no_more_than_is_paid(
 def test_the_release_behind_the_joint_says_how_its_tables_were_chosen() -> None:
     """The share of the choice, and how many were looked at; each set has its tables and its joint."""
     method = Cipher(1.0, unit="add-remove", delta=1e-6, workload="auto", sets=3)
-    method.fit_counts(counts(1), SCHEMA, draws=Draws.seeded(0))
-    note = method.release.statement.certificate["selection"]
+    fitted = method.fit_counts(counts(1), SCHEMA, draws=Draws.seeded(0))
+    note = fitted.release.statement.certificate["selection"]
     assert note["share"] == "1/20"
     assert note["candidates"] == 10
-    assert method.release.sets == len(method.joint) == len(method.sample(5, seed=1)) == 3
-    tables = [joint.core.project((0, 1)) for joint in method.joint]
+    assert fitted.release.sets == len(fitted.joint) == len(fitted.sample(5, seed=1)) == 3
+    tables = [joint.core.project((0, 1)) for joint in fitted.joint]
     assert not np.allclose(tables[0], tables[1])
 
 
@@ -89,8 +90,7 @@ def test_the_release_behind_the_joint_says_how_its_tables_were_chosen() -> None:
         ({"target": 2}, ParameterError, "target is for workload='auto'"),
         ({"column_weights": {"a": 2}}, ParameterError, "column_weights is for workload='auto'"),
         ({"workload": "auto", "weights": {("a",): 1.0}}, ParameterError, "weights are for tables that are given"),
-        ({"workload": "auto", "max_order": 9}, ParameterError, "max_order (9) must be 1, 2 or 3"),
-        ({"workload": "auto", "max_cells": 1}, ParameterError, "max_cells (1) must be a whole number"),
+        ({"workload": Auto(), "max_order": 2}, ParameterError, "max_order must be said once; put it into workload=dc.Auto(...)"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused_at_birth(
@@ -108,7 +108,27 @@ def test_what_does_not_go_together_is_refused_at_birth(
 def test_what_does_not_fit_the_schema_costs_nothing(options: dict[str, object], tmp_path) -> None:
     """Refused before anything is read, let alone charged."""
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
-    method = Cipher(1.0, unit="add-remove", workload="auto", ledger=ledger, **options)
+    method = Cipher(1.0, unit="add-remove", workload=Auto(**options), ledger=ledger)
     with pytest.raises((WorkloadError, SchemaError)):
         method.fit(None, SCHEMA)
     assert ledger.entries == ()
+
+
+def test_the_old_spelling_of_the_options_works_and_says_what_to_write_instead() -> None:
+    """Options beside workload="auto" are those of `Auto`, and mean the same."""
+    with pytest.warns(DeprecationWarning, match=r"try workload=dc\.Auto\(max_order=2\)"):
+        old = Cipher(1.0, unit="add-remove", workload="auto", max_order=2)
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(ParameterError, match=r"max_order \(9\) must be 1, 2 or 3"),
+    ):
+        Cipher(1.0, unit="add-remove", workload="auto", max_order=9)
+    new = Cipher(1.0, unit="add-remove", workload=Auto(max_order=2))
+    with pytest.warns(DeprecationWarning):
+        before = old.fit_counts(counts(1), SCHEMA, draws=Draws.seeded(0))
+    after = new.fit_counts(counts(1), SCHEMA, draws=Draws.seeded(0))
+    assert before.release.workload == after.release.workload
+    with pytest.warns(
+        DeprecationWarning, match=r"method\.sample is deprecated: fit returns a value that has it"
+    ):
+        assert len(new.sample(4)) == 4

@@ -27,7 +27,13 @@ REPLACE = {"unit": "replace"}  # the number of rows is public, so that plan and 
 
 def make(schema: Schema = SCHEMA, **changes: Any) -> AutoPlan:
     """A plan of chosen tables, with some parameters changed."""
-    return plan(schema, workload="auto", **{"epsilon": 1.0, "unit": "add-remove", "n_rows": 5000, **changes})
+    choice = {
+        name: changes.pop(name)
+        for name in ("max_order", "max_cells", "target", "column_weights")
+        if name in changes
+    }
+    said = {"epsilon": 1.0, "unit": "add-remove", "n_rows": 5000, **changes}
+    return plan(schema, workload=Auto(**choice) if choice else "auto", **said)
 
 
 def run(

@@ -195,13 +195,24 @@ def choice(function: Function) -> Function:
     return _stack(options, function)
 
 
-def tables_or_workload(tables: Sequence[tuple[str, ...]], workload: int | str) -> Any:
-    """What `--table` lists, else what `--workload` says; not tables and "auto"."""
+def tables_or_workload(
+    tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
+) -> Any:
+    """What `--table` lists, else what `--workload` says; not tables and "auto". The options of auto are taken out of the request."""
+    choice = {name: request.pop(name) for name in ("max_order", "max_cells", "target", "column_weights")}
+    given = {name: value for name, value in choice.items() if value is not None}
     if tables and workload == "auto":
         raise click.UsageError(
             "--table names the tables and --workload auto chooses them: leave one out; "
             "--target says which tables the choice should serve"
         )
+    if workload == "auto":
+        from dpcipher.selection.target import Auto
+
+        return Auto(**given)
+    if given:
+        name = next(iter(given)).replace("_", "-").removesuffix("s")
+        raise click.UsageError(f"--{name} is for --workload auto; leave it out, or let the tables be chosen")
     return list(tables) or workload
 
 

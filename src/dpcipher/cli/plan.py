@@ -29,7 +29,7 @@ def command(
     Example:
       dpcipher plan people.yaml --epsilon 1 --unit add-remove --max-rows 1 --n-rows 5000
     """
-    asked = options.tables_or_workload(tables, workload)
+    asked = options.tables_or_workload(tables, workload, request)
     with output.progress() as say:
         say("planning")
         foreseen = plan(Schema.load(schema), workload=asked, **request)

@@ -3,6 +3,7 @@
 The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from dpcipher.curator.request import Attrs, MeasurementRequest, check_sets, make
 from dpcipher.curator.select import check_auto, measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Person, Terms
-from dpcipher.errors import ParameterError
+from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
@@ -25,7 +26,7 @@ def measure(
     data: Any,
     schema: Schema,
     *,
-    workload: int | str | Sequence[Sequence[str]] = 2,
+    workload: int | str | Auto | Sequence[Sequence[str]] = 2,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
@@ -36,16 +37,13 @@ def measure(
     mechanism: str | None = None,
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
-    max_order: int | None = None,
-    max_cells: int | None = None,
-    target: int | Sequence[Sequence[str]] | None = None,
-    column_weights: Mapping[str, float] | None = None,
     n_rows_public: bool = False,
     ledger: str | Path | Ledger | None = None,
     name: str = "",
     create: bool = False,
     save: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
+    **choice: Any,
 ) -> Release:
     """Measure noisy tables of private rows under differential privacy.
 
@@ -53,23 +51,15 @@ def measure(
     `person` names the column that says whose row it is: then it is enforced, and rows that name nobody are refused, or left out with
     `missing_person="drop"`). `n_rows_public` publishes the exact number of rows also under "add-remove": your word that it is no secret; it
     then protects values and no longer presence. `epsilon` alone is pure; with `delta`, or as `rho`, the noise
-    is Gaussian. `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, up to
-    `max_order` columns (3) and `max_cells` cells (10,000) each, for the sake of `target` (an order or a list of attrs; by default all
-    tables of `max_order` columns), in which `column_weights` say which columns matter more.
+    is Gaussian. `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as
+    `dc.Auto(...)` in its place says in detail.
 
     Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
     noise is drawn. A path that does not exist is refused, so that a slip of the pen opens no fresh budget: make it first with `Ledger.create`,
     or let `create=True` make one that is called `name` and whose limit is this release. With `save`, the release is written there before the
     ledger marks it as released.
     """
-    auto = parse_auto(
-        workload,
-        weights=weights,
-        max_order=max_order,
-        max_cells=max_cells,
-        target=target,
-        column_weights=column_weights,
-    )
+    auto = parse_auto(workload, weights=weights, **choice)
     protects = Unit.parse(unit, max_rows)
     terms = Terms(
         Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
@@ -88,7 +78,7 @@ def measure(
         check_auto(auto, schema, terms)
         opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
         return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
-    assert not isinstance(workload, str)  # parse_auto refused every other word
+    assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     request = make_request(
         schema, workload=workload, budget=terms.budget, unit=protects, sets=sets, weights=weights
     )
@@ -118,34 +108,38 @@ def _finished(
 
 
 def parse_auto(
-    workload: object,
-    *,
-    weights: Mapping[Attrs, float] | None = None,
-    max_order: int | None = None,
-    max_cells: int | None = None,
-    target: int | Sequence[Sequence[str]] | None = None,
-    column_weights: Mapping[str, float] | None = None,
+    workload: object, *, weights: Mapping[Attrs, float] | None = None, **choice: Any
 ) -> Auto | None:
-    """How to choose tables, where `workload` is "auto"; None where it names them, and then nothing about choosing may be said."""
-    options = {
-        "max_order": max_order,
-        "max_cells": max_cells,
-        "target": target,
-        "column_weights": column_weights,
-    }
-    given = {option: value for option, value in options.items() if value is not None}
-    if workload == "auto":
-        if weights is not None:
+    """How to choose tables, where `workload` is "auto" or an `Auto`; None where it names them. `choice` is the old spelling of Auto's options."""
+    for option in choice:
+        if option not in _CHOICE:
+            raise TypeError(f"unexpected keyword argument {option!r}{did_you_mean(option, _CHOICE)}")
+    given = {option: value for option, value in choice.items() if value is not None}
+    if not isinstance(workload, Auto) and workload != "auto":
+        if isinstance(workload, str):
             raise ParameterError(
-                "weights are for tables that are given; with workload='auto' say column_weights={'income': 2.0} instead"
+                f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
             )
-        return Auto(**given)  # type: ignore[arg-type]  # checked at birth
-    if isinstance(workload, str):
+        if given:
+            raise ParameterError(
+                f"{next(iter(given))} is for workload='auto'; leave it out, or let the tables be chosen"
+            )
+        return None
+    if weights is not None:
         raise ParameterError(
-            f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
+            "weights are for tables that are given; where they are chosen say workload=dc.Auto(column_weights={'income': 2.0}) instead"
         )
-    if given:
-        raise ParameterError(
-            f"{next(iter(given))} is for workload='auto'; leave it out, or let the tables be chosen"
-        )
-    return None
+    if not given:
+        return workload if isinstance(workload, Auto) else Auto()
+    if isinstance(workload, Auto):
+        raise ParameterError(f"{next(iter(given))} must be said once; put it into workload=dc.Auto(...)")
+    says = ", ".join(f"{option}={value!r}" for option, value in given.items())
+    warnings.warn(
+        f"the options of automatic selection are one value now; try workload=dc.Auto({says})",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return Auto(**given)
+
+
+_CHOICE = ("max_order", "max_cells", "target", "column_weights")

@@ -67,6 +67,7 @@ class Session:
         self._spent = Fraction(0)
         self._events: list[Event] = []
         self._remarks: dict[str, Any] = {}
+        self.released: Release | None = None
 
     @classmethod
     def open(
@@ -258,8 +259,9 @@ class Session:
         self._remarks[name] = value
 
     def release(self, tables: Sequence[NoisyTable]) -> Release:
-        """What was measured so far, with its statement."""
-        return Release(self.schema, tuple(tables), self.statement(), kind=self.kind)
+        """What was measured so far, with its statement; the last one is kept as `released`."""
+        self.released = Release(self.schema, tuple(tables), self.statement(), kind=self.kind)
+        return self.released
 
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""

@@ -1,12 +1,13 @@
 """What every synthesizer is: parameters checked at birth, one session to the private rows, and a joint to sample from."""
 
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts
 from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Person, Terms
-from dpcipher.errors import DpcipherError, ParameterError
+from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
@@ -31,10 +33,28 @@ _PARTS = 2**16
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves behind: one joint for each set, and the statement of what was spent."""
+    """What a fit leaves behind: one joint for each set, what was spent, and the release where noisy tables were measured."""
 
     joints: tuple[Joint, ...]
     statement: Statement
+    release: Release | None = None
+
+    @property
+    def joint(self) -> Joint | list[Joint]:
+        """The fitted joint; of a method with m sets, a list of m."""
+        return self.joints[0] if len(self.joints) == 1 else list(self.joints)
+
+    def sample(self, n_rows: int | None = None, *, seed: int | None = None, independent: bool = False) -> Any:
+        """Synthetic rows, as the kind of table that went in; of a method with m sets, a list of m tables.
+
+        `n_rows` defaults to the noisy or public number of rows. `seed` repeats the draw, which costs no privacy.
+        """
+        seeds: Sequence[Any] = [seed] if len(self.joints) == 1 else _spawn(seed, len(self.joints))
+        tables = [
+            joint.sample(n_rows, seed=part, independent=independent)
+            for joint, part in zip(self.joints, seeds, strict=True)
+        ]
+        return tables[0] if len(tables) == 1 else tables
 
 
 @dataclass(frozen=True)
@@ -47,8 +67,9 @@ class Synthesizer(ABC):
     """
 
     title: ClassVar[str]
+    needs_budget: ClassVar[bool] = True
 
-    epsilon: float
+    epsilon: float | None = None
     _: KW_ONLY
     unit: str | Unit
     delta: float | None = None
@@ -60,12 +81,13 @@ class Synthesizer(ABC):
     create: bool = False
 
     def __post_init__(self) -> None:
-        self.budget  # noqa: B018 - each is refused here or never
-        self.protects  # noqa: B018
+        self.protects  # noqa: B018 - each is refused here or never
+        self._check()
+        if self._asks_nothing:
+            return
         self.terms  # noqa: B018
         # A method divides its budget; what cannot be divided is refused here, before anything is charged.
         mechanism_for(self.budget.split([1, _PARTS - 1])[0], self.protects)
-        self._check()
 
     @cached_property
     def budget(self) -> Budget:
@@ -86,9 +108,13 @@ class Synthesizer(ABC):
         return Terms(self.budget, unit, person, ledger=self.ledger, name=self.name, create=self.create)
 
     @final
-    def fit(self, data: Any, schema: Schema) -> Self:
+    def fit(self, data: Any, schema: Schema) -> Fitted:
         """Learn from private rows: charge the whole budget, then ask through the session. Noise cannot be seeded."""
         self.check_schema(schema)
+        if self._asks_nothing:
+            return Fitted(
+                (self._blind(schema),), Statement(status="unrecorded", unit=self.protects.as_dict())
+            )
         what = {"method": type(self).__name__}
         return self._through(Session.open(data, schema, self.terms, what=what))
 
@@ -100,36 +126,11 @@ class Synthesizer(ABC):
         *,
         draws: Draws,
         codes: bool = False,
-    ) -> Self:
+    ) -> Fitted:
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         self.check_schema(schema)
         truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
         return self._through(Session(truth, schema, Terms(self.budget, self.protects), draws=draws))
-
-    def sample(self, n_rows: int | None = None, *, seed: int | None = None, independent: bool = False) -> Any:
-        """Synthetic rows, as the kind of table that went in; of a method with m sets, a list of m tables.
-
-        `n_rows` defaults to the noisy or public number of rows. `seed` repeats the draw, which costs no privacy.
-        """
-        seeds: Sequence[Any] = (
-            [seed] if len(self._fitted.joints) == 1 else _spawn(seed, len(self._fitted.joints))
-        )
-        rows = [
-            joint.sample(n_rows, seed=one, independent=independent)
-            for joint, one in zip(self._fitted.joints, seeds, strict=True)
-        ]
-        return rows[0] if len(rows) == 1 else rows
-
-    @property
-    def joint(self) -> Joint | list[Joint]:
-        """The fitted joint; of a method with m sets, a list of m."""
-        joints = self._fitted.joints
-        return joints[0] if len(joints) == 1 else list(joints)
-
-    @property
-    def statement(self) -> Statement:
-        """What was spent, on what, under which promise."""
-        return self._fitted.statement
 
     def sized(self, n_rows: int) -> "Synthesizer":
         """The same method for about so many synthetic rows; only a method that fixes their number at construction differs."""
@@ -141,28 +142,65 @@ class Synthesizer(ABC):
     def _check(self) -> None:  # noqa: B027 - most methods have no further parameters
         """Refuse bad parameters of the method itself."""
 
+    @property
+    def _asks_nothing(self) -> bool:
+        """Whether no budget was given to a method that can do without: then no row is read."""
+        return self.epsilon is None and not self.needs_budget
+
+    def _blind(self, schema: Schema) -> Joint:
+        """The joint of a method that asks nothing."""
+        raise ParameterError(f"{type(self).__name__} needs a budget; try epsilon=1.0")
+
     @abstractmethod
     def _learn(self, session: Session) -> Sequence[Joint]:
         """The method: ask through the session, and return one joint for each set."""
 
-    def _through(self, session: Session) -> Self:
+    def _through(self, session: Session) -> Fitted:
         joints = tuple(self._learn(session))
-        # The parameters are frozen; what was learned is not one of them.
-        object.__setattr__(self, "_result", Fitted(joints, session.statement()))
+        fitted = Fitted(joints, session.statement(), session.released)
         session.close(_checksum(joints))
-        # Last, because a warning may be turned into an error: by now the result is there and recorded.
-        for joint in joints:
-            joint.health.warn()
-        return self
+        object.__setattr__(self, "_last", fitted)  # for the old spelling alone: see below
+        try:
+            for joint in joints:
+                joint.health.warn()
+        except DpcipherWarning as warning:  # turned into an error: what was paid for must not be lost
+            warning.fitted = fitted  # type: ignore[attr-defined]
+            raise
+        return fitted
+
+    # The old spelling: once a fit was kept inside the method.
+
+    def sample(self, n_rows: int | None = None, *, seed: int | None = None, independent: bool = False) -> Any:
+        """Deprecated: `fit` returns what has `sample`."""
+        return self._fitted("sample").sample(n_rows, seed=seed, independent=independent)
 
     @property
-    def _fitted(self) -> Fitted:
-        result = self.__dict__.get("_result")
-        if not isinstance(result, Fitted):
+    def joint(self) -> Joint | list[Joint]:
+        """Deprecated: `fit` returns what has `joint`."""
+        return self._fitted("joint").joint
+
+    @property
+    def statement(self) -> Statement:
+        """Deprecated: `fit` returns what has `statement`."""
+        return self._fitted("statement").statement
+
+    @property
+    def release(self) -> Release | None:
+        """Deprecated: `fit` returns what has `release`."""
+        return self._fitted("release").release
+
+    def _fitted(self, name: str) -> Fitted:
+        last = self.__dict__.get("_last")
+        if not isinstance(last, Fitted):
             raise DpcipherError(
-                f"{type(self).__name__} has not learned anything yet; call fit(data, schema) first"
+                f"{type(self).__name__} has not learned anything yet; try fitted = method.fit(data, schema), then fitted.{name}"
             )
-        return result
+        warnings.warn(
+            f"method.{name} is deprecated: fit returns a value that has it; try fitted = method.fit(data, schema), then fitted.{name}",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return last
 
 
 def tables_of(schema: Schema, workload: int | Sequence[Sequence[str]]) -> Workload:

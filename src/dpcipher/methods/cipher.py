@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -27,14 +28,15 @@ from dpcipher.selection.target import Auto
 class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto": chosen with part of the budget, under `max_order`, `max_cells`,
-    `target` and `column_weights` as in `measure`. `weights` split the budget unequally over given tables; `sets` are independent
+    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the
+    place of `epsilon`. `weights` split the budget unequally over given tables; `sets` are independent
     sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
     """
 
     title: ClassVar[str] = "CIPHER"
 
-    workload: int | str | Sequence[Sequence[str]] = 2
+    rho: float | None = None
+    workload: int | str | Auto | Sequence[Sequence[str]] = 2
     engine: str = "auto"
     lam: float = 0.01
     sets: int = 1
@@ -46,12 +48,16 @@ class Cipher(Synthesizer):
     column_weights: Mapping[str, float] | None = None
 
     def _check(self) -> None:
-        Budget.parse(epsilon=self.epsilon, delta=self.delta, mechanism=self.mechanism)
         self._auto()
         check_whole("sets", self.sets, 1, 5)
         check_between("lam", self.lam, 0, float("inf"), 0.01)
         if self.engine not in ENGINES:
             raise ParameterError(f"engine ({self.engine!r}) must be one of {', '.join(ENGINES)}")
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The whole budget, exactly: also as rho, and with a mechanism that must fit it."""
+        return Budget.parse(epsilon=self.epsilon, delta=self.delta, rho=self.rho, mechanism=self.mechanism)
 
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""
@@ -64,14 +70,6 @@ class Cipher(Synthesizer):
         if schema.zeros:
             check_zeros(schema.shape, [schema.axes(attrs) for attrs, _ in shares], schema.zero_masks)
 
-    @property
-    def release(self) -> Release:
-        """The release behind the joint."""
-        self._fitted  # noqa: B018 - says so when nothing was learned yet
-        release = self.__dict__["_release"]
-        assert isinstance(release, Release)  # _learn put it there
-        return release
-
     def _learn(self, session: Session) -> Sequence[Joint]:
         auto = self._auto()
         if auto is None:
@@ -80,11 +78,9 @@ class Cipher(Synthesizer):
                 for number in range(self.sets)
                 for attrs, share in self._shares(session.schema)
             )
-            release = Release(session.schema, tables, session.statement(), kind=session.kind)
         else:
-            chosen = measure_chosen(session, auto, sets=self.sets)
-            release = Release(session.schema, chosen.tables, session.statement(), kind=session.kind)
-        object.__setattr__(self, "_release", release)
+            tables = measure_chosen(session, auto, sets=self.sets).tables
+        release = session.release(tables)
         return [self._solved(release, number) for number in range(self.sets)]
 
     def _auto(self) -> Auto | None:
@@ -100,7 +96,7 @@ class Cipher(Synthesizer):
 
     def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
         """Each table with its share of the budget in one set."""
-        assert not isinstance(self.workload, str)  # a word means that tables are chosen
+        assert not isinstance(self.workload, str | Auto)  # then tables are chosen
         workload = tables_of(schema, self.workload)
         return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 

@@ -6,16 +6,24 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpcipher.curator.session import Session
+from dpcipher.engines.unknown import independent, uniform
+from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
-from dpcipher.methods.network import product_joint, uniform
+from dpcipher.methods.network import product_joint
+from dpcipher.schema.schema import Schema
 
 
 @dataclass(frozen=True)
 class Uniform(Synthesizer):
-    """Every cell equally likely; the budget buys the number of rows where that is private."""
+    """Every cell equally likely. A budget buys the number of rows where that is private; without one nothing is read or spent."""
 
     title: ClassVar[str] = "uniform"
+    needs_budget: ClassVar[bool] = False
+
+    def _blind(self, schema: Schema) -> Joint:
+        core = independent(uniform(schema.shape), schema.zero_masks)
+        return Joint(schema, core, 0, SolveReport("uniform", why="nothing was asked"))
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         n_rows = session.total(Fraction(1))[0] if session.n_rows is None else session.n_rows

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, make_request
+from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import ParameterError
 from dpcipher.planning import advice, page
 from dpcipher.planning.auto import AutoPlan, plan_auto
@@ -18,6 +19,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.target import Auto
 
 Attrs = tuple[str, ...]
 
@@ -66,6 +68,8 @@ class _Promise(TypedDict, total=False):
     mechanism: str | None
     unit: Required[str]
     max_rows: int
+    person: str | None
+    n_rows_public: bool
     sets: int
     n_rows: int | None
 
@@ -74,11 +78,7 @@ class _Promise(TypedDict, total=False):
 def plan(  # type: ignore[overload-overlap]  # "auto" is a word, though a word is a sequence of words
     schema: Schema,
     *,
-    workload: Literal["auto"],
-    max_order: int | None = None,
-    max_cells: int | None = None,
-    target: int | Sequence[Sequence[str]] | None = None,
-    column_weights: Mapping[str, float] | None = None,
+    workload: Literal["auto"] | Auto,
     **promise: Unpack[_Promise],
 ) -> AutoPlan: ...
 
@@ -96,20 +96,19 @@ def plan(
 def plan(
     schema: Schema,
     *,
-    workload: int | str | Sequence[Sequence[str]] = 2,
+    workload: int | str | Auto | Sequence[Sequence[str]] = 2,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
     mechanism: str | None = None,
     unit: str,
     max_rows: int = 1,
+    person: str | None = None,
+    n_rows_public: bool = False,
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
-    max_order: int | None = None,
-    max_cells: int | None = None,
-    target: int | Sequence[Sequence[str]] | None = None,
-    column_weights: Mapping[str, float] | None = None,
     n_rows: int | None = None,
+    **choice: Any,
 ) -> Plan | AutoPlan:
     """Foresee a release made with the same parameters: cells, noise, expected error, memory and time.
 
@@ -119,18 +118,21 @@ def plan(
     """
     budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
     protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
-    auto = parse_auto(
-        workload,
-        weights=weights,
-        max_order=max_order,
-        max_cells=max_cells,
-        target=target,
-        column_weights=column_weights,
-    )
+    auto = parse_auto(workload, weights=weights, **choice)
     if auto is not None:
         return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows)
-    assert not isinstance(workload, str)  # parse_auto refused every other word
-    order = make_request(schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights)
+    assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
+    limit = None if person is None else Person(person, protects.max_rows)
+    told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
+    order = make_request(
+        schema,
+        workload=workload,
+        budget=budget,
+        unit=protects,
+        sets=sets,
+        weights=weights,
+        n_rows_public=told,
+    )
     return _plan_given(order, rows)
 
 
