@@ -268,3 +268,17 @@ def test_a_person_column_bounds_what_one_person_adds() -> None:
     frame = rows(400).assign(who=["x"] * 390 + [str(i) for i in range(10)])
     release = measure(frame, SCHEMA, epsilon=60, unit="add-remove", max_rows=2, person="who")
     assert abs(release.reconciled.total - 12) < 3
+
+
+def test_noise_is_drawn_anew_for_every_cell_of_every_table() -> None:
+    """Over twenty tables of a hundred cells in two sets, no cell tells about another: neither its neighbours nor its twin."""
+    schema = Schema.from_domain({f"c{i}": 10 for i in range(7)})
+    nobody = pd.DataFrame({name: pd.Series([], dtype=int) for name in schema.attrs})
+    release = measure(nobody, schema, epsilon=0.01, unit="add-remove", sets=2)
+    noise = np.array([table.counts.ravel() for table in release.tables], dtype=float)
+    noise /= noise.std()
+    assert noise.shape == (42, 100)
+    twins = np.corrcoef(noise) - np.eye(len(noise))
+    assert np.abs(twins).max() < 0.6  # of 100 cells: six standard errors
+    assert abs(np.mean(noise[:, 1:] * noise[:, :-1])) < 6 / np.sqrt(noise.size)
+    assert abs(noise.mean()) < 6 / np.sqrt(noise.size)

@@ -247,3 +247,10 @@ def test_spark_codes_each_row_alone(spark: Any) -> None:
             tally = receive(frame, Schema((column,))).tally([(0,)])
             expected = np.bincount([code_of(column, value) for value in values], minlength=column.size)
             assert tally.tables[0].tolist() == expected.tolist(), (family, column)
+
+
+def test_bytes_that_are_no_text_harm_no_other_cell() -> None:
+    """A column of bytes, as old Parquet writers leave texts, with one cell that is no UTF-8."""
+    cells = pa.array([b"1", b"\xff", b"N", None], pa.binary())
+    assert codes(pa.table({"x": cells}), COLUMNS[0]) == [0, 2, 2, 3]
+    assert codes(pa.table({"x": cells.dictionary_encode()}), COLUMNS[0]) == [0, 2, 2, 3]
