@@ -15,6 +15,7 @@ from dpcipher.drawing.html import bullets, figure, folded, page, paragraphs, tab
 from dpcipher.drawing.numbers import rows, share
 from dpcipher.drawing.svg import element
 from dpcipher.errors import NotPrivate, ReleaseError
+from dpcipher.files import write_text
 from dpcipher.pages import words
 from dpcipher.pages.certificate import certificate
 from dpcipher.pages.match import Match, match_tables, scaled
@@ -38,12 +39,11 @@ def report(release: Release | str | Path, synthetic: Any, path: str | Path) -> P
     _check_target(shown, target)
     text = render(shown, coded_rows(synthetic, shown.schema, "synthetic"))
     try:
-        target.write_text(text, encoding="utf-8")
+        return write_text(target, text)
     except OSError as error:
         raise ReleaseError(
             f"report ({target}) cannot be written: {error.strerror}; choose another place"
         ) from None
-    return target
 
 
 def render(release: Release, synthetic: Codes) -> str:
