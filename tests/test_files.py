@@ -15,6 +15,12 @@ class Interrupted(Exception):
     """Raised in the middle of writing."""
 
 
+def interrupt(path: Path) -> None:
+    """Begin to write, and stop."""
+    path.write_text("half of it")
+    raise Interrupted
+
+
 def mode(path: Path) -> int:
     """The permissions of a file."""
     return stat.S_IMODE(path.stat().st_mode)
@@ -38,8 +44,7 @@ def test_an_interrupted_write_changes_nothing(tmp_path: Path, before: str | None
     if before is not None:
         path.write_text(before)
     with pytest.raises(Interrupted), replacing(path) as temporary:
-        temporary.write_text("half of it")
-        raise Interrupted
+        interrupt(temporary)
     assert [file.read_text() for file in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
@@ -94,5 +99,5 @@ def test_a_curators_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     """With the place in the message, and no traceback of the system's own error."""
     folder = private_folder(tmp_path / "curator")
     (folder / "scores.json").mkdir()
-    with pytest.raises(TableFileError, match="scores.json: cannot be written"):
+    with pytest.raises(TableFileError, match=r"scores\.json: cannot be written"):
         write(folder / "scores.json", "{}")
