@@ -1,4 +1,4 @@
-"""A release in plain words: for readers who have never heard of differential privacy."""
+"""A release in plain words, from what it states itself: for readers who have never heard of differential privacy."""
 
 import math
 from fractions import Fraction
@@ -115,3 +115,19 @@ def conclusions(release: Release) -> tuple[list[str], list[str]]:
         "Use the margins of the release, or several independently made sets and the rule for combining them.",
     ]
     return may, may_not
+
+
+def choice(release: Release) -> str:
+    """How many tables were chosen out of how many, and what the choice cost; empty where the tables were given."""
+    selection = release.statement.certificate.get("selection")
+    if not selection:
+        return ""
+    if not selection["rounds"]:
+        return "single columns alone; there was nothing else to choose, or the noise hid it"
+    tables = sum(len(attrs) > 1 for attrs in release.workload)
+    looked_at = selection["shortlist"]
+    shortlist = "" if looked_at == selection["candidates"] else f" (after a shortlist of {looked_at:,})"
+    return (
+        f"{tables:,} of {selection['candidates']:,} candidate tables{shortlist}; "
+        f"{selection['share']} of the budget went to the choice"
+    )
