@@ -9,7 +9,7 @@ from browser import Browser, chromium
 
 import pages
 from dpcipher.comparison.comparison import Comparison
-from dpcipher.demo.story import tell
+from dpcipher.demo.run import run_demo
 from dpcipher.pages.report import report
 from dpcipher.scoring.evaluate import evaluate
 from dpcipher.scoring.page import curator_report
@@ -57,7 +57,7 @@ def curators(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's page."""
-    return tell(tmp_path_factory.mktemp("demo") / "out", say=lambda _: None).folder / "summary.html"
+    return run_demo(tmp_path_factory.mktemp("demo") / "out", say=lambda _: None).folder / "summary.html"
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.drawing.numbers import rows, short, ticks
+from dpcipher.drawing.numbers import Floats, rows, short, ticks
 from dpcipher.drawing.svg import clip, element, image, text
-
-Floats = NDArray[np.float64]
 
 BAR, MARK, WHISKER, GRID = "#3b75af", "#b34700", "#1a1a1a", "#d5d9de"
 WIDTH = 360

@@ -6,14 +6,12 @@ from dataclasses import replace
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import BAR, MARK, WHISKER, Series, bar_chart
 from dpcipher.drawing.heat import Grid, fold, heat_map
 from dpcipher.drawing.html import figure
+from dpcipher.drawing.numbers import Floats
 from dpcipher.drawing.svg import element
-
-Floats = NDArray[np.float64]
 
 MOST_LEVELS = 120
 _WHOLE_YEARS = re.compile(r"(\d{4})-01-01\.\.(\d{4})-12-31")

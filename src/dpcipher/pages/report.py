@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.figures import MOST_LEVELS, charts, column_figure, legend, pair_figure
@@ -16,14 +15,12 @@ from dpcipher.errors import NotPrivate, ReleaseError
 from dpcipher.files import write_text
 from dpcipher.pages import words
 from dpcipher.pages.certificate import certificate
-from dpcipher.pages.match import Match, match_tables, scaled
+from dpcipher.pages.match import Codes, Match, match_tables, scaled
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
 from dpcipher.tables.coded import coded_rows
 
 MOST_COLUMNS, MOST_PAIRS, MOST_MATCHES = 60, 12, 40
-
-Codes = NDArray[np.int32]
 
 
 def report(release: Release | str | Path, synthetic: Any, path: str | Path) -> Path:
@@ -165,8 +162,8 @@ def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
 def _matching(matches: Sequence[Match]) -> str:
     if not matches:
         return paragraphs(["The release holds exact tables only, so there is no noise to compare with."])
-    cells = sum(one.cells for one in matches)
-    within = sum(one.within * one.cells for one in matches) / cells
+    cells = sum(match.cells for match in matches)
+    within = sum(match.within * match.cells for match in matches) / cells
     says = [
         f"{share(within)} of all {cells:,} measured cells agree with the synthetic rows to within 2 standard errors of the release. For rows "
         "that match the private table itself one would expect 95 %.",
@@ -175,14 +172,14 @@ def _matching(matches: Sequence[Match]) -> str:
     ]
     lines = [
         (
-            " × ".join(one.attrs),
-            f"{one.cells:,}",
-            f"{one.rms:.2f}",
-            f"{one.largest:.1f}",
-            share(one.within),
-            rows(one.std_error),
+            " × ".join(match.attrs),
+            f"{match.cells:,}",
+            f"{match.rms:.2f}",
+            f"{match.largest:.1f}",
+            share(match.within),
+            rows(match.std_error),
         )
-        for one in matches[:MOST_MATCHES]
+        for match in matches[:MOST_MATCHES]
     ]
     heads = [
         "table",

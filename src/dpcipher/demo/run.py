@@ -1,4 +1,4 @@
-"""The whole story in one function: schema, plan, ledger, release, synthetic rows, summary."""
+"""The whole workflow in one function: schema, plan, ledger, release, synthetic rows, summary."""
 
 import time
 from collections.abc import Callable
@@ -38,8 +38,8 @@ FILES = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the demo did: its files and what to say about them."""
+class DemoRun:
+    """What a run of the demo made: its files, and the text that presents them."""
 
     folder: Path
     n_rows: int
@@ -50,7 +50,7 @@ class Told:
 
     @property
     def text(self) -> str:
-        """The ending, for people."""
+        """The result, for people."""
         width = max(map(len, FILES))
         return "\n".join(
             [
@@ -77,8 +77,8 @@ class Told:
         }
 
 
-def tell(folder: Path, *, say: Callable[[str], None]) -> Told:
-    """Run the story into `folder`, which is new, empty, or an earlier demo's."""
+def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
+    """Run the demo into `folder`, which is new, empty, or an earlier demo's."""
     started = time.perf_counter()
     path = {name: folder / name for name in FILES}
     say("inventing people")
@@ -103,7 +103,7 @@ def tell(folder: Path, *, say: Callable[[str], None]) -> Told:
     write_table(path["synthetic.csv"], rows)
     say("drawing the summary")
     write_text(path["summary.html"], render(release, rows, FILES))
-    return Told(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
+    return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 
 def _prepare(folder: Path, path: dict[str, Path]) -> Schema:
