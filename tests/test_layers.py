@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "dpcipher"
 # the release before the session that fills it, the joint before the solvers.
 LAYERS = (
     "errors",
+    "files",
     "drawing",
     "marginals",
     "schema",

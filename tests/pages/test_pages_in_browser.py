@@ -1,12 +1,15 @@
-"""Both reports in a real browser: nothing fetched, nothing complained of, charts drawn, readable on a phone, usable by keyboard."""
+"""Every page in a real browser: nothing fetched, nothing complained of, charts drawn, readable on a phone, usable by keyboard."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from browser import Browser, chromium
 
 import pages
+from dpcipher.comparison.comparison import Comparison
+from dpcipher.demo.run import run_demo
 from dpcipher.pages.report import report
 from dpcipher.scoring.evaluate import evaluate
 from dpcipher.scoring.page import curator_report
@@ -51,10 +54,30 @@ def curators(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return curator_report(scores, private, made, pages.SCHEMA, tmp_path_factory.mktemp("curator") / "only")
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's page."""
+    return run_demo(tmp_path_factory.mktemp("demo") / "out", say=lambda _: None).folder / "summary.html"
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a comparison."""
+    fits = [
+        {"method": name, "epsilon": epsilon, "repeat": repeat, "tvd_1": 0.1 / epsilon, "linf_1": 0.02, "seconds": 0.1}
+        for name in ("cipher", "mwem")
+        for epsilon in (0.1, 1.0)
+        for repeat in range(2)
+    ]  # fmt: skip
+    return Comparison(pd.DataFrame(fits)).write_page(tmp_path_factory.mktemp("compare") / "only")
+
+
 @pytest.mark.parametrize("width", [PHONE, DESKTOP])
-@pytest.mark.parametrize("which", ["publishable", "curators"])
+@pytest.mark.parametrize(
+    ("which", "images"), [("publishable", 20), ("curators", 20), ("demo", 7 + 2 * 6), ("comparison", 2)]
+)
 def test_a_page_opens_quietly_and_draws_its_charts(
-    browser: Browser, which: str, width: int, request: pytest.FixtureRequest
+    browser: Browser, which: str, images: int, width: int, request: pytest.FixtureRequest
 ) -> None:
     """No console message, no request but the file itself, every image of a visible size, no words cut, no sideways scrolling."""
     page: Path = request.getfixturevalue(which)
@@ -62,7 +85,7 @@ def test_a_page_opens_quietly_and_draws_its_charts(
     drawn = browser.evaluate(DRAWN)
     assert browser.complaints == []
     assert [url for url in browser.requests if not url.startswith("data:")] == [page.resolve().as_uri()]
-    assert len(drawn) >= 20
+    assert len(drawn) >= images
     for one in drawn:
         assert one["width"] > 250
         assert one["height"] > 20
@@ -71,7 +94,7 @@ def test_a_page_opens_quietly_and_draws_its_charts(
         assert one["label"].startswith(one["title"])
     assert browser.evaluate(CUT) == []
     assert not browser.evaluate(SCROLLS_SIDEWAYS)
-    assert len(browser.screenshot()) > 50_000
+    assert len(browser.screenshot()) > 2_500 * images
 
 
 def test_a_planted_fetch_and_a_planted_script_are_noticed(

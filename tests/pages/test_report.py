@@ -1,5 +1,6 @@
 """The publishable report: what it says, what it must not contain, and when it refuses."""
 
+import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -174,6 +175,24 @@ def test_impossible_targets_and_empty_rows_are_refused(tmp_path: Path) -> None:
         report(pages.release(), pages.people(1), tmp_path / "absent" / "r.html")
     with pytest.raises(ParameterError, match="at least one row"):
         report(pages.release(), pages.people(1).iloc[:0], tmp_path / "r.html")
+
+
+def test_a_full_disk_leaves_the_earlier_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page is complete or absent, and an earlier one stays as it was."""
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "r.html").write_text("the earlier page")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ReleaseError, match="No space left on device; choose another place"):
+        report(pages.release(), pages.people(1), tmp_path / "r.html")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["the earlier page"]
+
+
+def test_a_column_of_many_levels_says_how_many_are_drawn(text: str) -> None:
+    """The caption names the cut, and no other column has one."""
+    assert re.findall(r"<figcaption>([^<]*) \(the 120 largest of (\d+) levels\)", text) == [("code", "200")]
 
 
 def test_somebody_elses_tables_are_described_as_declared(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.demo.story import tell
+from dpcipher.demo.run import run_demo
 
 
 @click.command("demo")
@@ -27,5 +27,5 @@ def command(folder: Path, json_: bool) -> None:
       dpcipher demo -o demo-out
     """
     with output.progress() as say:
-        told = tell(folder, say=say)
-    output.show(told.text, told.to_dict(), as_json=json_)
+        run = run_demo(folder, say=say)
+    output.show(run.text, run.to_dict(), as_json=json_)

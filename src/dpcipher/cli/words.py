@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dpcipher.pages.selection import chosen
+from dpcipher.pages.words import choice
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
 
@@ -49,7 +49,7 @@ def protection(release: Release) -> str:
 
 def _chosen(release: Release) -> list[str]:
     """One line where tables were chosen; none where they were given."""
-    said = chosen(release)
+    said = choice(release)
     return [f"Chosen   {said}"] if said else []
 
 

@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpcipher.drawing.curves import Curve, draw_curves
-from dpcipher.drawing.html import figure, page, paragraphs, table
+from dpcipher.drawing.html import figure, page, table
 from dpcipher.drawing.svg import standalone
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.release.curator_only import WATERMARK, CuratorOnly, private_folder, write
@@ -85,8 +84,7 @@ class Comparison(CuratorOnly):
 
     def _page(self) -> str:
         sections = {describe(score): self._section(score) for score in self.scores}
-        banner = f'<p class="watermark" role="note">{escape(WATERMARK)}</p>\n'
-        return page("Methods compared", "curator's comparison", sections, before=banner, body_class="curator")
+        return page("Methods compared", "curator's comparison", sections, watermark=WATERMARK)
 
     def _section(self, score: str) -> str:
         means = self.table(score)
@@ -98,8 +96,8 @@ class Comparison(CuratorOnly):
         says = (
             f"Means over {self.frame['repeat'].nunique()} repeats; bars from the 10 % to the 90 % quantile."
         )
-        drawn = figure(draw_curves(self._curves(score), title=describe(score)), describe(score))
-        return paragraphs([says]) + drawn + table(heads, body, caption=describe(score))
+        drawn = figure(draw_curves(self._curves(score), title=describe(score)), says)
+        return drawn + table(heads, body, caption=describe(score))
 
 
 def describe(score: str) -> str:

@@ -1,1 +1,1 @@
-"""The demo: the whole story on people the project invents."""
+"""The demo: the whole workflow on invented people."""

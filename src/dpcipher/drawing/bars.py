@@ -1,33 +1,30 @@
-"""One-way tables as bar charts: lying bars with numbers for a few levels, a skyline for many."""
+"""One-way tables as bar charts: horizontal bars with numbers for a few levels, vertical ones without for many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.drawing.numbers import rows, short, ticks
+from dpcipher.drawing.numbers import Floats, rows, short, ticks
 from dpcipher.drawing.svg import clip, element, image, text
-
-Floats = NDArray[np.float64]
 
 BAR, MARK, WHISKER, GRID = "#3b75af", "#b34700", "#1a1a1a", "#d5d9de"
 WIDTH = 360
 FEW = 24
 NUMBERS, ROW = 86, 22
-SKY_LEFT, SKY_TOP, SKY_HEIGHT = 40, 8, 130
+AXIS_LEFT, AXIS_TOP, AXIS_HEIGHT = 40, 8, 130
 
 
 @dataclass(frozen=True)
 class Series:
-    """What a chart shows of one column: counts by level, their bounds where they have some, and counts to compare with."""
+    """What a chart shows of one column: counts by level, counts to compare with, a description, and intervals of the counts if there are any."""
 
     name: str
     labels: tuple[str, ...]
     counts: Floats
-    bounds: tuple[Floats, Floats] | None
     compared: Floats
     says: str
+    bounds: tuple[Floats, Floats] | None = None
 
     @property
     def most(self) -> float:
@@ -35,22 +32,36 @@ class Series:
         high = self.counts if self.bounds is None else self.bounds[1]
         return float(max(high.max(), self.compared.max(), self.counts.max(), 1e-9))
 
+    def largest(self, most: int) -> "Series":
+        """The levels with the largest counts, in their order, and a name that says how many there are."""
+        if len(self.labels) <= most:
+            return self
+        kept = np.sort(np.argsort(self.counts)[::-1][:most])
+        return Series(
+            f"{self.name} (the {most} largest of {len(self.labels):,} levels)",
+            tuple(self.labels[k] for k in kept),
+            self.counts[kept],
+            self.compared[kept],
+            self.says,
+            self.bounds and (self.bounds[0][kept], self.bounds[1][kept]),
+        )
+
 
 def bar_chart(series: Series) -> str:
     """The chart that suits the number of levels."""
-    return _lying(series) if len(series.labels) <= FEW else _skyline(series)
+    return _horizontal(series) if len(series.labels) <= FEW else _vertical(series)
 
 
-def _lying(series: Series) -> str:
+def _horizontal(series: Series) -> str:
     # Text is measured in a wide font, so that no reader's font cuts a name.
     left = min(158.0, 16 + 7.0 * max(len(label) for label in series.labels))
     scale = (WIDTH - left - NUMBERS) / series.most
-    parts = [_lying_row(series, place, left, scale) for place in range(len(series.labels))]
+    parts = [_horizontal_bar(series, place, left, scale) for place in range(len(series.labels))]
     height = ROW * len(parts) + 4
     return image(WIDTH, height, "".join(parts), title=series.name, description=series.says)
 
 
-def _lying_row(series: Series, place: int, left: float, scale: float) -> str:
+def _horizontal_bar(series: Series, place: int, left: float, scale: float) -> str:
     top, count = 2 + ROW * place, float(series.counts[place])
     out = [
         text(left - 6, top + 15, clip(series.labels[place], 22), anchor="end", class_="s"),
@@ -75,27 +86,27 @@ def _diamond(x: float, y: float) -> str:
     return element("path", d=f"M{x:.1f} {y - 5:.1f}l4 5-4 5-4-5z", fill=MARK, stroke="#fff", stroke_width=0.6)
 
 
-def _skyline(series: Series) -> str:
+def _vertical(series: Series) -> str:
     marks = ticks(series.most, 3)
-    scale, step = SKY_HEIGHT / marks[-1], (WIDTH - SKY_LEFT - 4) / len(series.labels)
-    floor = SKY_TOP + SKY_HEIGHT
-    parts = [_level_line(mark, floor - mark * scale) for mark in marks]
+    scale, step = AXIS_HEIGHT / marks[-1], (WIDTH - AXIS_LEFT - 4) / len(series.labels)
+    floor = AXIS_TOP + AXIS_HEIGHT
+    parts = [_grid_line(mark, floor - mark * scale) for mark in marks]
     parts += [
-        _tower(series, place, SKY_LEFT + step * place, step, scale, floor)
+        _vertical_bar(series, place, AXIS_LEFT + step * place, step, scale, floor)
         for place in range(len(series.labels))
     ]
-    names, height = level_names(series.labels, SKY_LEFT, step, floor + 10)
+    names, height = level_names(series.labels, AXIS_LEFT, step, floor + 10)
     return image(
         WIDTH, floor + 10 + height, "".join(parts) + names, title=series.name, description=series.says
     )
 
 
-def _level_line(mark: float, y: float) -> str:
-    line = element("path", d=f"M{SKY_LEFT} {y:.1f}H{WIDTH}", stroke=GRID)
-    return line + text(SKY_LEFT - 5, y + 4, short(mark), anchor="end", class_="n")
+def _grid_line(mark: float, y: float) -> str:
+    line = element("path", d=f"M{AXIS_LEFT} {y:.1f}H{WIDTH}", stroke=GRID)
+    return line + text(AXIS_LEFT - 5, y + 4, short(mark), anchor="end", class_="n")
 
 
-def _tower(series: Series, place: int, x: float, step: float, scale: float, floor: float) -> str:
+def _vertical_bar(series: Series, place: int, x: float, step: float, scale: float, floor: float) -> str:
     height = max(float(series.counts[place]), 0.0) * scale
     wide, middle = max(step - 0.6, 0.5), x + step / 2
     out = element("rect", x=x, y=floor - height, width=wide, height=height, fill=BAR)
@@ -107,7 +118,7 @@ def _tower(series: Series, place: int, x: float, step: float, scale: float, floo
 
 
 def level_names(labels: Sequence[str], left: float, step: float, top: float) -> tuple[str, float]:
-    """Names under an axis and the height they take: level where they fit, else turned, as many as there is room for."""
+    """Level names under an axis, and the height they take: horizontal where they fit, else rotated, as many as there is room for."""
     longest = max(len(label) for label in labels)
     middles = [left + step * (place + 0.5) for place in range(len(labels))]
     if 7 * longest <= step:

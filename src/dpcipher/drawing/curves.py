@@ -1,4 +1,4 @@
-"""Error against epsilon: one curve a method, on logarithmic axes, with bars for the spread."""
+"""Error against epsilon: one curve for each method, on logarithmic axes, with bars for the spread over repeats."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpcipher.drawing.svg import element, image, text
 
-# Okabe and Ito's colours, told apart by most colour-blind readers, and a mark of its own for those who see none.
+# Okabe and Ito's palette, which most colour-blind readers can tell apart, and marks of different shapes.
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -26,7 +26,7 @@ FAINT = "#d5d9de"
 
 @dataclass(frozen=True)
 class Curve:
-    """A method: (epsilon, mean, low, high) in order of epsilon."""
+    """The error of a method: (epsilon, mean, low, high) in order of epsilon."""
 
     name: str
     points: tuple[tuple[float, ...], ...]
@@ -34,7 +34,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class _Axis:
-    """A logarithmic axis from one place on the screen to another."""
+    """A logarithmic axis between two positions on the screen."""
 
     low: float
     high: float
@@ -42,7 +42,7 @@ class _Axis:
     stop: float
 
     def at(self, value: float) -> float:
-        """Where a value lies; what is below the axis lies on its edge."""
+        """The position of a value; one below the axis is put on its edge."""
         part = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return self.start + part * (self.stop - self.start)
 
@@ -50,19 +50,19 @@ class _Axis:
         """Powers of ten, with 2 and 5 between them where there are few."""
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         steps = (1, 2, 5) if len(powers) <= 4 else (1,)
-        found = [step * 10.0**power for power in powers for step in steps]
-        return [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        return [tick for tick in ticks if self.low * 0.999 <= tick <= self.high * 1.001]
 
 
 def draw_curves(curves: Sequence[Curve], *, title: str) -> str:
-    """The image."""
+    """The curves as an image with a legend."""
     across, up = _axes(curves)
     drawn = [
         _grid(across, up),
         *(_curve(curve, number, len(curves), across, up) for number, curve in enumerate(curves)),
     ]
-    best = ", ".join(f"{curve.name} {curve.points[-1][1]:.4f}" for curve in curves)
-    return image(WIDTH, HEIGHT, "".join(drawn), title=title, description=f"At the largest epsilon: {best}.")
+    errors = ", ".join(f"{curve.name} {curve.points[-1][1]:.4f}" for curve in curves)
+    return image(WIDTH, HEIGHT, "".join(drawn), title=title, description=f"At the largest epsilon: {errors}.")
 
 
 def _axes(curves: Sequence[Curve]) -> tuple[_Axis, _Axis]:

@@ -1,4 +1,4 @@
-"""Two-way tables as heat maps; what cannot be told from zero is gray."""
+"""Two-way tables as heat maps; cells that cannot be told from zero are gray."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import level_names
-from dpcipher.drawing.numbers import rows
+from dpcipher.drawing.numbers import Floats, rows
 from dpcipher.drawing.svg import clip, element, image, text
-
-Floats = NDArray[np.float64]
 
 WIDTH, LEFT, MOST_LEVELS = 360, 100, 24
 FAINT = "#e3e3e3"
-# From light to dark in one hue, so that it also reads without colour.
+# From light to dark in one hue, so that the map also reads without colour.
 LIGHT, DARK = np.array([222.0, 235.0, 247.0]), np.array([8.0, 48.0, 107.0])
 
 
@@ -68,14 +66,15 @@ def _mix(depth: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _spaced(many: int, tall: float) -> range:
-    return range(0, many, max(1, int(np.ceil(12 / tall))))
+def _spaced(count: int, tall: float) -> range:
+    """The rows that are named: all of them, or every few where rows are lower than a line of text."""
+    return range(0, count, max(1, int(np.ceil(12 / tall))))
 
 
 def _says(grid: Grid) -> str:
-    """The largest cells in words, for those who do not see the map."""
-    best = np.argsort(grid.counts, axis=None)[::-1][:3]
-    cells = [np.unravel_index(int(k), grid.counts.shape) for k in best]
+    """The largest cells in words, for screen readers."""
+    largest = np.argsort(grid.counts, axis=None)[::-1][:3]
+    cells = [np.unravel_index(int(k), grid.counts.shape) for k in largest]
     named = "; ".join(
         f"{grid.labels[0][i]} and {grid.labels[1][j]}: {rows(float(grid.counts[i, j]))}" for i, j in cells
     )
@@ -83,7 +82,7 @@ def _says(grid: Grid) -> str:
 
 
 def fold(labels: Sequence[str], axis: int, *tables: Floats) -> tuple[tuple[str, ...], list[Floats]]:
-    """Keep the largest levels of the first table (in their order) and add the others up, so that a map stays readable."""
+    """Keep the levels that are largest in the first table, in their order, and sum the others into one, so that a map stays readable."""
     if len(labels) <= MOST_LEVELS:
         return tuple(labels), list(tables)
     size = tables[0].sum(axis=1 - axis)

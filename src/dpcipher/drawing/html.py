@@ -1,4 +1,4 @@
-"""The skeleton of every page: one file, no script, nothing fetched."""
+"""Every page and its pieces: one file, no script, nothing fetched."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -8,34 +8,33 @@ from pathlib import Path
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
 
-def page(
-    title: str, kind: str, sections: Mapping[str, str], *, before: str = "", body_class: str = ""
-) -> str:
-    """A whole page: heading, contents, and sections by heading; `kind` says to programs what the file is."""
+def page(title: str, kind: str, sections: Mapping[str, str], *, watermark: str = "") -> str:
+    """A whole page: heading, contents, and sections by heading. `kind` tells programs what the file is; a watermark stays in view and is printed on every sheet."""
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     links = "".join(f'<li><a href="#{_key(name)}">{escape(name)}</a></li>' for name in sections)
     body = "".join(
         f'<section id="{_key(name)}" aria-labelledby="{_key(name)}-h"><h2 id="{_key(name)}-h">{escape(name)}</h2>{content}</section>\n'
         for name, content in sections.items()
     )
+    banner = f'<p class="watermark" role="note">{escape(watermark)}</p>\n' if watermark else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="dpcipher: {escape(kind)}">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body class="{body_class}">\n'
-        f'<a class="skip" href="#main">Skip to the text</a>\n{before}<header><h1>{escape(title)}</h1>'
+        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n'
+        f'<a class="skip" href="#main">Skip to the text</a>\n{banner}<header><h1>{escape(title)}</h1>'
         f'<nav aria-label="Contents"><ul>{links}</ul></nav></header>\n<main id="main">\n{body}</main>\n</body>\n</html>\n'
     )
 
 
 def paragraphs(texts: Iterable[str]) -> str:
     """Texts as paragraphs."""
-    return "".join(f"<p>{escape(one)}</p>" for one in texts)
+    return "".join(f"<p>{escape(text)}</p>" for text in texts)
 
 
 def bullets(texts: Iterable[str]) -> str:
     """Texts as a list."""
-    return "<ul>" + "".join(f"<li>{escape(one)}</li>" for one in texts) + "</ul>"
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
 def table(heads: Sequence[str], body: Iterable[Sequence[str]], *, caption: str = "") -> str:
@@ -52,10 +51,10 @@ def table(heads: Sequence[str], body: Iterable[Sequence[str]], *, caption: str =
     return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}"><table>{title}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
-def facts(pairs: Mapping[str, str]) -> str:
-    """Names and values, as a list of facts."""
+def facts(pairs: Mapping[str, str], *, style: str = "facts") -> str:
+    """Names and values: a list of facts, or, in the style `cards`, a row of boxes."""
     return (
-        "<dl>"
+        f'<dl class="{style}">'
         + "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in pairs.items())
         + "</dl>"
     )

@@ -1,4 +1,4 @@
-"""Small drawing: SVG elements as text, every image with a title and a description for those who do not see it."""
+"""SVG elements as text; every image has a title and a description for screen readers."""
 
 from html import escape
 
@@ -18,12 +18,12 @@ def element(name: str, content: str = "", /, **attributes: object) -> str:
 
 
 def text(x: float, y: float, words: str, *, anchor: str | None = None, **attributes: object) -> str:
-    """A piece of text."""
+    """A text element; nothing for an empty text."""
     return element("text", escape(words), x=x, y=y, text_anchor=anchor, **attributes) if words else ""
 
 
 def image(width: float, height: float, content: str, *, title: str, description: str) -> str:
-    """A whole image for an HTML page: it scales with the page, and screen readers announce what it shows."""
+    """An image for an HTML page: it scales with the page, and screen readers announce what it shows."""
     head = element("title", escape(title)) + element("desc", escape(description))
     return element(
         "svg",

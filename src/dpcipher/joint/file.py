@@ -1,7 +1,6 @@
 """The file of a saved joint: a NumPy archive of plain arrays with a JSON header. Nothing is ever unpickled."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import JointError
+from dpcipher.files import replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.layout import Arrays, read_arrays
@@ -39,15 +39,10 @@ def write(
         "health": _plain(health),
     }
     header = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as sink:
+        with replacing(path) as temporary, temporary.open("wb") as sink:
             np.savez_compressed(sink, allow_pickle=False, **{HEADER: header}, **arrays)
-            sink.flush()
-            os.fsync(sink.fileno())
-        partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise JointError(
             f"joint file ({path}) cannot be written: {error.strerror}; choose a folder you may write to"
         ) from None

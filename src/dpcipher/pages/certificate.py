@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcipher.drawing.html import facts, folded, paragraphs, table
-from dpcipher.pages.selection import chosen
+from dpcipher.pages.words import choice
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
@@ -20,7 +20,7 @@ def certificate(release: Release) -> str:
         "Protected unit": _unit(statement),
         "Budget": _budget(statement.budget),
         "Privacy loss, as the sampler's own privacy map certifies it": _loss(statement.certificate),
-        **_choice(release),
+        **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
         "Rows": f"public{', as the curator declared' if statement.tells_presence else ''}"
         if statement.n_rows is not None
@@ -42,20 +42,14 @@ def certificate(release: Release) -> str:
     )
 
 
-def _choice(release: Release) -> dict[str, str]:
-    """A fact where tables were chosen; none where they were given."""
-    said = chosen(release)
-    return {"Choice of tables": said} if said else {}
-
-
 def _tables(release: Release) -> str:
     noise: dict[tuple[str, ...], list[str]] = {attrs: [] for attrs in release.workload[:MOST_TABLES]}
-    for one in release.tables:
-        if one.set == 0 and one.attrs in noise:
-            noise[one.attrs].append(one.mechanism.describe())
+    for measured in release.tables:
+        if measured.set == 0 and measured.attrs in noise:
+            noise[measured.attrs].append(measured.mechanism.describe())
     lines = [
-        (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", "; again ".join(found))
-        for attrs, found in noise.items()
+        (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", "; again ".join(described))
+        for attrs, described in noise.items()
     ]
     return table(["table", "cells", "noise on every cell"], lines)
 

@@ -27,11 +27,11 @@ class Match:
 def match_tables(release: Release, synthetic: Codes) -> list[Match]:
     """Every measured table that has noise, worst first. Synthetic counts are scaled to the release's total.
 
-    The gap of the truth itself would have an RMS of 1 and lie within 2 standard errors in 95 % of cells. Less than 1 means that
-    the rows follow the noise; much more means that they miss something the release shows.
+    The true counts would have an RMS of 1 and lie within 2 standard errors in 95 % of cells. Less than 1 means that the rows
+    overfit the noise; much more means that they miss structure the release shows.
     """
-    found = [_match(release, synthetic, attrs) for attrs in release.workload]
-    return sorted((one for one in found if one is not None), key=lambda one: -one.rms)
+    matches = [_match(release, synthetic, attrs) for attrs in release.workload]
+    return sorted((match for match in matches if match is not None), key=lambda match: -match.rms)
 
 
 def _match(release: Release, synthetic: Codes, attrs: tuple[str, ...]) -> Match | None:

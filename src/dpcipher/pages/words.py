@@ -1,4 +1,4 @@
-"""A release in plain words: for readers who have never heard of differential privacy."""
+"""A release in plain words, from what it states itself: for readers who have never heard of differential privacy."""
 
 import math
 from fractions import Fraction
@@ -60,10 +60,8 @@ def _strength(budget: Budget) -> list[str]:
 
 def noise(release: Release) -> list[str]:
     """How large the noise is."""
-    found = sorted({table.mechanism.describe() for table in release.tables})
-    listed = (
-        found[0] if len(found) == 1 else f"{', '.join(found[:3])}{' and others' if len(found) > 3 else ''}"
-    )
+    described = sorted({table.mechanism.describe() for table in release.tables})
+    listed = ", ".join(described[:3]) + (" and others" if len(described) > 3 else "")
     return [
         f"Every count carries {listed}. Tables overlap, so the same number was often measured more than once; the "
         "estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count in "
@@ -74,34 +72,34 @@ def noise(release: Release) -> list[str]:
 
 def _by_order(release: Release) -> list[str]:
     """The typical margin of tables of one, two, … columns."""
-    said = []
-    for order, found in sorted(_margins(release).items()):
-        columns = "single columns" if order == 1 else f"tables of {order} columns"
-        said.append(f"in {columns} ±{rows(float(np.median(found)))} rows")
-    return [f"Typical margins of one count: {'; '.join(said)}."]
+    margins = [f"in {_tables(order)} ±{rows(margin)} rows" for order, margin in _margins(release).items()]
+    return [f"Typical margins of one count: {'; '.join(margins)}."]
 
 
-def _margins(release: Release, most: int = 200) -> dict[int, list[float]]:
-    """95 % margins by order: of every single column, and of up to `most` measured tables."""
-    tables = [(axis,) for axis in range(len(release.schema.attrs))]
-    wide = [release.schema.axes(attrs) for attrs in release.workload if len(attrs) > 1]
-    found: dict[int, list[float]] = {}
-    for axes in [*tables[:most], *wide[:most]]:
-        spread = 1.96 * float(np.sqrt(np.median(release.reconciled.variance(axes))))
-        found.setdefault(len(axes), []).append(spread)
-    return found
+def _tables(order: int) -> str:
+    return "single columns" if order == 1 else f"tables of {order} columns"
+
+
+def _margins(release: Release, most: int = 200) -> dict[int, float]:
+    """The median 95 % margin by order: of up to `most` single columns, and of up to `most` larger measured tables."""
+    single = [(axis,) for axis in range(len(release.schema.attrs))]
+    larger = [release.schema.axes(attrs) for attrs in release.workload if len(attrs) > 1]
+    margins: dict[int, list[float]] = {}
+    for axes in [*single[:most], *larger[:most]]:
+        margin = 1.96 * float(np.sqrt(np.median(release.reconciled.variance(axes))))
+        margins.setdefault(len(axes), []).append(margin)
+    return {order: float(np.median(margins[order])) for order in sorted(margins)}
 
 
 def conclusions(release: Release) -> tuple[list[str], list[str]]:
     """What the noise allows to conclude, and what it does not."""
-    margins = {order: float(np.median(found)) for order, found in _margins(release).items()}
+    margins = _margins(release)
     widest = max(margins)
-    one, wide = margins[1], margins[widest]
-    table = "single columns" if widest == 1 else f"tables of {widest} columns"
+    single, wide, table = margins[1], margins[widest], _tables(widest)
     may = [
-        f"Read any count on this page as an estimate with its margin. In single columns, counts above about {rows(one)} are "
+        f"Read any count on this page as an estimate with its margin. In single columns, counts above about {rows(single)} are "
         "clearly more than zero.",
-        f"Compare two levels of a column when their counts differ by more than about {rows(1.5 * one)}.",
+        f"Compare two levels of a column when their counts differ by more than about {rows(1.5 * single)}.",
         f"Use measured {table}: a cell above about {rows(wide)} is real, as is a difference between two cells above "
         f"{rows(1.5 * wide)}.",
         "Use the synthetic rows to write and test programs, to explore, and to teach.",
@@ -115,3 +113,19 @@ def conclusions(release: Release) -> tuple[list[str], list[str]]:
         "Use the margins of the release, or several independently made sets and the rule for combining them.",
     ]
     return may, may_not
+
+
+def choice(release: Release) -> str:
+    """How many tables were chosen out of how many, and what the choice cost; empty where the tables were given."""
+    selection = release.statement.certificate.get("selection")
+    if not selection:
+        return ""
+    if not selection["rounds"]:
+        return "single columns alone; there was nothing else to choose, or the noise hid it"
+    tables = sum(len(attrs) > 1 for attrs in release.workload)
+    looked_at = selection["shortlist"]
+    shortlist = "" if looked_at == selection["candidates"] else f" (after a shortlist of {looked_at:,})"
+    return (
+        f"{tables:,} of {selection['candidates']:,} candidate tables{shortlist}; "
+        f"{selection['share']} of the budget went to the choice"
+    )

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpcipher.drawing.markdown import markdown_table
+from dpcipher.files import write_text
 from dpcipher.paper import summary1, summary2
 from dpcipher.paper.blocks import STAMP
 from dpcipher.paper.claims import CONFIRMED, Claim, table
@@ -118,9 +120,7 @@ def write_page(
                 table=svm_table(second),
             )
         )
-    path = folder / "reproduction.md"
-    path.write_text(re.sub(r"(\d)%", r"\1 %", "\n".join(parts)), encoding="utf-8")
-    return path
+    return write_text(folder / "reproduction.md", re.sub(r"(\d)%", r"\1 %", "\n".join(parts)))
 
 
 def _verdicts(claims: Sequence[Claim]) -> str:
@@ -145,34 +145,30 @@ def _choices(first: summary1.Summary) -> str:
 
 
 def _storage() -> str:
-    rows = "\n".join(
-        f"| {one.printed} | {one.says} | {one.computed} | {'yes' if one.agrees else 'no'} |"
-        for one in checks()
-    )
+    lines = [
+        (check.printed, check.says, check.computed, "yes" if check.agrees else "no") for check in checks()
+    ]
     errata = "\n".join(f"- {line}" for line in ERRATA)
-    return f"## Storage\n\n![stored cells](reproduction/fig1-storage.svg)\n\n| printed | as | computed | agrees |\n|---|---|---|---|\n{rows}\n\nErrata:\n\n{errata}\n"
+    agreement = markdown_table(["printed", "as", "computed", "agrees"], lines)
+    return (
+        f"## Storage\n\n![stored cells](reproduction/fig1-storage.svg)\n\n{agreement}\nErrata:\n\n{errata}\n"
+    )
 
 
 def _tvd_table(first: summary1.Summary) -> str:
     """The mean TVD of 1-, 2- and 3-way tables, un-normalised, and MWEM with its best T in hindsight."""
-    head = "| n | method | " + " | ".join(f"ε = {NAMES[power]}" for power in POWERS) + " |"
-    rows = [head, "|" + "---|" * (2 + len(POWERS))]
+    lines = []
     for n in SIZES:
-        for one in CONTENDERS:
-            cells = [_three(first.cards[n, power, one.name].tvd) for power in POWERS]
-            rows.append(f"| {n} | {one.name} | " + " | ".join(cells) + " |")
-            if one.uses_rounds:
-                best = [first.oracle[n, power, one.name] for power in POWERS]
-                rows.append(
-                    f"| {n} | {one.name}, best T | "
-                    + " | ".join(f"{_three(tvd)} (T = {rounds})" for rounds, tvd in best)
-                    + " |"
-                )
-    return (
-        "Un-normalised mean TVD of 1/2/3-way tables (synthetic rows against original rows):\n\n"
-        + "\n".join(rows)
-        + "\n"
-    )
+        for method in CONTENDERS:
+            means = [_three(first.cards[n, power, method.name].tvd) for power in POWERS]
+            lines.append([str(n), method.name, *means])
+            if method.uses_rounds:
+                best = [first.oracle[n, power, method.name] for power in POWERS]
+                means = [f"{_three(tvd)} (T = {rounds})" for rounds, tvd in best]
+                lines.append([str(n), f"{method.name}, best T", *means])
+    heads = ["n", "method", *(f"ε = {NAMES[power]}" for power in POWERS)]
+    caption = "Un-normalised mean TVD of 1/2/3-way tables (synthetic rows against original rows):"
+    return f"{caption}\n\n{markdown_table(heads, lines)}"
 
 
 def _three(values: Floats) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpcipher.errors import LedgerError
+from dpcipher.files import sync
 
 OWNER_ONLY = 0o600
 
@@ -63,8 +64,8 @@ def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
             os.ftruncate(fd, keep)
         raise _failure(path, "written", error) from error
     try:
-        _sync(fd)
-        _sync_folder(path.parent)
+        _sync_bytes(fd)
+        sync(path.parent)
     except OSError as error:
         raise _failure(path, "synced", error, "what was added to it counts as spent") from error
 
@@ -77,12 +78,12 @@ def create(path: Path, data: bytes) -> None:
         try:
             os.fchmod(fd, OWNER_ONLY)  # whatever the umask
             _write_all(fd, data, at=0)
-            _sync(fd)
+            _sync_bytes(fd)
             os.link(temporary, path)  # unlike a rename, never replaces
         finally:
             os.close(fd)
             os.unlink(temporary)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except FileExistsError:
         raise LedgerError(f"ledger ({path}) exists already; open it, or choose another path") from None
     except OSError as error:
@@ -118,7 +119,7 @@ def replace(path: Path, data: bytes, *, like: Path) -> None:
             os.fchown(fd, -1, model.st_gid)
         os.fchmod(fd, stat.S_IMODE(model.st_mode))
         _write_all(fd, data, at=0)
-        _sync(fd)
+        _sync_bytes(fd)
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -126,7 +127,7 @@ def replace(path: Path, data: bytes, *, like: Path) -> None:
         raise
     finally:
         os.close(fd)
-    _sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _opened(path: Path, *, write: bool) -> int:
@@ -174,21 +175,12 @@ def _write_all(fd: int, data: bytes, *, at: int) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _sync(fd: int) -> None:
+def _sync_bytes(fd: int) -> None:
     """Wait until the device has the bytes; macOS needs a stronger call than fsync for that."""
     fcntl = locks()
     if hasattr(fcntl, "F_FULLFSYNC"):
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     os.fsync(fd)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a file's name as durable as its bytes."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def missing(path: Path) -> str:

@@ -1,6 +1,5 @@
 """What compares with private rows is for the curator alone: in type, in text, and in file mode."""
 
-import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final, final
@@ -9,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcipher.errors import NotPrivate, TableFileError
+from dpcipher.files import write_text
 from dpcipher.release.file import KEY
 
 PUBLISHABLE: Final = "publishable report"  # what a page says of itself to programs
@@ -67,11 +67,10 @@ def check_folder(path: Path) -> None:
 
 def write(path: Path, text: str) -> Path:
     """Write a file that only its owner can read, from its first byte on."""
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as sink:
-        sink.write(text)
-    return path
+    try:
+        return write_text(path, text, mode=0o600)
+    except OSError as error:
+        raise TableFileError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
 
 
 def _is_publishable(path: Path) -> bool:

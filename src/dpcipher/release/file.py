@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError
+from dpcipher.files import replacing
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release.counts import Layout, read_counts, read_layout
 from dpcipher.release.facts import (
@@ -58,16 +59,10 @@ def write(path: Path, schema: Schema, parts: Iterable[Part], statement: Statemen
             "measure fewer tables"
         )
     table = _cells(schema, parts).replace_schema_metadata({KEY: facts})
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as sink:
+        with replacing(path) as temporary, temporary.open("wb") as sink:
             pq.write_table(table, sink, compression="zstd")
-            sink.flush()
-            os.fsync(sink.fileno())
-        partial.replace(path)
-        _sync_folder(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise ReleaseError(
             f"release file ({path}) cannot be written: {error.strerror}; choose a folder you may write to"
         ) from None
@@ -234,11 +229,3 @@ def _damaged(path: Path, why: str) -> ReleaseError:
         why if len(why) <= LONGEST_REASON else why[:LONGEST_REASON] + "…"
     )  # a file may quote itself at any length
     return ReleaseError(f"release file ({path}) is damaged: {said}. Get a fresh copy from its publisher")
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

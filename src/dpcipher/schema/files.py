@@ -1,7 +1,6 @@
 """Schema files: YAML or JSON text to plain values and back, with the comments a person needs."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from os import PathLike
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 import yaml
 
 from dpcipher.errors import SchemaError
+from dpcipher.files import write_text
 from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json, whole_number
 
 MAX_BYTES = 2**26
@@ -56,12 +56,9 @@ def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: b
         if Path(path).suffix == ".json"
         else to_yaml(plain, awaiting=awaiting)
     )
-    fresh = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
     try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        write_text(Path(path), text)
     except OSError as wrong:
-        fresh.unlink(missing_ok=True)
         raise SchemaError(f"{path}: cannot be written ({wrong.strerror}); choose another place") from None
 
 

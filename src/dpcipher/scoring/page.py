@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.drawing.bars import BAR, MARK, Series, bar_chart
-from dpcipher.drawing.heat import Grid, fold, heat_map
-from dpcipher.drawing.html import bullets, figure, page, paragraphs, table
+from dpcipher.drawing.bars import Series
+from dpcipher.drawing.figures import charts, column_figure, legend, pair_figure
+from dpcipher.drawing.html import bullets, page, paragraphs, table
 from dpcipher.drawing.numbers import rows, share
-from dpcipher.drawing.svg import element
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.release.curator_only import WATERMARK, private_folder, write
 from dpcipher.schema.schema import Schema
@@ -20,7 +19,7 @@ from dpcipher.scoring.scores import ModelScore, Scores
 from dpcipher.tables.coded import coded_rows, count_table
 
 PAGE, NUMBERS = "curator.html", "scores.json"
-MOST_CHARTS, MOST_MAPS, MOST_TABLES, MOST_LEVELS = 24, 8, 20, 120
+MOST_CHARTS, MOST_MAPS, MOST_TABLES = 24, 8, 20
 
 Codes = NDArray[np.int32]
 
@@ -28,9 +27,9 @@ Codes = NDArray[np.int32]
 def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema, folder: str | Path) -> Path:
     """Write the curator's page and the scores as JSON into a folder of their own, mode 0700."""
     place = private_folder(folder)
-    made = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
+    first = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
     text = render(
-        scores, coded_rows(private, schema, "private"), coded_rows(made, schema, "synthetic"), schema
+        scores, coded_rows(private, schema, "private"), coded_rows(first, schema, "synthetic"), schema
     )
     write(place / NUMBERS, json.dumps(scores.to_dict(), indent=2) + "\n")
     return write(place / PAGE, text)
@@ -47,14 +46,7 @@ def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> 
     sections["Worst tables"] = _worst(scores)
     if scores.model is not None:
         sections["Sign and significance"] = _model(scores.model)
-    banner = f'<p class="watermark" role="note">{escape(WATERMARK)}</p>\n'
-    return page(
-        "Synthetic rows against private rows",
-        "curator's report",
-        sections,
-        before=banner,
-        body_class="curator",
-    )
+    return page("Synthetic rows against private rows", "curator's report", sections, watermark=WATERMARK)
 
 
 def _summary(scores: Scores) -> str:
@@ -91,70 +83,46 @@ def _summary(scores: Scores) -> str:
     return table(heads, lines, caption="Distances between private and synthetic tables") + bullets(said)
 
 
-def _legend() -> str:
-    keys = {
-        "private rows": element("rect", x=0, y=2, width=22, height=10, fill=BAR),
-        "synthetic rows, scaled to as many": element("path", d="M11 2l4 5-4 5-4-5z", fill=MARK),
-    }
-    items = "".join(
-        f'<li><svg viewBox="0 0 22 14" aria-hidden="true">{d}</svg>{name}</li>' for name, d in keys.items()
-    )
-    return f'<ul class="key">{items}</ul>'
-
-
 def _columns(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    ordered = [(one.attrs[0], one.tvd) for one in sorted(scores.tables.get(1, ()), key=lambda one: -one.tvd)]
-    charts = "".join(_column(attr, tvd, private, synthetic, schema) for attr, tvd in ordered[:MOST_CHARTS])
+    worst = sorted(scores.tables.get(1, ()), key=lambda score: -score.tvd)[:MOST_CHARTS]
+    drawn = charts(_column(score.attrs[0], score.tvd, private, synthetic, schema) for score in worst)
     frame = scores.per_column()
     heads = ["column", *(f"mean TVD of its {name.removeprefix('tvd_')}-way tables" for name in frame.columns)]
     body = [
         (str(name), *(f"{value:.4f}" for value in line))
         for name, line in zip(frame.index, frame.to_numpy(), strict=True)
     ]
-    return _legend() + f'<div class="charts">{charts}</div>' + table(heads, body, caption="Every column")
+    key = legend(bar="private rows", mark="synthetic rows, scaled to as many")
+    return key + drawn + table(heads, body, caption="Every column")
 
 
 def _column(attr: str, tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    axes, labels = schema.axes((attr,)), schema.labels(attr)
-    true, made = _both(private, synthetic, schema, axes)
-    chosen = np.sort(np.argsort(true)[::-1][:MOST_LEVELS])
-    title = f"{attr}: TVD {tvd:.4f}"
-    worst = int(np.argmax(np.abs(true - made)))
-    says = f"Largest difference: {labels[worst]}, private {rows(float(true[worst]))}, synthetic {rows(float(made[worst]))}."
-    series = Series(title, tuple(labels[k] for k in chosen), true[chosen], None, made[chosen], says)
-    return figure(bar_chart(series), title)
+    labels = schema.labels(attr)
+    true, drawn = _both(private, synthetic, schema, schema.axes((attr,)))
+    worst = int(np.argmax(np.abs(true - drawn)))
+    says = f"Largest difference: {labels[worst]}, private {rows(float(true[worst]))}, synthetic {rows(float(drawn[worst]))}."
+    return column_figure(Series(f"{attr}: TVD {tvd:.4f}", labels, true, drawn, says))
 
 
 def _pairs(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    worst = sorted(scores.tables[2], key=lambda one: -one.tvd)[:MOST_MAPS]
-    says = ["Darker means more rows; light gray cells are empty."]
-    return paragraphs(says) + "".join(_pair(one.attrs, one.tvd, private, synthetic, schema) for one in worst)
+    worst = sorted(scores.tables[2], key=lambda score: -score.tvd)[:MOST_MAPS]
+    maps = [_pair(score.attrs, score.tvd, private, synthetic, schema) for score in worst]
+    return paragraphs(["Darker means more rows; light gray cells are empty."]) + "".join(maps)
 
 
 def _pair(attrs: tuple[str, ...], tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    names, axes = (attrs[0], attrs[1]), schema.axes(attrs)
-    down, both = fold(schema.labels(names[0]), 0, *_both(private, synthetic, schema, axes))
-    across, (true, made) = fold(schema.labels(names[1]), 1, *both)
-    most = float(max(true.max(), made.max()))
-    drawn = [
-        figure(
-            heat_map(
-                Grid(names, (down, across), shown, shown == 0, most, f"{names[0]} by {names[1]}, {kind}")
-            ),
-            kind.capitalize(),
-        )
-        for shown, kind in ((true, "private rows"), (made, "synthetic rows"))
-    ]
-    head = f"{escape(names[0])} × {escape(names[1])}: TVD {tvd:.4f}"
-    return f'<div class="pair"><h3>{head}</h3><div class="charts">{"".join(drawn)}</div></div>'
+    names, labels = (attrs[0], attrs[1]), (schema.labels(attrs[0]), schema.labels(attrs[1]))
+    true, drawn = _both(private, synthetic, schema, schema.axes(attrs))
+    tables = {"private rows": true, "synthetic rows": drawn}
+    return pair_figure(f"{' × '.join(names)}: TVD {tvd:.4f}", names, labels, tables, np.zeros_like(true))
 
 
 def _both(
     private: Codes, synthetic: Codes, schema: Schema, axes: tuple[int, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Private counts, and synthetic counts scaled to as many rows."""
-    true, made = (count_table(part, schema.shape, axes).astype(float) for part in (private, synthetic))
-    return true, made * (len(private) / len(synthetic))
+    true, drawn = (count_table(part, schema.shape, axes).astype(float) for part in (private, synthetic))
+    return true, drawn * (len(private) / len(synthetic))
 
 
 def _worst(scores: Scores) -> str:

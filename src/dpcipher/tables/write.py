@@ -1,9 +1,8 @@
 """Rows back to the user: as the kind of table that went in, or as a file that is complete or absent."""
 
 import os
-import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpcipher.errors import MissingExtra, TableFileError
+from dpcipher.files import beside, replacing
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -47,7 +47,11 @@ def write_table(path: str | PathLike[str], batches: pa.Table | Iterable[pa.Recor
     first = next(parts, None)
     if first is None:
         raise TableFileError(f"{path}: there is nothing to write, not even column names")
-    with replacing(target) as fresh, _writer(target, fresh, first.schema) as writer:
+    with (
+        _as_table_error(target),
+        replacing(target) as temporary,
+        _writer(target, temporary, first.schema) as writer,
+    ):
         for part in chain([first], parts):
             writer.write(part)
 
@@ -55,36 +59,19 @@ def write_table(path: str | PathLike[str], batches: pa.Table | Iterable[pa.Recor
 def check_writable(path: str | PathLike[str]) -> None:
     """Refuse a path that could not be written, before anything is spent on what would go there."""
     target = _checked(path)
-    with _as_table_error(target):
-        fresh = _beside(target)
-        fresh.touch(exist_ok=False)
-        fresh.unlink()
+    with _as_table_error(target), beside(target):
+        pass
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` that takes its place, synced to disk, when the block ends well; else nothing remains."""
-    fresh = _beside(path)
-    try:
-        with _as_table_error(path):
-            yield fresh
-            _sync(fresh)
-            fresh.replace(path)
-            _sync(path.parent)
-    finally:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
-
-
-@contextmanager
-def _writer(target: Path, fresh: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
+def _writer(target: Path, temporary: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
     if target.name.endswith(".parquet"):
-        with pq.ParquetWriter(fresh, schema) as parquet:
+        with pq.ParquetWriter(temporary, schema) as parquet:
             yield parquet
         return
     compression = "gzip" if target.name.endswith(".gz") else None
     with (
-        pa.output_stream(str(fresh), compression=compression) as sink,
+        pa.output_stream(str(temporary), compression=compression) as sink,
         pacsv.CSVWriter(sink, schema) as writer,
     ):
         yield writer
@@ -101,10 +88,6 @@ def _checked(path: str | PathLike[str]) -> Path:
     return target
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-
-
 @contextmanager
 def _as_table_error(path: Path) -> Iterator[None]:
     try:
@@ -114,15 +97,6 @@ def _as_table_error(path: Path) -> Iterator[None]:
             os.strerror(wrong.errno) if isinstance(wrong, OSError) and wrong.errno else "the disk refused"
         )
         raise TableFileError(f"{path}: cannot be written ({reason}); choose another place") from None
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _polars(table: pa.Table) -> object:

@@ -1,4 +1,4 @@
-"""The whole story in one function: schema, plan, ledger, release, synthetic rows, summary."""
+"""The whole workflow in one function: schema, plan, ledger, release, synthetic rows, summary."""
 
 import time
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from dpcipher.demo.page import render
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
+from dpcipher.files import write_text
 from dpcipher.joint.joint import Joint
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
@@ -25,20 +26,20 @@ EPSILON = 1.0
 LIMIT = 3.0
 UNIT = "add-remove"
 NAME = "people of the demo"
-FILES = (
-    ("people.csv", "the private table (invented here); stays with the curator"),
-    ("people.yaml", "the public schema"),
-    ("people.ledger", "what was spent; stays with the curator"),
-    ("people.ledger.witness", "notices a ledger that is cut or put back; stays beside it"),
-    ("people.release.parquet", "noisy tables and how they were made; can be published"),
-    ("synthetic.csv", "synthetic rows; can be published"),
-    ("summary.html", "release and synthetic rows side by side; can be published"),
-)
+FILES = {
+    "people.csv": "the private table (invented here); stays with the curator",
+    "people.yaml": "the public schema",
+    "people.ledger": "what was spent; stays with the curator",
+    "people.ledger.witness": "notices a ledger that is cut or put back; stays beside it",
+    "people.release.parquet": "noisy tables and how they were made; can be published",
+    "synthetic.csv": "synthetic rows; can be published",
+    "summary.html": "release and synthetic rows side by side; can be published",
+}
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the demo did: its files and what to say about them."""
+class DemoRun:
+    """What a run of the demo made: its files, and the text that presents them."""
 
     folder: Path
     n_rows: int
@@ -49,8 +50,8 @@ class Told:
 
     @property
     def text(self) -> str:
-        """The ending, for people."""
-        width = max(len(name) for name, _ in FILES)
+        """The result, for people."""
+        width = max(map(len, FILES))
         return "\n".join(
             [
                 str(self.plan),
@@ -59,7 +60,7 @@ class Told:
                 f"Rows     {self.n_rows:,} synthetic, {self.joint.health.engine} engine",
                 "",
                 f"{self.folder}/",
-                *(f"  {name:<{width}}  {what}" for name, what in FILES),
+                *(f"  {name:<{width}}  {content}" for name, content in FILES.items()),
                 "",
                 f"Done in {self.seconds:.1f} s. Open {self.folder / 'summary.html'} in a browser.",
             ]
@@ -68,7 +69,7 @@ class Told:
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values."""
         return {
-            "files": {name: str(self.folder / name) for name, _ in FILES},
+            "files": {name: str(self.folder / name) for name in FILES},
             "n_rows": self.n_rows,
             "spent": self.ledger.spent.as_dict(),
             "left": self.ledger.remaining.as_dict(),
@@ -76,10 +77,10 @@ class Told:
         }
 
 
-def tell(folder: Path, *, say: Callable[[str], None]) -> Told:
-    """Run the story into `folder`, which is new, empty, or an earlier demo's."""
+def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
+    """Run the demo into `folder`, which is new, empty, or an earlier demo's."""
     started = time.perf_counter()
-    path = {name: folder / name for name, _ in FILES}
+    path = {name: folder / name for name in FILES}
     say("inventing people")
     schema = _prepare(folder, path)
     say("planning")
@@ -101,8 +102,8 @@ def tell(folder: Path, *, say: Callable[[str], None]) -> Told:
     rows = pa.concat_tables(joint.batches(seed=1))
     write_table(path["synthetic.csv"], rows)
     say("drawing the summary")
-    path["summary.html"].write_text(render(release, rows, FILES), encoding="utf-8")
-    return Told(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
+    write_text(path["summary.html"], render(release, rows, FILES))
+    return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 
 def _prepare(folder: Path, path: dict[str, Path]) -> Schema:
