@@ -7,7 +7,8 @@ import pytest
 import statsmodels.api as sm
 
 from dpcipher.errors import ParameterError
-from dpcipher.scoring.onehot import fit_classifier, one_hot
+from dpcipher.inference.design import one_hot
+from dpcipher.scoring.onehot import fit_classifier
 from dpcipher.scoring.overlap import interval_overlap, share_interval
 from dpcipher.scoring.propensity import propensity
 from dpcipher.scoring.train import accuracy

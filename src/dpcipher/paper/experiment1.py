@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.inference.combine import combine
+from dpcipher.inference.logit import fit_logit
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
-from dpcipher.paper.many_logits import fit_many
 from dpcipher.paper.simulate import (
     COEFFICIENTS,
     POPULATION,
@@ -128,15 +128,11 @@ def _named(contender: Contender, found: dict[str, Stack]) -> dict[str, Stack]:
 
 def _original(originals: Counts) -> dict[str, Stack]:
     """The regressions of the original tables."""
-    found: dict[str, Stack] = {}
-    for number, regression in enumerate(REGRESSIONS):
-        fits = fit_many(regression.x, regression.grouped(originals))
-        one = combine(fits.estimates[None], fits.variances[None])
-        found |= {
-            f"original/{key}{number}": value
-            for key, value in _inference(one.estimate, one.variance, one.dof).items()
-        }
-    return found
+    return {
+        f"original/{key}{number}": value
+        for number, regression in enumerate(REGRESSIONS)
+        for key, value in combine_identified(*fit_sets(regression.x, regression.grouped(originals), 1)).items()
+    }
 
 
 def _synthetic(
@@ -164,32 +160,36 @@ def _regressions(rows: Counts) -> dict[str, Stack]:
     """The combined inference of both regressions, and which sets have an empty pair of a level and an outcome."""
     found: dict[str, Stack] = {}
     for number, regression in enumerate(REGRESSIONS):
-        fits = fit_many(regression.x, regression.grouped(rows))
-        by_set = [
-            part.reshape(-1, SETS, regression.size).swapaxes(0, 1)
-            for part in (fits.estimates, fits.variances)
-        ]
-        found |= {f"{key}{number}": value for key, value in combine_known(*by_set).items()}
+        sets = fit_sets(regression.x, regression.grouped(rows), SETS)
+        found |= {f"{key}{number}": value for key, value in combine_identified(*sets).items()}
     pairs = [margins(rows, (axis, 3)).reshape(len(rows), -1) for axis in range(3)]
     found["separated"] = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
     return found
 
 
-def combine_known(estimates: Floats, variances: Floats) -> dict[str, Floats]:
-    """The combined inference over the sets that identify a parameter; NaN where fewer than two do."""
+def fit_sets(x: Floats, counts: Floats, sets: int) -> tuple[Floats, Floats]:
+    """Firth estimates and variances of tables of counts, as sets by repeats by parameters.
+
+    Every fit is penalised: at small epsilon most synthetic tables are separated, and a method must not change with the table.
+    """
+    fit = fit_logit(x, counts, firth=True)
+    estimates, variances = (
+        part.reshape(len(counts) // sets, sets, -1).swapaxes(0, 1) for part in (fit.coefficients, fit.variances)
+    )
+    return estimates, variances
+
+
+def combine_identified(estimates: Floats, variances: Floats) -> dict[str, Floats]:
+    """The combined inference over the sets that identify a parameter; NaN where only one of several does, or none."""
     order = np.argsort(np.isnan(estimates), axis=0, kind="stable")
     first = [np.take_along_axis(part, order, axis=0) for part in (estimates, variances)]
     known = (~np.isnan(estimates)).sum(axis=0)
     result = np.full((3, *known.shape), np.nan)
-    for sets in range(2, len(estimates) + 1):
+    for sets in range(min(2, len(estimates)), len(estimates) + 1):
         here = known == sets
         both = combine(*(part[:sets, here] for part in first))
         result[:, here] = both.estimate, both.variance, both.dof
-    return _inference(*result)
-
-
-def _inference(estimate: Floats, variance: Floats, dof: Floats) -> dict[str, Floats]:
-    return {"estimate": estimate, "variance": variance, "dof": dof}
+    return dict(zip(("estimate", "variance", "dof"), result, strict=True))
 
 
 @cache

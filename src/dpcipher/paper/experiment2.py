@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import MissingExtra
-from dpcipher.inference.combine import combine
-from dpcipher.inference.design import identified
-from dpcipher.inference.logit import Grouped, fit_logit
+from dpcipher.inference.design import one_hot
 from dpcipher.paper.bankruptcy import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import Contender
-from dpcipher.paper.experiment1 import POWERS, ROUNDS, combine_known
+from dpcipher.paper.experiment1 import POWERS, ROUNDS, combine_identified, fit_sets
 from dpcipher.paper.stacks import Counts, Floats, Stack, draw_rows, tvd
 
 SETS = (1, 5)
@@ -96,7 +94,7 @@ def run_block(block: Block, data: Bankruptcy) -> Arrays:
     for contender, seed in zip(CONTENDERS, seeds, strict=True):
         first, second = seed.spawn(2)
         whole = np.repeat(data.table()[None], block.repeats, axis=0)
-        found |= _named(contender, _regression(_synthetic(contender, whole, block, first), block))
+        found |= _named(contender, _regression(_synthetic(contender, whole, block, first), block.sets))
         train = np.stack([data.table(np.flatnonzero(~out)) for out in held])
         found |= _named(
             contender, _prediction(_synthetic(contender, train, block, second), held, data, block)
@@ -149,15 +147,12 @@ def _invented(rng: np.random.Generator) -> Counts:
 
 def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
     """What the original rows give: the regression, and an SVM's and the majority's accuracy on the held-out rows."""
-    fit = fit_class(data.table())
-    one = combine(fit[0][None], fit[1][None])
+    regression = combine_identified(*fit_class(data.table()[None], 1))
     tables = [data.table(np.flatnonzero(~out)) for out in held]
     right = np.array([[_right(table, data, out).mean()] for table, out in zip(tables, held, strict=True)])
     classes = columns_of_cells()[data.cells, OUTCOME]
     return {
-        "original/estimate": one.estimate,
-        "original/variance": one.variance,
-        "original/dof": one.dof,
+        **{f"original/{key}": value[0] for key, value in regression.items()},
         "original/accuracy": right,
         "original/majority": np.array(
             [[(classes[out] == np.bincount(classes[~out]).argmax()).mean()] for out in held]
@@ -165,36 +160,23 @@ def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
     }
 
 
-def _regression(rows: Counts, block: Block) -> dict[str, Stack]:
-    fits = np.array([fit_class(table) for table in rows])
-    by_set = fits.reshape(block.repeats, block.sets, 2, -1).transpose(2, 1, 0, 3)
-    if block.sets > 1:
-        return dict(combine_known(by_set[0], by_set[1]))
-    one = combine(by_set[0], by_set[1])
-    return {"estimate": one.estimate, "variance": one.variance, "dof": one.dof}
+def _regression(rows: Counts, sets: int) -> dict[str, Stack]:
+    return dict(combine_identified(*fit_class(rows, sets)))
 
 
-def fit_class(table: Counts) -> tuple[Floats, Floats]:
-    """The Firth-penalised regression of Class on the six qualities: 13 estimates and variances, NaN where not identified."""
-    x, cells = _design()
-    counts = np.zeros((len(x), 2))
-    np.add.at(counts, (cells, columns_of_cells()[:, OUTCOME]), table.ravel())
-    seen = counts.sum(axis=1) > 0
-    keep = identified(x[seen])
-    fit = fit_logit(Grouped(x[seen][:, keep], counts[seen]), firth=True)
-    both = np.full((2, x.shape[1]), np.nan)
-    both[:, keep] = fit.coefficients.ravel(), np.diag(fit.covariance)
-    return both[0], both[1]
+def fit_class(tables: Counts, sets: int) -> tuple[Floats, Floats]:
+    """The Firth-penalised regression of Class on the six qualities: sets by repeats by 13 estimates and variances."""
+    x, place = _design()
+    counts = np.zeros((len(tables), len(x), 2))
+    np.add.at(counts, (slice(None), place, columns_of_cells()[:, OUTCOME]), tables.reshape(len(tables), -1))
+    return fit_sets(x, counts, sets)
 
 
 @cache
 def _design() -> tuple[Floats, NDArray[np.intp]]:
     """A row for every combination of the qualities, and where each cell of the full table belongs."""
-    levels, cells = np.unique(np.delete(columns_of_cells(), OUTCOME, axis=1), axis=0, return_inverse=True)
-    dummies = [
-        (levels[:, column] == level).astype(float) for column in range(levels.shape[1]) for level in (1, 2)
-    ]
-    return np.column_stack([np.ones(len(levels)), *dummies]), cells.ravel()
+    levels, place = np.unique(np.delete(columns_of_cells(), OUTCOME, axis=1), axis=0, return_inverse=True)
+    return np.asarray(one_hot(levels, (3,) * levels.shape[1]).toarray()), place.ravel()
 
 
 def _prediction(rows: Counts, held: NDArray[np.bool_], data: Bankruptcy, block: Block) -> dict[str, Stack]:
@@ -210,16 +192,16 @@ def _prediction(rows: Counts, held: NDArray[np.bool_], data: Bankruptcy, block: 
 def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which held-out rows an SVM predicts rightly that learned from a table; the only class there is where there is one."""
     cells = np.repeat(np.arange(table.size), table.ravel())
-    x, classes = one_hot()[cells], columns_of_cells()[cells, OUTCOME]
+    x, classes = _levels()[cells], columns_of_cells()[cells, OUTCOME]
     test = data.cells[held]
     truth = columns_of_cells()[test, OUTCOME]
     if len(np.unique(classes)) == 1:
         return np.asarray(truth == classes[0])
-    return np.asarray(svm()(x, classes)(one_hot()[test]) == truth)
+    return np.asarray(svm()(x, classes)(_levels()[test]) == truth)
 
 
 @cache
-def one_hot() -> Floats:
+def _levels() -> Floats:
     """Every level of the six qualities as a 0/1 column, for every cell."""
     qualities = np.delete(columns_of_cells(), OUTCOME, axis=1)
     return np.concatenate([np.eye(3)[column] for column in qualities.T], axis=1)

@@ -13,16 +13,6 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
-def one_hot(codes: Codes, sizes: Sequence[int]) -> sparse.csr_matrix:
-    """An intercept and one 0/1 column per level except each attribute's first."""
-    starts = np.cumsum([0, *(size - 1 for size in sizes)])
-    rows, columns = np.nonzero(codes)
-    places = 1 + starts[columns] + codes[rows, columns] - 1
-    n = len(codes)
-    index = (np.r_[np.arange(n), rows], np.r_[np.zeros(n, dtype=np.int64), places])
-    return sparse.csr_matrix((np.ones(len(index[0])), index), shape=(n, 1 + int(starts[-1])))
-
-
 @dataclass(frozen=True)
 class Classifier:
     """A fitted multinomial logit: one column of weights per class."""

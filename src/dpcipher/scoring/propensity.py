@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from dpcipher.scoring.onehot import fit_classifier, one_hot
+from dpcipher.inference.design import one_hot
+from dpcipher.scoring.onehot import fit_classifier
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]

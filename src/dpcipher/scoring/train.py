@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.scoring.onehot import Classifier, fit_classifier, one_hot
+from dpcipher.inference.design import one_hot
+from dpcipher.scoring.onehot import Classifier, fit_classifier
 
 Codes = NDArray[np.int32]
 
