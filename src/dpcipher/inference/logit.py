@@ -174,9 +174,9 @@ def _information(x: Floats, weights: Floats) -> Floats:
 
 def _firth_pull(x: Floats, pi: Floats, inverse: Floats) -> Floats:
     """Per row and class, ½ Σ_ab h_ab ∂V_ab/∂η_k (the module's formula, summed over a and b)."""
-    (fits, _, classes), terms = pi.shape, x.shape[1]
-    blocks = inverse.reshape(fits, classes, terms, classes, terms).transpose(0, 1, 3, 2, 4)
-    h = np.moveaxis(((x @ blocks) * x).sum(axis=-1), -1, 1)
+    (fits, rows, classes), terms = pi.shape, x.shape[1]
+    right = (inverse.reshape(-1, terms) @ x.T).reshape(fits, classes, terms, classes, rows)
+    h = np.einsum("fapbi,ip->fiab", right, x)
     own = np.diagonal(h, axis1=2, axis2=3) * pi
     cross = pi * (h @ pi[..., None])[..., 0]
     pull = own - 2 * cross - pi * (own - 2 * cross).sum(axis=2, keepdims=True)
