@@ -8,10 +8,9 @@ import statsmodels.api as sm
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import one_hot
-from dpcipher.scoring.onehot import fit_classifier
+from dpcipher.scoring.classifier import accuracy, fit_classifier
 from dpcipher.scoring.overlap import interval_overlap, share_interval
 from dpcipher.scoring.propensity import propensity
-from dpcipher.scoring.train import accuracy
 
 SHAPE = (2, 3, 4)
 

@@ -12,11 +12,11 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
 from dpcipher.schema.schema import Schema
+from dpcipher.scoring.classifier import Accuracy, accuracy
 from dpcipher.scoring.distances import choose_tables, distances
 from dpcipher.scoring.overlap import interval_overlap, share_interval
 from dpcipher.scoring.propensity import Propensity, propensity
 from dpcipher.scoring.scores import ModelScore, Scores, TableScore
-from dpcipher.scoring.train import Accuracy, accuracy
 from dpcipher.tables.coded import coded_rows, count_table
 
 Codes = NDArray[np.int32]
