@@ -149,8 +149,8 @@ def _evaluate(x: Floats, counts: Floats, beta: Floats, firth: bool) -> _Point:
         sign, logdet = np.linalg.slogdet(information)
         value = np.where(sign > 0, value + 0.5 * logdet, -np.inf)
         # A trial point that is refused may have a singular information; it must not stop the other fits.
-        inverse = np.linalg.inv(information) if (sign > 0).all() else np.linalg.pinv(information)
-        residual = residual + rows[..., None] * _firth_pull(x, pi, inverse)
+        inverse = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
+        residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverse, dtype=float))
     return _Point(value, (residual.transpose(0, 2, 1) @ x).reshape(len(counts), -1), information)
 
 

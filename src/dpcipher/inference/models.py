@@ -77,8 +77,9 @@ def fit_models(
     frames = data_frames(sets, levels or {})
     outcome, right = split_formula(formula, frames[0])
     designs, terms = design_matrices(frames, right)
+    notes: list[str] = []
     if family == "linear":
-        fits, penalised, notes = _linear(frames, outcome, designs), False, []
+        fits, penalised = _linear(frames, outcome, designs), False
     else:
         classes = _classes(frames, outcome, family)
         fits, penalised, notes = _logits(frames, outcome, classes, designs, firth)
@@ -129,7 +130,11 @@ def _logits(
     if separated:
         fits = [fit_logit(x, counts, firth=True) for x, counts in data]
     notes = [FIRTH.format(sets=_list(separated))] if separated else []
-    return [(fit.coefficients.ravel(), fit.variances.ravel()) for fit in fits], bool(firth or separated), notes
+    return (
+        [(fit.coefficients.ravel(), fit.variances.ravel()) for fit in fits],
+        bool(firth or separated),
+        notes,
+    )
 
 
 def _check_family(family: str) -> None:
@@ -162,12 +167,12 @@ def _codes(values: pd.Series, classes: list[Any]) -> NDArray[np.int64]:
     return np.asarray(codes, dtype=np.int64)
 
 
-def _unidentified(estimates: Floats, terms: Sequence[str]) -> list[str]:
+def _unidentified(estimates: Floats, terms: tuple[str, ...]) -> list[str]:
     """A note on the terms that some set does not identify."""
     missing = np.isnan(estimates)
     if not missing.any():
         return []
-    lost = ", ".join(term for term, gone in zip(terms, missing.any(axis=0), strict=True) if gone)
+    lost = ", ".join(np.array(terms)[missing.any(axis=0)])
     return [ALIASED.format(terms=lost, sets=_list((1 + np.flatnonzero(missing.any(axis=1))).tolist()))]
 
 

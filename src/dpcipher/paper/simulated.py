@@ -1,4 +1,4 @@
-"""The paper's first experiment: simulated 2×2×3×3 tables, nine methods, m = 5 sets of epsilon/5 each.
+"""The first experiment: simulated 2×2×3×3 tables, nine methods, m = 5 sets of epsilon/5 each.
 
 Every repeat draws a new original table. For each method it keeps the total variation distance of 1-, 2- and 3-way tables and the
 largest error of the pairs and triples (of the synthetic rows, averaged over the sets), and the combined inference of two regressions.
@@ -16,7 +16,7 @@ from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
-from dpcipher.paper.simulate import (
+from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
     REGRESSIONS,
@@ -39,7 +39,7 @@ _RUN, _TUNE, _RANDOM = 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Block:
+class SimulatedBlock:
     """Some repeats of one scenario: n, the power of e that epsilon is, and the population (0 is the published one).
 
     The fits of our own engine are blocks of their own, on the same original tables: they change with the engine, the rest does not.
@@ -76,7 +76,7 @@ class Block:
         return Population(random_coefficients(self.population)) if self.population else POPULATION
 
 
-def blocks(folder: Path) -> Blocks[Block]:
+def blocks(folder: Path) -> Blocks[SimulatedBlock]:
     """The blocks of the experiment below a folder."""
     settings = {
         "coefficients": COEFFICIENTS,
@@ -85,19 +85,23 @@ def blocks(folder: Path) -> Blocks[Block]:
         "rounds": ROUNDS,
         "version": version("dpcipher"),
     }
-    return Blocks(folder / "experiment1", run_block, settings)
+    return Blocks(folder / "experiment1.jsonl", run_block, settings)
 
 
-def tasks(repeats: int) -> list[Block]:
+def tasks(repeats: int) -> list[SimulatedBlock]:
     """Every block of a run; the sensitivity run comes last."""
     published = [
-        Block(n, power, number, size)
+        SimulatedBlock(n, power, number, size)
         for number, size in split(repeats, BLOCK)
         for n in SIZES
         for power in POWERS
     ]
     each = max(1, repeats * POPULATION_SHARE // 1000)
-    random = [Block(SIZES[0], power, 0, each, seed) for seed in range(1, POPULATIONS + 1) for power in POWERS]
+    random = [
+        SimulatedBlock(SIZES[0], power, 0, each, seed)
+        for seed in range(1, POPULATIONS + 1)
+        for power in POWERS
+    ]
     others = published + random
     return others + [replace(one, ours=True) for one in others]
 
@@ -107,7 +111,7 @@ def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
     blocks(folder).run(tasks(repeats), workers=workers, say=say)
 
 
-def run_block(block: Block) -> Arrays:
+def run_block(block: SimulatedBlock) -> Arrays:
     """All methods on the repeats of one block, or ours alone."""
     data, oracle, ridge, *seeds = block.seed.spawn(3 + len(CONTENDERS))
     originals = block.source.draw(block.n_rows, block.repeats, np.random.default_rng(data))
@@ -131,12 +135,14 @@ def _original(originals: Counts) -> dict[str, Stack]:
     return {
         f"original/{key}{number}": value
         for number, regression in enumerate(REGRESSIONS)
-        for key, value in combine_identified(*fit_sets(regression.x, regression.grouped(originals), 1)).items()
+        for key, value in combine_identified(
+            *fit_sets(regression.x, regression.grouped(originals), 1)
+        ).items()
     }
 
 
 def _synthetic(
-    contender: Contender, originals: Counts, block: Block, seed: np.random.SeedSequence
+    contender: Contender, originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence
 ) -> dict[str, Stack]:
     """Distances and inference of one method, m sets for every original table."""
     made, drawn = seed.spawn(2)
@@ -174,7 +180,8 @@ def fit_sets(x: Floats, counts: Floats, sets: int) -> tuple[Floats, Floats]:
     """
     fit = fit_logit(x, counts, firth=True)
     estimates, variances = (
-        part.reshape(len(counts) // sets, sets, -1).swapaxes(0, 1) for part in (fit.coefficients, fit.variances)
+        part.reshape(len(counts) // sets, sets, -1).swapaxes(0, 1)
+        for part in (fit.coefficients, fit.variances)
     )
     return estimates, variances
 
@@ -208,7 +215,7 @@ def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
     return ROUNDS[int(np.argmin(errors))]
 
 
-def _oracle(originals: Counts, block: Block, seed: np.random.SeedSequence) -> dict[str, Stack]:
+def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:
     """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
     found: dict[str, Stack] = {}
     for contender in (one for one in CONTENDERS if one.uses_rounds):
