@@ -20,9 +20,9 @@ from dpcipher.errors import MissingExtra
 from dpcipher.inference.design import one_hot
 from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import Contender
-from dpcipher.paper.simulated import POWERS, ROUNDS, combine_identified, fit_sets
-from dpcipher.paper.stacks import Counts, Floats, Stack, draw_rows, tvd
+from dpcipher.paper.contenders import ROUNDS, Contender, tune_rounds
+from dpcipher.paper.simulated import POWERS, combine_identified, fit_sets
+from dpcipher.paper.stacks import Counts, Floats, Stack, draw_rows
 
 SETS = (1, 5)
 BLOCK = 10
@@ -90,20 +90,15 @@ def run_block(block: BankruptcyBlock, data: Bankruptcy) -> Arrays:
     """All methods on the repeats of one block, regression and prediction."""
     splits, *seeds = block.seed.spawn(1 + len(CONTENDERS))
     held = _held_out(len(data.codes), block.repeats, np.random.default_rng(splits))
-    found: dict[str, Stack] = dict(_originals(data, held))
+    whole = np.repeat(data.table()[None], block.repeats, axis=0)
+    train = np.stack([data.table(np.flatnonzero(~out)) for out in held])
+    arrays: dict[str, Stack] = dict(_originals(data, held))
     for contender, seed in zip(CONTENDERS, seeds, strict=True):
         first, second = seed.spawn(2)
-        whole = np.repeat(data.table()[None], block.repeats, axis=0)
-        found |= _named(contender, _regression(_synthetic(contender, whole, block, first), block.sets))
-        train = np.stack([data.table(np.flatnonzero(~out)) for out in held])
-        found |= _named(
-            contender, _prediction(_synthetic(contender, train, block, second), held, data, block)
-        )
-    return found
-
-
-def _named(contender: Contender, found: dict[str, Stack]) -> dict[str, Stack]:
-    return {f"{contender.name}/{key}": value for key, value in found.items()}
+        estimates = fit_class(_synthetic(contender, whole, block, first), block.sets)
+        predictions = _prediction(_synthetic(contender, train, block, second), held, data, block)
+        arrays |= contender.label(combine_identified(*estimates) | predictions)
+    return arrays
 
 
 def _held_out(n_rows: int, repeats: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -124,16 +119,10 @@ def _synthetic(
 
 @cache
 def best_rounds(contender: Contender, power: int, sets: int) -> int:
-    """MWEM's number of rounds: the best of a few on an invented table of the same shape, by the TVD of its pairs."""
+    """MWEM's number of rounds, tuned on an invented table of the same shape."""
     invented, *seeds = np.random.SeedSequence([_TUNE, power + 2, sets]).spawn(1 + len(ROUNDS))
-    stack = np.repeat(_invented(np.random.default_rng(invented))[None], TUNING_DRAWS, axis=0)
-    errors = [
-        tvd(
-            stack, contender.synthesize(stack, epsilon=exp(power) / sets, seed=seed, rounds=rounds), [2]
-        ).mean()
-        for rounds, seed in zip(ROUNDS, seeds, strict=True)
-    ]
-    return ROUNDS[int(np.argmin(errors))]
+    table = _invented(np.random.default_rng(invented))
+    return tune_rounds(contender, table, TUNING_DRAWS, epsilon=exp(power) / sets, seeds=seeds)
 
 
 def _invented(rng: np.random.Generator) -> Counts:
@@ -160,10 +149,6 @@ def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
             [[(classes[out] == np.bincount(classes[~out]).argmax()).mean()] for out in held]
         ),
     }
-
-
-def _regression(rows: Counts, sets: int) -> dict[str, Stack]:
-    return dict(combine_identified(*fit_class(rows, sets)))
 
 
 def fit_class(tables: Counts, sets: int) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ import numpy as np
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
+from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, tune_rounds
 from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -29,7 +29,6 @@ SIZES = (200, 500)
 POWERS = (-2, -1, 0, 1, 2)
 SETS = 5
 BLOCK = 100
-ROUNDS = (2, 4, 8, 12, 16)
 TUNING_DRAWS = 40
 # The random populations of the sensitivity run, and how many repeats each gets of every thousand.
 POPULATIONS = 20
@@ -118,16 +117,12 @@ def run_block(block: SimulatedBlock) -> Arrays:
     found: dict[str, Stack] = {}
     for contender, seed in zip(CONTENDERS, seeds, strict=True):
         if block.ours == (contender.kind == "ours"):
-            found |= _named(contender, _synthetic(contender, originals, block, seed))
+            found |= contender.label(_synthetic(contender, originals, block, seed))
     if not block.ours and not block.population:
         found |= _original(originals) | _oracle(originals, block, oracle)
         for contender in RIDGES:
-            found |= _named(contender, _synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
+            found |= contender.label(_synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
     return found
-
-
-def _named(contender: Contender, found: dict[str, Stack]) -> dict[str, Stack]:
-    return {f"{contender.name}/{key}": value for key, value in found.items()}
 
 
 def _original(originals: Counts) -> dict[str, Stack]:
@@ -201,18 +196,10 @@ def combine_identified(estimates: Floats, variances: Floats) -> dict[str, Floats
 
 @cache
 def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
-    """MWEM's number of rounds: the best of a few on one independent simulated data set, by the TVD of its own tables."""
+    """MWEM's number of rounds, tuned on one independent simulated data set."""
     data, *seeds = np.random.SeedSequence([_TUNE, n_rows, power + 2]).spawn(1 + len(ROUNDS))
-    stack = np.repeat(POPULATION.draw(n_rows, 1, np.random.default_rng(data)), TUNING_DRAWS, axis=0)
-    errors = [
-        tvd(
-            stack,
-            contender.synthesize(stack, epsilon=exp(power) / SETS, seed=seed, rounds=rounds),
-            [contender.order],
-        ).mean()
-        for rounds, seed in zip(ROUNDS, seeds, strict=True)
-    ]
-    return ROUNDS[int(np.argmin(errors))]
+    table = POPULATION.draw(n_rows, 1, np.random.default_rng(data))[0]
+    return tune_rounds(contender, table, TUNING_DRAWS, epsilon=exp(power) / SETS, seeds=seeds)
 
 
 def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:

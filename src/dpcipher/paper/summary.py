@@ -11,12 +11,11 @@ from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.sss import CATEGORIES, sss
 from dpcipher.paper import bankruptcy
 from dpcipher.paper.bankruptcy_data import load
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
+from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
 from dpcipher.paper.simulated import (
     POWERS,
     RIDGE_EVERY,
-    ROUNDS,
     SIZES,
     SimulatedBlock,
     blocks,
