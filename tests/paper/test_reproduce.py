@@ -14,38 +14,45 @@ from click.testing import CliRunner
 from dpcipher.cli import main
 from dpcipher.errors import MissingExtra, ParameterError
 from dpcipher.inference.sss import CATEGORIES
-from dpcipher.paper import figures1, figures2, reproduce, summary1, summary2
-from dpcipher.paper.bankruptcy import VARIABLE
+from dpcipher.paper import figures, reproduce
+from dpcipher.paper.bankruptcy import CONTENDERS as SECOND
+from dpcipher.paper.bankruptcy import SETS
+from dpcipher.paper.bankruptcy_data import VARIABLE
 from dpcipher.paper.blocks import STAMP
 from dpcipher.paper.claims import CONFIRMED, REFUTED, VERDICTS, Claim
 from dpcipher.paper.claims_bankruptcy import bankruptcy_claims
 from dpcipher.paper.claims_models import model_claims
 from dpcipher.paper.claims_tables import table_claims
 from dpcipher.paper.contenders import CIPHER_2, CONTENDERS, FDH, RIDGES
-from dpcipher.paper.experiment1 import POWERS, SIZES
-from dpcipher.paper.experiment2 import CONTENDERS as SECOND
-from dpcipher.paper.experiment2 import SETS
-from dpcipher.paper.figures import Line, Panel, draw_panels
 from dpcipher.paper.page import write_page
+from dpcipher.paper.panels import Line, Panel, draw_panels
+from dpcipher.paper.simulated import POWERS, SIZES
+from dpcipher.paper.summary import (
+    BankruptcyCard,
+    BankruptcySummary,
+    Inference,
+    SimulatedCard,
+    SimulatedSummary,
+)
 
 pytest.importorskip("matplotlib")
 
 
-def inference(size: int, coverage: float = 0.95) -> summary1.Inference:
+def inference(size: int, coverage: float = 0.95) -> Inference:
     """A regression with flat scores."""
     shares = dict.fromkeys(CATEGORIES, 0.0) | {"Best": 0.7, "II+": 0.3}
-    return summary1.Inference(
+    return Inference(
         np.full(size, 0.1), np.full(size, 0.5), np.full(size, coverage), np.ones(size), shares, 0.0
     )
 
 
-def first(tvd: dict[str, float], coverage: float = 0.95) -> summary1.Summary:
+def first(tvd: dict[str, float], coverage: float = 0.95) -> SimulatedSummary:
     """A first experiment in which each method has one TVD everywhere."""
 
-    def card(name: str) -> summary1.Card:
+    def card(name: str) -> SimulatedCard:
         value = tvd.get(name, 0.5)
         three, two = np.full(3, value), np.full(2, value)
-        return summary1.Card(
+        return SimulatedCard(
             three, three / 9, two, two / 9, three, 0.1, (inference(10, coverage), inference(6, coverage))
         )
 
@@ -53,17 +60,17 @@ def first(tvd: dict[str, float], coverage: float = 0.95) -> summary1.Summary:
     cards = {(n, power, name): card(name) for n, power, name in product(SIZES, POWERS, names)}
     oracle = {key: (4, card.tvd) for key, card in cards.items()}
     random = {(power, name): np.full((20, 3), tvd.get(name, 0.5)) for power, name in product(POWERS, names)}
-    return summary1.Summary(10, cards, {n: (inference(10), inference(6)) for n in SIZES}, oracle, random)
+    return SimulatedSummary(10, cards, {n: (inference(10), inference(6)) for n in SIZES}, oracle, random)
 
 
-def second(accuracy: dict[str, float]) -> summary2.Summary:
+def second(accuracy: dict[str, float]) -> BankruptcySummary:
     """A second experiment in which each method has one accuracy everywhere."""
     shares = dict.fromkeys(CATEGORIES, 0.0) | {"Best": 1.0}
     cards = {
-        (sets, power, one.name): summary2.Card(accuracy.get(one.name, 0.5), 0.1, 0.5, shares, 0.0)
+        (sets, power, one.name): BankruptcyCard(accuracy.get(one.name, 0.5), 0.1, 0.5, shares, 0.0)
         for sets, power, one in product(SETS, POWERS, SECOND)
     }
-    return summary2.Summary(10, cards, 0.98, 0.57)
+    return BankruptcySummary(10, cards, 0.98, 0.57)
 
 
 def verdict(claims: list[Claim], words: str) -> str:
@@ -102,12 +109,11 @@ def test_a_verdict_is_one_of_three() -> None:
 
 def test_the_page_holds_every_claim_and_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row for each claim, and no figure that was not drawn (of each the first panel only: twenty take long)."""
-    for module in (figures1, figures2):
-        monkeypatch.setattr(module, "draw_panels", lambda path, panels: draw_panels(path, [panels[0][:1]]))
+    monkeypatch.setattr(figures, "draw_panels", lambda path, panels: draw_panels(path, [panels[0][:1]]))
     one, two = first({}), second({})
-    figures1.draw_storage(tmp_path / "fig1-storage.svg")
-    figures1.draw_all(tmp_path, one)
-    figures2.draw_all(tmp_path, two)
+    figures.draw_storage(tmp_path / "fig1-storage.svg")
+    figures.draw_simulated(tmp_path, one)
+    figures.draw_bankruptcy(tmp_path, two)
     claims = (*table_claims(one), *model_claims(one), *bankruptcy_claims(two))
     page = write_page(tmp_path, claims, storage=True, first=one, second=two).read_text()
     assert all(claim.says in page and claim.where in page for claim in claims)

@@ -6,13 +6,12 @@ import statsmodels.api as sm
 
 from dpcipher.engines.paper import solve_paper
 from dpcipher.inference.combine import combine
-from dpcipher.inference.logit import Grouped, fit_logit
+from dpcipher.inference.logit import fit_logit
 from dpcipher.methods.mwem import Measurement, replay
 from dpcipher.paper.contenders import CIPHER_2, FDH, Sanitized
-from dpcipher.paper.experiment1 import combine_known
-from dpcipher.paper.many_logits import fit_many
 from dpcipher.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
-from dpcipher.paper.simulate import POPULATION, REGRESSIONS, SHAPE
+from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
+from dpcipher.paper.simulated import combine_identified
 from dpcipher.paper.stacks import draw_rows, linf, margins, tvd
 from dpcipher.scoring.distances import choose_tables, distances
 
@@ -49,17 +48,15 @@ def test_distances_equal_those_of_evaluate() -> None:
 def test_many_fits_equal_statsmodels(regression: object) -> None:
     """Unpenalised, on data large enough not to be separated."""
     counts = tables(n=2000)
-    fits = fit_many(regression.x, regression.grouped(counts), firth=False)
+    fits = fit_logit(regression.x, regression.grouped(counts))
     for number, table in enumerate(counts):
         codes = rows(table)
         where = np.ravel_multi_index(
             tuple(np.delete(codes, regression.outcome, axis=1).T), np.delete(SHAPE, regression.outcome)
         )
         theirs = sm.MNLogit(codes[:, regression.outcome], regression.x[where]).fit(disp=0)
-        np.testing.assert_allclose(fits.estimates[number], np.asarray(theirs.params).T.ravel(), atol=1e-6)
-        np.testing.assert_allclose(
-            np.sqrt(fits.variances[number]), np.asarray(theirs.bse).T.ravel(), atol=1e-6
-        )
+        np.testing.assert_allclose(fits.coefficients[number], np.asarray(theirs.params).T, atol=1e-6)
+        np.testing.assert_allclose(np.sqrt(fits.variances[number]), np.asarray(theirs.bse).T, atol=1e-6)
 
 
 @pytest.mark.parametrize("regression", REGRESSIONS, ids=lambda one: one.name)
@@ -68,24 +65,24 @@ def test_many_penalised_fits_equal_one_at_a_time(regression: object) -> None:
     rng = np.random.default_rng(8)
     sparse = rng.multinomial(40, rng.dirichlet(np.full(36, 0.5), size=12)).reshape(-1, *SHAPE)
     counts = regression.grouped(np.concatenate([tables(), sparse]))
-    fits = fit_many(regression.x, counts)
-    known = ~np.isnan(fits.estimates).any(axis=1)
+    fits = fit_logit(regression.x, counts, firth=True)
+    known = ~np.isnan(fits.coefficients).any(axis=(1, 2))
     assert known.sum() > 12
     for number in np.flatnonzero(known):
-        one = fit_logit(Grouped(regression.x, counts[number]), firth=True)
-        np.testing.assert_allclose(fits.estimates[number], one.coefficients.ravel(), atol=1e-5)
-        np.testing.assert_allclose(fits.variances[number], np.diag(one.covariance), rtol=1e-4)
+        one = fit_logit(regression.x, counts[number], firth=True)
+        np.testing.assert_allclose(fits.coefficients[number], one.coefficients, atol=1e-5)
+        np.testing.assert_allclose(fits.variances[number], one.variances, rtol=1e-4)
 
 
 def test_a_missing_level_leaves_the_other_parameters() -> None:
     """Without V3 = 2 its two parameters are unknown; the others are those of the table without it."""
     counts, regression = tables(n=400), REGRESSIONS[0]
     counts[:, :, :, 2, :] = 0
-    fits = fit_many(regression.x, regression.grouped(counts))
-    assert np.isnan(fits.estimates).reshape(-1, 2, 5)[:, :, 4].all()
+    fits = fit_logit(regression.x, regression.grouped(counts), firth=True)
+    assert np.isnan(fits.coefficients)[:, :, 4].all()
     seen = regression.x[:, 4] == 0
-    one = fit_logit(Grouped(regression.x[seen][:, :4], regression.grouped(counts)[0][seen]), firth=True)
-    np.testing.assert_allclose(fits.estimates[0].reshape(2, 5)[:, :4], one.coefficients, atol=1e-6)
+    one = fit_logit(regression.x[seen][:, :4], regression.grouped(counts)[0][seen], firth=True)
+    np.testing.assert_allclose(fits.coefficients[0][:, :4], one.coefficients, atol=1e-6)
 
 
 def test_sets_that_do_not_identify_a_parameter_are_left_out() -> None:
@@ -94,7 +91,7 @@ def test_sets_that_do_not_identify_a_parameter_are_left_out() -> None:
     estimates, variances = rng.normal(size=(5, 1, 3)), rng.random((5, 1, 3))
     estimates[[0, 3], 0, 1] = np.nan
     estimates[1:, 0, 2] = np.nan
-    found = combine_known(estimates, variances)
+    found = combine_identified(estimates, variances)
     assert float(found["variance"][0, 0]) == pytest.approx(
         float(combine(estimates[:, 0, 0], variances[:, 0, 0]).variance)
     )

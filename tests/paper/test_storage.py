@@ -6,8 +6,15 @@ from math import prod
 import pytest
 
 from dpcipher.paper.claims import CONFIRMED, REFUTED
-from dpcipher.paper.claims_storage import storage_claims
-from dpcipher.paper.storage import BANKRUPTCY, TEN, checks, full_cells, parameters, stored_cells
+from dpcipher.paper.storage import (
+    BANKRUPTCY,
+    TEN,
+    checks,
+    full_cells,
+    parameters,
+    storage_claims,
+    stored_cells,
+)
 
 SHAPES = [(2, 2, 3, 3), (6, 9, 3, 3, 3), (5,) * 6, (2, 5, 3, 4, 2, 7)]
 

@@ -7,10 +7,10 @@ import pytest
 import statsmodels.api as sm
 
 from dpcipher.errors import ParameterError
-from dpcipher.scoring.onehot import fit_classifier, one_hot
+from dpcipher.inference.design import one_hot
+from dpcipher.scoring.classifier import accuracy, fit_classifier
 from dpcipher.scoring.overlap import interval_overlap, share_interval
 from dpcipher.scoring.propensity import propensity
-from dpcipher.scoring.train import accuracy
 
 SHAPE = (2, 3, 4)
 

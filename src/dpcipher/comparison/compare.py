@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpcipher.comparison.cells import Cell, Task
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.comparison.journal import Journal
+from dpcipher.comparison.runs import Experiment, Run
 from dpcipher.curator.count_source import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
+from dpcipher.release.curator_only import WATERMARK, private_folder
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.coded import coded_rows, count_table
 
 Progress = Callable[[int, int], None]
 EPSILONS = (0.1, 1.0, 10.0)
+JOURNAL = "cells.jsonl"
 
 
 def compare(
@@ -54,7 +56,7 @@ def compare(
     """Fit every method at every epsilon `repeats` times, and score synthetic rows against the private ones. CURATOR ONLY.
 
     `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced.
-    Every cell has a seed of its own, so results do not depend on the order, the workers or the other methods. With `out`, finished cells are
+    Every run has a seed of its own, so results do not depend on the order, the workers or the other methods. With `out`, finished runs are
     kept in that folder (mode 0700): the same call after a kill goes on where it stopped, to the same result. Noise is seeded and nothing is
     charged: this is how a curator or researcher learns which method suits, not a release.
     """
@@ -64,72 +66,73 @@ def compare(
     _check_whole("workers", 1 if workers is None else workers)
     for method in chosen.values():
         method.check_schema(schema)
-    task = _task(data, schema, chosen, orders, n_rows, seed)
-    cells = [Cell(*parts) for parts in product(chosen, exact, range(repeats))]
-    journal = None if out is None else Journal(out, _request(task, chosen))
-    found = {} if journal is None else {_key(line): line for line in journal.finished}
-    for line in _run(
-        task, [cell for cell in cells if _key(vars(cell)) not in found], workers, progress, done=len(found)
-    ):
-        found[_key(line)] = line
+    experiment = _experiment(data, schema, chosen, orders, n_rows, seed)
+    runs = [Run(*parts) for parts in product(chosen, exact, range(repeats))]
+    journal = None if out is None else _journal(out, experiment, chosen)
+    finished = {} if journal is None else {_key(line): line for line in journal.finished()}
+    left = [run for run in runs if _key(vars(run)) not in finished]
+    for line in _run_all(experiment, left, workers, progress, done=len(finished)):
+        finished[_key(line)] = line
         if journal is not None:
             journal.append(line)
-    return Comparison(pd.DataFrame([found[_key(vars(cell))] for cell in cells]))
+    return Comparison(pd.DataFrame([finished[_key(vars(run))] for run in runs]))
 
 
-def _run(
-    task: Task, cells: Sequence[Cell], workers: int | None, progress: Progress | None, *, done: int
+def _run_all(
+    experiment: Experiment, runs: Sequence[Run], workers: int | None, progress: Progress | None, *, done: int
 ) -> Iterator[dict[str, object]]:
-    """Finished cells as they come, in this process or in several."""
+    """Scores of finished runs as they come, from this process or several."""
     say = progress or (lambda _done, _total: None)
-    total = done + len(cells)
+    total = done + len(runs)
     say(done, total)
-    with _mapper(task, min(workers or _cores(), len(cells))) as each:
-        for number, line in enumerate(each(cells), start=done + 1):
+    with _mapper(experiment, min(workers or _cores(), len(runs))) as each:
+        for number, line in enumerate(each(runs), start=done + 1):
             yield line
             say(number, total)
 
 
-_shared: Task | None = None
+_shared: Experiment | None = None
 
 
 @contextmanager
-def _mapper(task: Task, workers: int) -> Iterator[Callable[[Sequence[Cell]], Iterator[dict[str, object]]]]:
-    """A map over cells: forked workers inherit the private rows instead of receiving them through a pipe."""
+def _mapper(
+    experiment: Experiment, workers: int
+) -> Iterator[Callable[[Sequence[Run]], Iterator[dict[str, object]]]]:
+    """A map over runs: forked workers inherit the private rows instead of receiving them through a pipe."""
     if workers <= 1 or "fork" not in multiprocessing.get_all_start_methods():
-        yield lambda cells: map(task.run, cells)
+        yield lambda runs: map(experiment.score, runs)
         return
     global _shared
-    _shared = task
+    _shared = experiment
     try:
         with multiprocessing.get_context("fork").Pool(workers) as pool:
-            yield lambda cells: pool.imap_unordered(_run_shared, cells)
+            yield lambda runs: pool.imap_unordered(_score_shared, runs)
     finally:
         _shared = None
 
 
-def _run_shared(cell: Cell) -> dict[str, object]:
+def _score_shared(run: Run) -> dict[str, object]:
     assert _shared is not None  # set before the workers were forked
-    return _shared.run(cell)
+    return _shared.score(run)
 
 
-def _task(
+def _experiment(
     data: Any,
     schema: Schema,
     methods: Mapping[str, Synthesizer],
     orders: Sequence[int] | None,
     n_rows: int | None,
     seed: int,
-) -> Task:
+) -> Experiment:
     codes = coded_rows(data, schema, "data")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
     rows = len(codes) if n_rows is None else n_rows
     _check_whole("n_rows", rows)
     sized = {name: method.sized(rows) for name, method in methods.items()}
-    return Task(_truth(codes, schema), codes, schema, sized, wanted, rows, seed)
+    return Experiment(_count_source(codes, schema), codes, schema, sized, wanted, rows, seed)
 
 
-def _truth(codes: Any, schema: Schema) -> CountSource:
+def _count_source(codes: Any, schema: Schema) -> CountSource:
     if math.prod(schema.shape) > FULL_TABLE_CELLS:
         return RowCounts(codes, schema.shape)
     return TableCounts(count_table(codes, schema.shape, tuple(range(len(schema.attrs)))))
@@ -164,16 +167,20 @@ def _check_whole(name: str, value: object) -> None:
         raise ParameterError(f"{name} ({value!r}) must be a whole number above 0; try {name}=10")
 
 
-def _request(task: Task, methods: Mapping[str, Synthesizer]) -> dict[str, Any]:
-    """What makes two runs the same experiment; epsilons and repeats may be added later."""
-    return {
-        "schema": task.schema.fingerprint(),
-        "data": hashlib.sha256(np.ascontiguousarray(task.codes).tobytes()).hexdigest(),
+def _journal(out: str | Path, experiment: Experiment, methods: Mapping[str, Synthesizer]) -> Journal:
+    """The finished runs of the same experiment; epsilons and repeats may be added later."""
+    request = {
+        "schema": experiment.schema.fingerprint(),
+        "data": hashlib.sha256(np.ascontiguousarray(experiment.codes).tobytes()).hexdigest(),
         "methods": {name: repr(method) for name, method in methods.items()},
-        "orders": list(task.orders),
-        "n_rows": task.n_rows,
-        "seed": task.seed,
+        "orders": list(experiment.orders),
+        "n_rows": experiment.n_rows,
+        "seed": experiment.seed,
     }
+    refusal = f"out ({out}) holds another comparison (other data, methods, seed or unit); name another folder"
+    return Journal(
+        private_folder(out) / JOURNAL, {"watermark": WATERMARK, "request": request}, refusal=refusal
+    )
 
 
 def _key(line: Mapping[str, Any]) -> tuple[str, float, int]:

@@ -1,53 +1,45 @@
-"""The journal of a long experiment: append-only JSON lines, one for each finished cell, so that a killed run can go on."""
+"""The journal of a long run: append-only JSON lines, one for each finished item, so that a run that was killed goes on where it was."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dpcipher.errors import ParameterError
-from dpcipher.release.curator_only import WATERMARK, private_folder
-
-NAME = "cells.jsonl"
 
 
 class Journal:
-    """Finished cells of one experiment, in a folder that only its owner can open."""
+    """Finished items of one run. The first line holds its settings; a journal of other settings is refused with `refusal`."""
 
-    def __init__(self, folder: str | Path, request: Mapping[str, Any]) -> None:
-        self.path = private_folder(folder) / NAME
-        self._head = {"watermark": WATERMARK, "request": json.loads(json.dumps(request))}
-        self.finished: list[dict[str, Any]] = self._read() if self.path.exists() else self._begin()
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, refusal: str) -> None:
+        self.path, self._settings = path, json.loads(json.dumps(settings))
+        if path.exists():
+            self._cut_torn_line()
+        if next(self._lines(), None) is None:
+            self.append(self._settings)
+        elif next(self._lines()) != self._settings:
+            raise ParameterError(refusal)
 
-    def append(self, cell: Mapping[str, Any]) -> None:
-        """One line, synced to disk before the next cell counts as finished."""
-        self._write(cell)
-        self.finished.append(dict(cell))
+    def finished(self) -> Iterator[dict[str, Any]]:
+        """The finished items, in the order they were appended."""
+        lines = self._lines()
+        next(lines)
+        return lines
 
-    def _begin(self) -> list[dict[str, Any]]:
-        self._write(self._head)
-        return []
-
-    def _read(self) -> list[dict[str, Any]]:
-        """The finished cells; a torn last line, from a killed run, is cut off."""
-        whole = self.path.read_bytes()
-        kept = whole[: whole.rfind(b"\n") + 1]
-        lines = [json.loads(line) for line in kept.splitlines()]
-        if not lines:
-            self.path.unlink()
-            return self._begin()
-        if lines[0] != self._head:
-            raise ParameterError(
-                f"out ({self.path.parent}) holds another comparison (other data, methods, seed or unit); name another folder"
-            )
-        if len(kept) < len(whole):
-            os.truncate(self.path, len(kept))
-        return lines[1:]
-
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def append(self, item: Mapping[str, Any]) -> None:
+        """Add one line, synced to disk before the item counts as finished."""
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(handle, "ab") as sink:
-            sink.write(json.dumps(line).encode() + b"\n")
+            sink.write(json.dumps(item).encode() + b"\n")
             sink.flush()
             os.fsync(sink.fileno())
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        if self.path.exists():
+            with self.path.open("rb") as source:
+                yield from map(json.loads, source)
+
+    def _cut_torn_line(self) -> None:
+        """Cut off the last line where a killed run left only part of it."""
+        os.truncate(self.path, self.path.read_bytes().rfind(b"\n") + 1)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
 
@@ -75,6 +76,16 @@ def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats
         ) from None
     names = tuple(str(name) for name in matrices[0].columns)
     return [np.asarray(matrix, dtype=float) for matrix in matrices], names
+
+
+def one_hot(codes: NDArray[np.integer], sizes: Sequence[int]) -> sparse.csr_matrix:
+    """An intercept and one 0/1 column per level except each attribute's first."""
+    starts = np.cumsum([0, *(size - 1 for size in sizes)])
+    rows, columns = np.nonzero(codes)
+    places = 1 + starts[columns] + codes[rows, columns] - 1
+    n = len(codes)
+    index = (np.r_[np.arange(n), rows], np.r_[np.zeros(n, dtype=np.int64), places])
+    return sparse.csr_matrix((np.ones(len(index[0])), index), shape=(n, 1 + int(starts[-1])))
 
 
 def identified(x: Floats) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
-"""Multinomial and binary logistic regression by Newton's method, with Firth's penalty and an exact test of separation.
+"""Logistic regression, binary or multinomial, by Newton's method, with Firth's penalty and an exact test of separation.
 
-Rows with the same design are grouped, so categorical data of any length cost no more than their distinct rows.
+Data are counts: `counts[..., row, class]` beside a design `x[row, term]`, class 0 the reference. Leading axes of `counts` run over
+data sets that share the design, and all of them are fitted at once: the paper's simulations need a million fits.
 
 Firth (1993) adds ½ log det I(β) to the log-likelihood, which keeps estimates finite. With V = diag(π) − ππᵀ of one row x,
 I = Σ V ⊗ xxᵀ, and with h_ab = xᵀ (I⁻¹)_ab x the penalty adds to the score of row x and class k
@@ -11,6 +12,7 @@ which for two classes is the familiar h π(1 − π)(½ − π).
 """
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,155 +20,190 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from dpcipher.errors import SolveError
+from dpcipher.inference.design import identified
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 STEPS = 200
 TOLERANCE = 1e-9
+# A penalised step of more than 5 on the log-odds scale overshoots; this is the limit R's logistf uses.
+LONGEST_STEP = 5.0
+# A step that has been halved this often without raising the likelihood: the likelihood is flat.
+SHORTEST_SCALE = 2.0**-20
+# Beyond this condition number the information is singular in floating point: an unpenalised fit runs off to infinity.
+SINGULAR = 1e14
 
 
 @dataclass(frozen=True)
-class Grouped:
-    """Distinct design rows `x`, and how many rows of each class each has; class 0 is the reference."""
+class LogitFit:
+    """Coefficients and their variances by class (reference left out) and term, NaN where the data do not identify a term.
 
-    x: Floats
-    counts: Floats
-
-    @classmethod
-    def of(cls, x: Floats, outcome: NDArray[np.int64], classes: int) -> "Grouped":
-        """Group equal rows of the design."""
-        distinct, where = np.unique(x, axis=0, return_inverse=True)
-        counts = np.zeros((len(distinct), classes))
-        np.add.at(counts, (where.ravel(), outcome), 1)
-        return cls(distinct, counts)
-
-    @property
-    def size(self) -> int:
-        """How many coefficients a fit has."""
-        return int(self.x.shape[1] * (self.counts.shape[1] - 1))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Coefficients by class (reference left out) and term, their covariance in the same order, and the penalised likelihood."""
+    `log_likelihood` includes the penalty; `extreme` says that some observed row has a fitted probability near 0. Every field has
+    the leading axes of the counts.
+    """
 
     coefficients: Floats
-    covariance: Floats
-    log_likelihood: float
-    converged: bool
-    extreme: bool
+    variances: Floats
+    log_likelihood: Floats
+    converged: Bools
+    extreme: Bools
 
 
-def fit_logit(data: Grouped, *, firth: bool = False) -> Fit:
-    """Newton's method with step halving; expected information, which for logits is also the observed one."""
-    beta = np.zeros((data.counts.shape[1] - 1, data.x.shape[1]))
-    value, score, information = _evaluate(data, beta, firth)
-    converged = False
+@dataclass(frozen=True)
+class _Point:
+    """The (penalised) log-likelihood of every fit at a point, its gradient and the information matrix."""
+
+    value: Floats
+    score: Floats
+    information: Floats
+
+    def take(self, which: NDArray[np.intp] | Bools) -> "_Point":
+        return _Point(self.value[which], self.score[which], self.information[which])
+
+    def put(self, which: NDArray[np.intp], other: "_Point") -> None:
+        self.value[which], self.score[which] = other.value, other.score
+        self.information[which] = other.information
+
+
+def group_rows(x: Floats, outcome: NDArray[np.int64], classes: int) -> tuple[Floats, Floats]:
+    """The distinct rows of a design, and how many rows of each class each has: a fit costs no more than the distinct rows."""
+    distinct, where = np.unique(x, axis=0, return_inverse=True)
+    counts = np.zeros((len(distinct), classes))
+    np.add.at(counts, (where.ravel(), outcome), 1)
+    return distinct, counts
+
+
+def fit_logit(x: Floats, counts: Floats, *, firth: bool = False) -> LogitFit:
+    """Maximise the (penalised) likelihood of every data set; unidentified terms are left out of its fit."""
+    lead, (rows, classes) = counts.shape[:-2], counts.shape[-2:]
+    stack = counts.reshape(-1, rows, classes)
+    coefficients, variances = np.full((2, len(stack), classes - 1, x.shape[1]), np.nan)
+    value, (converged, extreme) = np.empty(len(stack)), np.empty((2, len(stack)), dtype=bool)
+    keeps, which = np.unique(_identified(x, stack), axis=0, return_inverse=True)
+    for number, keep in enumerate(keeps):
+        part = np.flatnonzero(which.ravel() == number)
+        beta, point, converged[part] = _newton(x[:, keep], stack[part], firth)
+        spread = np.diagonal(np.linalg.pinv(point.information), axis1=1, axis2=2)
+        place = np.ix_(part, np.arange(classes - 1), keep)
+        coefficients[place] = beta.reshape(len(part), classes - 1, -1)
+        variances[place] = spread.reshape(len(part), classes - 1, -1)
+        value[part] = point.value
+        least = _probabilities(x[:, keep], beta, classes).min(axis=2)
+        extreme[part] = ((least < 1e-6) & (stack[part].sum(axis=2) > 0)).any(axis=1)
+    fields = (coefficients, variances, value, converged, extreme)
+    return LogitFit(*(field.reshape((*lead, *field.shape[1:])) for field in fields))
+
+
+def _identified(x: Floats, counts: Floats) -> Bools:
+    """Which terms the rows of each data set identify."""
+    patterns, which = np.unique(counts.sum(axis=2) > 0, axis=0, return_inverse=True)
+    return np.stack([identified(x[seen]) for seen in patterns])[which.ravel()]
+
+
+def _newton(x: Floats, counts: Floats, firth: bool) -> tuple[Floats, _Point, Bools]:
+    """Newton's method with step halving, each fit at its own pace: the estimates, and which fits converged.
+
+    The information is the expected one, which for logits is also the observed one.
+    """
+    beta = np.zeros((len(counts), x.shape[1] * (counts.shape[2] - 1)))
+    point = _evaluate(x, counts, beta, firth)
+    step, scale = _step(point), np.ones(len(counts))
+    active, converged = np.arange(len(counts)), np.zeros(len(counts), dtype=bool)
     for _ in range(STEPS):
-        step = np.asarray(np.linalg.solve(information, score), dtype=float).reshape(beta.shape)
-        if float(np.abs(step).max(initial=0.0)) < TOLERANCE:
-            converged = True
+        done = (np.abs(step[active]).max(axis=1, initial=0.0) < TOLERANCE) | (scale[active] < SHORTEST_SCALE)
+        converged[active[done]] = True
+        active = active[~done]
+        if not len(active):
             break
-        # A penalised step of more than 5 on the log-odds scale overshoots; this is the limit R's logistf uses.
-        step *= min(1.0, 5.0 / float(np.abs(step).max()))
-        beta, value, score, information, moved = _halve(data, beta, step, value, firth)
-        if not moved:
-            converged = True
-            break
-        if np.linalg.cond(information) > 1e14:
-            break
-    chances = _probabilities(data.x, beta)
-    extreme = bool((chances.min(axis=1) < 1e-6).any())
-    return Fit(beta, np.asarray(np.linalg.pinv(information), dtype=float), value, converged, extreme)
+        trial = beta[active] + scale[active, None] * step[active]
+        tried, before = _evaluate(x, counts[active], trial, firth), point.value[active]
+        better = tried.value >= before - 1e-12 * np.abs(before)
+        moved = active[better]
+        beta[moved] = trial[better]
+        point.put(moved, tried.take(better))
+        scale[active[~better]] /= 2
+        if not firth:
+            lost = moved[np.linalg.cond(point.information[moved]) > SINGULAR]
+            active, moved = np.setdiff1d(active, lost), np.setdiff1d(moved, lost)
+        step[moved], scale[moved] = _step(point.take(moved)), 1.0
+    return beta, point, converged
 
 
-def _halve(
-    data: Grouped, beta: Floats, step: Floats, value: float, firth: bool
-) -> tuple[Floats, float, Floats, Floats, bool]:
-    """The longest halved step that does not lower the objective; none at all once the objective is flat."""
-    for halving in range(30):
-        trial = beta + step / 2**halving
-        found = _evaluate(data, trial, firth)
-        if found[0] >= value - 1e-12 * abs(value) and np.isfinite(found[0]):
-            return trial, *found, True
-    return beta, *_evaluate(data, beta, firth), False
+def _step(point: _Point) -> Floats:
+    """The Newton step, cut to its longest length."""
+    step = np.linalg.solve(point.information, point.score[..., None])[..., 0]
+    size = np.abs(step).max(axis=1, keepdims=True, initial=0.0)
+    return np.asarray(step * np.minimum(1.0, LONGEST_STEP / np.maximum(size, 1e-300)))
 
 
-def _probabilities(x: Floats, beta: Floats) -> Floats:
-    """Probabilities of every class by row, the reference first."""
-    scores = np.column_stack([np.zeros(len(x)), x @ beta.T])
-    scores -= scores.max(axis=1, keepdims=True)
-    powers = np.exp(scores)
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _evaluate(data: Grouped, beta: Floats, firth: bool) -> tuple[float, Floats, Floats]:
-    """The (penalised) log-likelihood, its gradient and the information matrix."""
-    chances = _probabilities(data.x, beta)
-    rows = data.counts.sum(axis=1)
-    with np.errstate(divide="ignore"):
-        logs = np.where(data.counts > 0, np.log(chances), 0.0)
-    value = float((data.counts * logs).sum())
-    pi = chances[:, 1:]
-    residual = data.counts[:, 1:] - rows[:, None] * pi
-    weights = (np.eye(pi.shape[1]) * pi[:, :, None] - pi[:, :, None] * pi[:, None, :]) * rows[:, None, None]
-    information = _information(data.x, weights)
+def _evaluate(x: Floats, counts: Floats, beta: Floats, firth: bool) -> _Point:
+    chances = _probabilities(x, beta, counts.shape[2])
+    rows = counts.sum(axis=2)
+    value = (counts * np.log(np.maximum(chances, 1e-300))).sum(axis=(1, 2))
+    pi = chances[:, :, 1:]
+    residual = counts[:, :, 1:] - rows[..., None] * pi
+    spread = np.eye(pi.shape[2]) * pi[..., None] - pi[..., None] * pi[..., None, :]
+    information = _information(x, spread * rows[..., None, None])
     if firth:
         sign, logdet = np.linalg.slogdet(information)
-        if sign <= 0:
-            return -np.inf, residual.T @ data.x, information
-        value += 0.5 * float(logdet)
-        residual = residual + rows[:, None] * _firth_pull(data.x, pi, information)
-    return value, (residual.T @ data.x).ravel(), information
+        value = np.where(sign > 0, value + 0.5 * logdet, -np.inf)
+        # A trial point that is refused may have a singular information; it must not stop the other fits.
+        inverse = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
+        residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverse, dtype=float))
+    return _Point(value, (residual.transpose(0, 2, 1) @ x).reshape(len(counts), -1), information)
+
+
+def _probabilities(x: Floats, beta: Floats, classes: int) -> Floats:
+    """Probabilities of every class by fit and row, the reference first."""
+    scores = np.zeros((len(beta), len(x), classes))
+    scores[:, :, 1:] = x @ beta.reshape(len(beta), classes - 1, -1).transpose(0, 2, 1)
+    powers = np.exp(scores - scores.max(axis=2, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=2, keepdims=True))
 
 
 def _information(x: Floats, weights: Floats) -> Floats:
-    classes, terms = weights.shape[1], x.shape[1]
-    blocks = np.empty((classes, terms, classes, terms))
-    for a in range(classes):
-        for b in range(a, classes):
-            blocks[a, :, b, :] = blocks[b, :, a, :] = (x * weights[:, a, b, None]).T @ x
-    return blocks.reshape(classes * terms, classes * terms)
+    """Σ over rows of V ⊗ xxᵀ for every fit: one matrix product for each pair of classes."""
+    (fits, rows, classes, _), terms = weights.shape, x.shape[1]
+    blocks = np.empty((fits, classes, terms, classes, terms))
+    for a, b in combinations_with_replacement(range(classes), 2):
+        weighted = (weights[:, None, :, a, b] * x.T).reshape(-1, rows)
+        blocks[:, a, :, b] = blocks[:, b, :, a] = (weighted @ x).reshape(fits, terms, terms)
+    return blocks.reshape(fits, classes * terms, classes * terms)
 
 
-def _firth_pull(x: Floats, pi: Floats, information: Floats) -> Floats:
+def _firth_pull(x: Floats, pi: Floats, inverse: Floats) -> Floats:
     """Per row and class, ½ Σ_ab h_ab ∂V_ab/∂η_k (the module's formula, summed over a and b)."""
-    classes, terms = pi.shape[1], x.shape[1]
-    inverse = np.linalg.inv(information).reshape(classes, terms, classes, terms)
-    h = np.einsum("ip,apbq,iq->iab", x, inverse, x, optimize=True)
-    own = np.einsum("iaa,ia->ia", h, pi)
-    cross = np.einsum("iab,ia,ib->ia", h, pi, pi)
-    return np.asarray(
-        0.5
-        * (own - pi * own.sum(axis=1, keepdims=True) - 2 * cross + 2 * pi * cross.sum(axis=1, keepdims=True))
-    )
+    (fits, rows, classes), terms = pi.shape, x.shape[1]
+    right = (inverse.reshape(-1, terms) @ x.T).reshape(fits, classes, terms, classes, rows)
+    h = np.einsum("fapbi,ip->fiab", right, x)
+    own = np.diagonal(h, axis1=2, axis2=3) * pi
+    cross = pi * (h @ pi[..., None])[..., 0]
+    pull = own - 2 * cross - pi * (own - 2 * cross).sum(axis=2, keepdims=True)
+    return np.asarray(0.5 * pull)
 
 
-def is_separated(data: Grouped) -> bool:
-    """Whether some direction improves the likelihood for ever, so that no finite estimate maximises it.
+def is_separated(x: Floats, counts: Floats) -> bool:
+    """Whether some direction improves the likelihood of one data set for ever, so that no finite estimate maximises it.
 
     Exact, by a linear programme (Konis 2007): a direction d with (d_own − d_k)·x ≥ 0 for every observed row and class k, and
     above 0 for at least one.
     """
-    rows = [_gains(data.x[i], own, data.counts.shape[1]) for i, own in np.argwhere(data.counts > 0)]
+    rows = [_gains(x[i], own, counts.shape[1]) for i, own in np.argwhere(counts > 0)]
     gains = sparse.csr_matrix(np.vstack(rows))
-    found = linprog(
+    solution = linprog(
         -np.asarray(gains.sum(axis=0)).ravel(),
         A_ub=-gains,
         b_ub=np.zeros(gains.shape[0]),
         bounds=(-1, 1),
         method="highs",
     )
-    if found.status != 0:
+    if solution.status != 0:
         raise SolveError("the test for separation did not finish; scale the numeric columns of the formula")
-    return bool(-found.fun > 1e-7)
+    return bool(-solution.fun > 1e-7)
 
 
 def _gains(x: Floats, own: int, classes: int) -> Floats:
     """One row per other class: what each coefficient adds to the log-odds of the observed class over it."""
-    block = np.zeros((classes, classes, len(x)))
-    block[:, own] += x
-    for other in range(classes):
-        block[other, other] -= x
-    others = [k for k in range(classes) if k != own]
-    return np.asarray(block[others][:, 1:].reshape(len(others), -1))
+    chosen = np.eye(classes)
+    return np.kron((chosen[own] - np.delete(chosen, own, axis=0))[:, 1:], x)

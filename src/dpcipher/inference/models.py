@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.combine import Combined, combine
 from dpcipher.inference.design import data_frames, design_matrices, identified, split_formula
-from dpcipher.inference.logit import Grouped, fit_logit, is_separated
+from dpcipher.inference.logit import fit_logit, group_rows, is_separated
 
 Floats = NDArray[np.float64]
+Fit = tuple[Floats, Floats]  # estimates and their variances
 Family = Literal["logistic", "multinomial", "linear"]
 FAMILIES: tuple[str, ...] = get_args(Family)
 
@@ -75,100 +76,65 @@ def fit_models(
     _check_family(family)
     frames = data_frames(sets, levels or {})
     outcome, right = split_formula(formula, frames[0])
-    designs, names = design_matrices(frames, right)
+    designs, terms = design_matrices(frames, right)
+    notes: list[str] = []
     if family == "linear":
-        return _linear(frames, outcome, designs, names, sanitizations)
-    return _logits(frames, outcome, designs, names, family, sanitizations, firth)
+        fits, penalised = _linear(frames, outcome, designs), False
+    else:
+        classes = _classes(frames, outcome, family)
+        fits, penalised, notes = _logits(frames, outcome, classes, designs, firth)
+        if family == "multinomial":
+            terms = tuple(f"{name}: {term}" for name in classes[1:] for term in terms)
+    estimates, variances = (np.array(part) for part in zip(*fits, strict=True))
+    combined = combine(estimates, variances, sanitizations=sanitizations)
+    notes += [*_unidentified(estimates, terms), *combined.notes]
+    return Models(terms, family, estimates, variances, combined, penalised, tuple(notes))
 
 
-def _linear(
-    frames: list[pd.DataFrame],
-    outcome: str,
-    designs: list[Floats],
-    names: tuple[str, ...],
-    sanitizations: int | None,
-) -> Models:
+def _linear(frames: list[pd.DataFrame], outcome: str, designs: list[Floats]) -> list[Fit]:
+    """Least squares and the classical variances of its coefficients."""
     fits = []
     for frame, x in zip(frames, designs, strict=True):
         y, keep = pd.to_numeric(frame[outcome]).to_numpy(dtype=float), identified(x)
-        fits.append(_scatter(*_ols(x[:, keep], y), keep))
-    return _assemble(names, "linear", fits, False, [], sanitizations)
-
-
-def _ols(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Least squares and the classical variances of its coefficients."""
-    inverse = np.linalg.inv(x.T @ x)
-    beta = inverse @ (x.T @ y)
-    noise = float(((y - x @ beta) ** 2).sum()) / max(len(y) - x.shape[1], 1)
-    return beta, noise * np.diag(inverse)
+        both, kept = np.full((2, x.shape[1]), np.nan), x[:, keep]
+        inverse = np.linalg.inv(kept.T @ kept)
+        beta = inverse @ (kept.T @ y)
+        noise = float(((y - kept @ beta) ** 2).sum()) / max(len(y) - kept.shape[1], 1)
+        both[:, keep] = beta, noise * np.diag(inverse)
+        fits.append((both[0], both[1]))
+    return fits
 
 
 def _logits(
     frames: list[pd.DataFrame],
     outcome: str,
+    classes: list[Any],
     designs: list[Floats],
-    names: tuple[str, ...],
-    family: Family,
-    sanitizations: int | None,
     firth: bool | None,
-) -> Models:
-    classes = (
-        list(frames[0][outcome].cat.categories)
-        if hasattr(frames[0][outcome], "cat")
-        else _numbers(frames, outcome)
-    )
-    _check_classes(classes, family, outcome)
-    keeps = [identified(x) for x in designs]
+) -> tuple[list[Fit], bool, list[str]]:
+    """The fit of every set, whether they are penalised, and a note if that was not asked for."""
     data = [
-        Grouped.of(x[:, keep], _codes(frame[outcome], classes), len(classes))
-        for frame, x, keep in zip(frames, designs, keeps, strict=True)
+        group_rows(x, _codes(frame[outcome], classes), len(classes))
+        for frame, x in zip(frames, designs, strict=True)
     ]
-    plain = [] if firth else [fit_logit(one) for one in data]
-    apart = [
-        number for number, (one, fit) in enumerate(zip(data, plain, strict=False), 1)
-        if (fit.extreme or not fit.converged) and is_separated(one)
-    ]  # fmt: skip
-    penalise = bool(apart) if firth is None else firth
-    if apart and not penalise:
+    fits = [fit_logit(x, counts, firth=bool(firth)) for x, counts in data]
+    separated = [
+        number
+        for number, (fit, group) in enumerate(zip(fits, data, strict=True), 1)
+        if not firth and (fit.extreme or not fit.converged) and is_separated(*group)
+    ]
+    if separated and firth is False:
         raise ParameterError(
-            f"firth (False): set(s) {_list(apart)} are separated and have no finite fit; leave firth out"
+            f"firth (False): set(s) {_list(separated)} are separated and have no finite fit; leave firth out"
         )
-    fits = [fit_logit(one, firth=True) for one in data] if penalise else plain
-    stretched = [np.tile(keep, len(classes) - 1) for keep in keeps]
-    values = [
-        _scatter(f.coefficients.ravel(), np.diag(f.covariance), keep)
-        for f, keep in zip(fits, stretched, strict=True)
-    ]
-    terms = names if family == "logistic" else tuple(f"{c}: {term}" for c in classes[1:] for term in names)
-    return _assemble(
-        terms, family, values, penalise, [FIRTH.format(sets=_list(apart))] if apart else [], sanitizations
+    if separated:
+        fits = [fit_logit(x, counts, firth=True) for x, counts in data]
+    notes = [FIRTH.format(sets=_list(separated))] if separated else []
+    return (
+        [(fit.coefficients.ravel(), fit.variances.ravel()) for fit in fits],
+        bool(firth or separated),
+        notes,
     )
-
-
-def _assemble(
-    terms: tuple[str, ...],
-    family: Family,
-    fits: list[tuple[Floats, Floats]],
-    firth: bool,
-    notes: list[str],
-    sanitizations: int | None,
-) -> Models:
-    estimates, variances = (np.array(part) for part in zip(*fits, strict=True))
-    combined = combine(estimates, variances, sanitizations=sanitizations)
-    missing = np.isnan(estimates)
-    if missing.any():
-        lost = ", ".join(term for term, gone in zip(terms, missing.any(axis=0), strict=True) if gone)
-        notes = [
-            *notes,
-            ALIASED.format(terms=lost, sets=_list((1 + np.flatnonzero(missing.any(axis=1))).tolist())),
-        ]
-    return Models(terms, family, estimates, variances, combined, firth, (*notes, *combined.notes))
-
-
-def _scatter(estimate: Floats, variance: Floats, keep: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    both = np.full((2, len(keep)), np.nan)
-    both[0, keep], both[1, keep] = estimate, variance
-    return both[0], both[1]
 
 
 def _check_family(family: str) -> None:
@@ -178,17 +144,20 @@ def _check_family(family: str) -> None:
         )
 
 
-def _check_classes(classes: list[Any], family: str, outcome: str) -> None:
+def _classes(frames: list[pd.DataFrame], outcome: str, family: str) -> list[Any]:
+    """The levels of the outcome, the reference first."""
+    column = frames[0][outcome]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        classes = list(column.cat.categories)
+    else:
+        classes = sorted({value for frame in frames for value in frame[outcome].unique()})
     if family == "logistic" and len(classes) != 2:
         raise ParameterError(
             f"outcome ({outcome}) has {len(classes)} levels and must have 2 for family='logistic'; try family='multinomial'"
         )
     if len(classes) < 2:
         raise ParameterError(f"outcome ({outcome}) must have at least 2 levels")
-
-
-def _numbers(frames: list[pd.DataFrame], outcome: str) -> list[Any]:
-    return sorted({value for one in frames for value in one[outcome].unique()})
+    return classes
 
 
 def _codes(values: pd.Series, classes: list[Any]) -> NDArray[np.int64]:
@@ -196,6 +165,15 @@ def _codes(values: pd.Series, classes: list[Any]) -> NDArray[np.int64]:
     if (codes < 0).any():
         raise ParameterError(f"outcome ({values.name}) has missing values; drop those rows first")
     return np.asarray(codes, dtype=np.int64)
+
+
+def _unidentified(estimates: Floats, terms: tuple[str, ...]) -> list[str]:
+    """A note on the terms that some set does not identify."""
+    missing = np.isnan(estimates)
+    if not missing.any():
+        return []
+    lost = ", ".join(np.array(terms)[missing.any(axis=0)])
+    return [ALIASED.format(terms=lost, sets=_list((1 + np.flatnonzero(missing.any(axis=1))).tolist()))]
 
 
 def _list(numbers: Sequence[int]) -> str:

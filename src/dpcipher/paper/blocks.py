@@ -1,102 +1,88 @@
 """Long experiments in blocks: finished blocks are kept, so that a run that was killed goes on where it was.
 
-A block is a pure function of its task: its seed follows from the task alone. Each finished block is one file, written to a
-temporary name and renamed; whichever blocks a killed run left behind, the rest comes out as if it had never been killed.
+A block is a pure function of its scenario, from which its seed follows: whichever blocks a killed run left behind, the rest comes
+out as if it had never been killed.
 """
 
-import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.errors import ParameterError
+from dpcipher.comparison.journal import Journal
+from dpcipher.paper.stacks import Stack
 
-Arrays = Mapping[str, NDArray[np.generic]]
+Arrays = Mapping[str, Stack]
 Say = Callable[[str], None]
 
 STAMP = "NOT PRIVATE: seeded noise"
-_SETTINGS = "settings.json"
 
 
-class Task(Protocol):
-    """Something that names a block, and its repeats."""
+class Scenario(Protocol):
+    """What a block computes; its name is unique among the blocks of an experiment."""
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """The name of the block."""
 
 
-Work = TypeVar("Work", bound=Task)
+Work = TypeVar("Work", bound=Scenario)
 
 
 @dataclass(frozen=True)
 class Blocks(Generic[Work]):
-    """A folder of finished blocks, the function that makes one, and the settings they were made with."""
+    """The journal of finished blocks, the function that computes one, and the settings they were computed with."""
 
-    folder: Path
-    make: Callable[[Work], Arrays]
+    path: Path
+    compute: Callable[[Work], Arrays]
     settings: Mapping[str, object]
 
-    def run(self, tasks: Sequence[Work], *, workers: int, say: Say) -> None:
-        """Make every block that is not there yet, `workers` at a time."""
-        self._claim()
-        left = [task for task in tasks if not self._file(task).exists()]
-        done = len(tasks) - len(left)
-        for task in self._finish(left, workers):
-            done += 1
-            say(f"{done} of {len(tasks)} blocks: {task.name}")
+    def run(self, todo: Sequence[Work], *, workers: int, say: Say) -> None:
+        """Compute every block that is not there yet, `workers` at a time."""
+        finished = {line["name"] for line in self._journal.finished()}
+        left = [block for block in todo if block.name not in finished]
+        for number, (block, arrays) in enumerate(self._computed(left, workers), len(todo) - len(left) + 1):
+            self._journal.append(
+                {"name": block.name, **{key: array.tolist() for key, array in arrays.items()}}
+            )
+            say(f"{number} of {len(todo)} blocks: {block.name}")
 
-    def load(self, task: Work) -> dict[str, NDArray[np.generic]]:
-        """What a finished block holds."""
-        with np.load(self._file(task), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files if name != "stamp"}
+    def load(self) -> dict[str, dict[str, Stack]]:
+        """The arrays of every finished block, by its name."""
+        return {
+            line.pop("name"): {key: np.array(values) for key, values in line.items()}
+            for line in self._journal.finished()
+        }
 
-    def _finish(self, tasks: Sequence[Work], workers: int) -> Iterator[Work]:
-        if workers == 1 or len(tasks) < 2:
-            for task in tasks:
-                self._keep(task, self.make(task))
-                yield task
+    @cached_property
+    def _journal(self) -> Journal:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        refusal = f"output ({self.path}) holds blocks of another version or other settings; give another folder, or delete it"
+        return Journal(self.path, {"stamp": STAMP, **self.settings}, refusal=refusal)
+
+    def _computed(self, todo: Sequence[Work], workers: int) -> Iterator[tuple[Work, Arrays]]:
+        if workers == 1 or len(todo) < 2:
+            yield from ((block, self.compute(block)) for block in todo)
             return
         # Fresh processes: a fork of a process with threads may hang, and the number of threads is read at the first import.
         with (
             one_thread_each(),
-            ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn")) as pool,
+            ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool,
         ):
-            waiting = {pool.submit(self.make, task): task for task in tasks}
+            waiting = {pool.submit(self.compute, block): block for block in todo}
             try:
                 for future in as_completed(waiting):
-                    self._keep(waiting[future], future.result())
-                    yield waiting[future]
+                    yield waiting[future], future.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-
-    def _file(self, task: Work) -> Path:
-        return self.folder / f"{task.name}.npz"
-
-    def _keep(self, task: Work, arrays: Arrays) -> None:
-        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as file:
-            np.savez(file, allow_pickle=False, stamp=np.array(STAMP), **arrays)
-        os.replace(file.name, self._file(task))
-
-    def _claim(self) -> None:
-        """Blocks of other settings must not be mixed with ours."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path, ours = self.folder / _SETTINGS, json.loads(json.dumps(dict(self.settings)))
-        if path.exists() and json.loads(path.read_text(encoding="utf-8")) != ours:
-            raise ParameterError(
-                f"output ({self.folder}) holds blocks of another version or other settings; give another folder, or delete it"
-            )
-        path.write_text(json.dumps(ours, indent=2) + "\n", encoding="utf-8")
 
 
 @contextmanager

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
+from dpcipher.paper.bankruptcy import CELLS, CIPHER, FDH, MWEM, OURS, SETS
 from dpcipher.paper.claims import UNDECIDABLE, Claim, judge, percents
 from dpcipher.paper.contenders import Contender
-from dpcipher.paper.experiment1 import POWERS
-from dpcipher.paper.experiment2 import CELLS, CIPHER, FDH, MWEM, OURS, SETS
-from dpcipher.paper.figures import NAMES
-from dpcipher.paper.summary2 import PRINTED, Summary
+from dpcipher.paper.panels import NAMES
+from dpcipher.paper.simulated import POWERS
+from dpcipher.paper.summary import PRINTED, BankruptcySummary
 
 BAD = ("Worst", "II-", "I-")
 
 
-def bankruptcy_claims(summary: Summary) -> list[Claim]:
+def bankruptcy_claims(summary: BankruptcySummary) -> list[Claim]:
     """Everything the paper says about the bankruptcy data."""
-    view = _View(summary)
+    view = _BankruptcyNumbers(summary)
     return [
         view.rarely_bad(),
         view.full_is_best(),
@@ -26,7 +26,7 @@ def bankruptcy_claims(summary: Summary) -> list[Claim]:
     ]
 
 
-def svm_table(summary: Summary) -> str:
+def svm_table(summary: BankruptcySummary) -> str:
     """Table 2 beside ours: mean accuracy in per cent (standard deviation over repeats)."""
     methods = (CIPHER, OURS, MWEM, CELLS, FDH)
     head = "| ε | " + " | ".join(f"{one.name}, m = {sets}" for sets in SETS for one in methods)
@@ -39,10 +39,10 @@ def svm_table(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _View:
+class _BankruptcyNumbers:
     """Short names for the numbers of a summary."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: BankruptcySummary) -> None:
         self.summary = summary
 
     def accuracy(self, one: Contender, sets: int) -> list[float]:

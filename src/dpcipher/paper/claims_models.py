@@ -18,16 +18,16 @@ from dpcipher.paper.contenders import (
     PAPERS,
     Contender,
 )
-from dpcipher.paper.experiment1 import POWERS, SIZES
-from dpcipher.paper.summary1 import Inference, Summary, cost
+from dpcipher.paper.simulated import POWERS, SIZES
+from dpcipher.paper.summary import Inference, SimulatedSummary, cost
 
 MWEMS = (MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 NOMINAL = 0.90
 
 
-def model_claims(summary: Summary) -> list[Claim]:
+def model_claims(summary: SimulatedSummary) -> list[Claim]:
     """Everything the paper says about figures 4, 5 and 6."""
-    view = _View(summary)
+    view = _ModelNumbers(summary)
     return [
         view.bias(),
         view.coverage(),
@@ -45,10 +45,10 @@ def model_claims(summary: Summary) -> list[Claim]:
     ]
 
 
-class _View:
+class _ModelNumbers:
     """Short names for the numbers of a summary; the regression is the one with ten parameters."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: SimulatedSummary) -> None:
         self.summary = summary
 
     def one(self, contender: Contender, n: int, power: int) -> Inference:

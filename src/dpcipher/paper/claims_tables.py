@@ -18,20 +18,20 @@ from dpcipher.paper.contenders import (
     RIDGES,
     Contender,
 )
-from dpcipher.paper.experiment1 import POWERS, SIZES
-from dpcipher.paper.figures import NAMES
-from dpcipher.paper.simulate import SHAPE
+from dpcipher.paper.panels import NAMES
+from dpcipher.paper.population import SHAPE
+from dpcipher.paper.simulated import POWERS, SIZES
 from dpcipher.paper.storage import parameters
-from dpcipher.paper.summary1 import Summary, cost
+from dpcipher.paper.summary import SimulatedSummary, cost
 
 SCENES = tuple(product(SIZES, POWERS, (1, 2, 3)))
 # "Similar" in these verdicts means within a tenth.
 SIMILAR = 1.1
 
 
-def table_claims(summary: Summary) -> list[Claim]:
+def table_claims(summary: SimulatedSummary) -> list[Claim]:
     """Everything the paper says about figures 2 and 3."""
-    view = _View(summary)
+    view = _TableNumbers(summary)
     return [
         view.best_overall(),
         view.small_epsilon(),
@@ -48,10 +48,10 @@ def table_claims(summary: Summary) -> list[Claim]:
     ]
 
 
-class _View:
+class _TableNumbers:
     """Short names for the numbers of a summary."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: SimulatedSummary) -> None:
         self.summary = summary
 
     def tvd(self, one: Contender, n: int, power: int, k: int, *, normal: bool = True) -> float:

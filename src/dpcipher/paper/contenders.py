@@ -4,7 +4,7 @@ Rows are added or removed (sensitivity 1) and n is public, for every method: the
 Noise is seeded, so that an experiment can be repeated. NOT PRIVATE.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,13 +16,15 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
-from dpcipher.paper.stacks import Axes, Counts, Floats, margins, normalised
+from dpcipher.paper.stacks import Axes, Counts, Floats, Stack, margins, normalised, tvd
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import Noisy, reconcile
 
 KINDS = ("FDH", "paper", "ours", "MWEM", "MWEM cells")
 LAM = 0.01
+# The numbers of rounds that MWEM is tuned over.
+ROUNDS = (2, 4, 8, 12, 16)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Contender:
         """Whether it is a form of MWEM."""
         return self.kind.startswith("MWEM")
 
+    def label(self, scores: Mapping[str, Stack]) -> dict[str, Stack]:
+        """Scores under the name of the method."""
+        return {f"{self.name}/{key}": value for key, value in scores.items()}
+
     def tables(self, n_attrs: int) -> list[Axes]:
         """The tables it measures, or chooses from."""
         return list(combinations(range(n_attrs), n_attrs if self.kind == "FDH" else self.order))
@@ -61,6 +67,25 @@ class Contender:
         if self.kind == "FDH":
             return normalised(noisy.tables[0])
         return noisy.solve_paper(self.lam) if self.kind == "paper" else noisy.solve_ours()
+
+
+def tune_rounds(
+    contender: Contender,
+    table: Counts,
+    draws: int,
+    *,
+    epsilon: float,
+    seeds: Sequence[np.random.SeedSequence],
+) -> int:
+    """The number of rounds of MWEM with the least TVD of its own tables, over several draws for one table of counts."""
+    stack = np.repeat(table[None], draws, axis=0)
+    errors = [
+        tvd(
+            stack, contender.synthesize(stack, epsilon=epsilon, seed=seed, rounds=rounds), [contender.order]
+        ).mean()
+        for rounds, seed in zip(ROUNDS, seeds, strict=True)
+    ]
+    return ROUNDS[int(np.argmin(errors))]
 
 
 @dataclass(frozen=True)

@@ -1,174 +1,174 @@
-"""The paper's figures, drawn from our runs: each one an SVG file, text kept as text so that files stay small."""
+"""The paper's figures from our runs: storage (1), simulated tables (2 to 6) and bankruptcy data (7, with table 2)."""
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from io import StringIO
+from collections.abc import Sequence
+from math import log
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dpcipher.errors import MissingExtra
-from dpcipher.inference.sss import COLOURS
-from dpcipher.paper.blocks import STAMP
-from dpcipher.paper.stacks import Floats
+from dpcipher.paper import bankruptcy
+from dpcipher.paper.contenders import CONTENDERS, Contender
+from dpcipher.paper.panels import NAMES, Line, Panel, draw_bars, draw_panels
+from dpcipher.paper.simulated import POWERS, SIZES
+from dpcipher.paper.storage import LARGEST, ORDERS, PANELS, full_cells, parameters, stored_cells
+from dpcipher.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, Inference, SimulatedSummary, cost
 
-NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a method is drawn."""
-
-    colour: str
-    dash: str = "-"
-    marker: str = "o"
+PLACES = tuple(NAMES[power] for power in POWERS)
+TERMS = (
+    tuple(f"{level}:{term}" for level in (1, 2) for term in ("1", "V1", "V2", "V3=1", "V3=2")),
+    ("1", "V2", "V3=1", "V3=2", "V4=1", "V4=2"),
+)
+METRICS = ("bias", "rmse", "coverage", "width")
 
 
-LOOKS: Mapping[str, Look] = {
-    "original": Look("#000000", ":", "."),
-    "FDH": Look("#444444", "-", "s"),
-    "CIPHER": Look("#c62828"),
-    "CIPHER 2-way": Look("#c62828"),
-    "CIPHER 3-way": Look("#ef8a17", "-", "^"),
-    "ours": Look("#1565c0"),
-    "ours 2-way": Look("#1565c0"),
-    "ours 3-way": Look("#26a6d1", "-", "^"),
-    "MWEM": Look("#2e7d32", "--"),
-    "MWEM 2-way": Look("#2e7d32", "--"),
-    "MWEM 3-way": Look("#8bc34a", "--", "^"),
-    "MWEM, cells": Look("#6a1b9a", ":"),
-    "MWEM 2-way, cells": Look("#6a1b9a", ":"),
-    "MWEM 3-way, cells": Look("#ba68c8", ":", "^"),
-}
+def draw_storage(path: Path) -> None:
+    """Figure 1: log10 of the stored cells against the number of attributes; parameters below."""
+    places = [str(p) for p in range(4, LARGEST + 1)]
+    rows = []
+    for name, count in (("stored cells", stored_cells), ("parameters", parameters)):
+        row = []
+        for title, levels in PANELS.items():
+            lines = [Line(f"{k}-way", [count(levels[:p], k) for p in range(4, LARGEST + 1)]) for k in ORDERS]
+            whole = Line("full table", [full_cells(levels[:p]) for p in range(4, LARGEST + 1)])
+            row.append(Panel(title, places, [*lines, whole], label=name, log=True))
+        rows.append(row)
+    draw_panels(path, rows)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A method's values, with their spread where it is to be shown."""
-
-    name: str
-    values: Sequence[float] | Floats
-    spread: Sequence[float] | Floats | None = None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes: lines over shared places."""
-
-    title: str
-    places: Sequence[str]
-    lines: Sequence[Line]
-    label: str = ""
-    level: float | None = None
-    log: bool = False
+def draw_simulated(folder: Path, summary: SimulatedSummary) -> None:
+    """Figures 2 to 6 and the supplement's, each un-normalised and normalised where that has a meaning."""
+    for suffix, normal in (("", False), ("-normalised", True)):
+        draw_panels(folder / f"fig2-tvd{suffix}.svg", _tvd(summary, normal))
+        draw_panels(folder / f"fig3-linf{suffix}.svg", _linf(summary, normal))
+        for n in SIZES:
+            draw_panels(folder / f"fig4-inference-n{n}{suffix}.svg", _inference(summary, n, 0, normal))
+        draw_panels(folder / f"fig6-log-odds{suffix}.svg", _odds(summary, normal))
+    draw_panels(folder / f"fig4-binary-n{SIZES[0]}.svg", _inference(summary, SIZES[0], 1, False))
+    draw_bars(folder / "fig5-sss.svg", _bars(summary))
 
 
-def figure(
-    rows: int, columns: int, *, width: float = 4.0, height: float = 3.0, left: float = 0.7
-) -> tuple[Any, Any]:
-    """A blank figure and its axes, rows by columns; sizes in inches, room for labels on the left and a legend below."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("experiments", "matplotlib") from None
-    wide, high = width * columns, height * rows + 0.8
-    made = Figure(figsize=(wide, high))
-    axes = made.subplots(rows, columns, squeeze=False)
-    # Margins by hand: matplotlib's own layouts take minutes for twenty panels of ten lines.
-    made.subplots_adjust(
-        left=left / wide,
-        right=1 - 0.15 / wide,
-        top=1 - 0.35 / high,
-        bottom=1.0 / high,
-        wspace=1.15 * left / (width - left),
-        hspace=0.25 if height > 2 else 0.35,
+def _scale(contender: Contender, normal: bool) -> float:
+    return cost(contender) if normal else 1.0
+
+
+def _word(normal: bool) -> str:
+    return " × cost" if normal else ""
+
+
+def _tvd(summary: SimulatedSummary, normal: bool) -> list[list[Panel]]:
+    return [
+        [
+            Panel(f"{k}-way tables, n = {n}", PLACES, [_line(summary, n, one, "tvd", k - 1, normal) for one in CONTENDERS], label=f"TVD{_word(normal)}", log=True)
+            for k in (3, 2, 1)
+        ]
+        for n in SIZES
+    ]  # fmt: skip
+
+
+def _linf(summary: SimulatedSummary, normal: bool) -> list[list[Panel]]:
+    return [
+        [
+            Panel(f"all {k}-way tables, n = {n}", PLACES, [_line(summary, n, one, "linf", k - 2, normal) for one in CONTENDERS], label=f"l∞{_word(normal)}", log=True)
+            for k in (2, 3)
+        ]
+        for n in SIZES
+    ]  # fmt: skip
+
+
+def _line(
+    summary: SimulatedSummary, n: int, contender: Contender, metric: str, place: int, normal: bool
+) -> Line:
+    cards = [summary.cards[n, power, contender.name] for power in POWERS]
+    scale = _scale(contender, normal)
+    values = [scale * getattr(card, metric)[place] for card in cards]
+    return Line(contender.name, values, [scale * getattr(card, f"{metric}_sd")[place] for card in cards])
+
+
+def _inference(summary: SimulatedSummary, n: int, regression: int, normal: bool) -> list[list[Panel]]:
+    return [
+        [_parameters(summary, n, power, regression, metric, normal) for power in POWERS] for metric in METRICS
+    ]
+
+
+def _parameters(
+    summary: SimulatedSummary, n: int, power: int, regression: int, metric: str, normal: bool
+) -> Panel:
+    """One metric of every parameter; coverage is never normalised."""
+    normal = normal and metric != "coverage"
+    lines = [Line(ORIGINAL, getattr(summary.originals[n][regression], metric))]
+    for contender in CONTENDERS:
+        one: Inference = summary.cards[n, power, contender.name].inference[regression]
+        lines.append(Line(contender.name, _scale(contender, normal) * getattr(one, metric)))
+    title = f"ε = {NAMES[power]}, n = {n}"
+    level = {"coverage": 0.95, "bias": 0.0}.get(metric)
+    return Panel(title, _short(TERMS[regression]), lines, label=f"{metric}{_word(normal)}", level=level)
+
+
+def _short(terms: Sequence[str]) -> list[str]:
+    """Numbers under the axis: ten names would overlap."""
+    return [str(number + 1) for number in range(len(terms))]
+
+
+def _odds(summary: SimulatedSummary, normal: bool) -> list[list[Panel]]:
+    row = []
+    for n in SIZES:
+        lines = []
+        for contender in CONTENDERS:
+            odds = [summary.cards[n, power, contender.name].inference[0].log_odds for power in POWERS]
+            # More is better here, so that the cost divides the odds.
+            lines.append(Line(contender.name, np.array(odds) - log(_scale(contender, normal))))
+        label = "log(odds of Best" + (" / cost)" if normal else ")")
+        row.append(Panel(f"n = {n}", PLACES, lines, label=label))
+    return [row]
+
+
+def _bars(summary: SimulatedSummary) -> dict[str, dict[str, dict[str, float]]]:
+    return {
+        f"n = {n}": {
+            f"{contender.name}, ε = {NAMES[power]}": dict(
+                summary.cards[n, power, contender.name].inference[0].shares
+            )
+            for power in POWERS
+            for contender in CONTENDERS
+        }
+        for n in SIZES
+    }
+
+
+def draw_bankruptcy(folder: Path, summary: BankruptcySummary) -> None:
+    """Figure 7 as bars, table 2 as lines beside the printed values."""
+    bars = {
+        f"m = {sets}": {
+            f"{contender.name}, ε = {NAMES[power]}": dict(summary.cards[sets, power, contender.name].shares)
+            for power in POWERS
+            for contender in bankruptcy.CONTENDERS
+        }
+        for sets in bankruptcy.SETS
+    }
+    draw_bars(folder / "fig7-sss.svg", bars)
+    draw_panels(
+        folder / "table2-svm.svg", [[_printed(), *(_accuracy(summary, sets) for sets in bankruptcy.SETS)]]
     )
-    return made, axes
 
 
-def save(made: Any, path: Path) -> None:
-    """Write the figure, the same bytes for the same numbers; a tenth of a point is finer than any screen."""
-    from matplotlib import rc_context
-
-    made.text(0.995, 0.004, STAMP, ha="right", va="bottom", fontsize=7, color="#888888")
-    drawn = StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpcipher"}):
-        made.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    text = re.sub(r"<!--[^>]*-->", "", drawn.getvalue())
-    lines = (line.strip() for line in text.splitlines())
-    # Inside tags only: the labels of ticks are numbers too.
-    short = re.sub(
-        r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), "\n".join(filter(None, lines))
-    )
-    path.write_text(short + "\n", encoding="utf-8")
+def _printed() -> Panel:
+    lines = [
+        Line(contender.name, PRINTED.get(contender.name, np.full(len(POWERS), np.nan)))
+        for contender in bankruptcy.CONTENDERS
+    ]
+    return Panel("as printed (m not said)", PLACES, lines, label="accuracy, %", level=50.0)
 
 
-def draw_panels(path: Path, panels: Sequence[Sequence[Panel]]) -> None:
-    """Lines in rows and columns of panels, with one legend for all."""
-    made, axes = figure(len(panels), len(panels[0]))
-    for row, line in zip(axes, panels, strict=True):
-        for one, panel in zip(row, line, strict=True):
-            _draw(one, panel)
-    _legend(made, axes[0][0])
-    save(made, path)
-
-
-def _draw(axes: Any, panel: Panel) -> None:
-    x = np.arange(len(panel.places))
-    for number, line in enumerate(panel.lines):
-        look = LOOKS.get(line.name, Look(f"C{number}"))
-        # Methods stand beside one another, so that their spreads can be told apart.
-        shift = 0.04 * (number - (len(panel.lines) - 1) / 2)
-        style = {"label": line.name, "color": look.colour, "linestyle": look.dash, "linewidth": 1.2}
-        if line.spread is None:
-            axes.plot(x, line.values, **style)
-        else:
-            marks = {"marker": look.marker, "markersize": 4, "elinewidth": 0.6}
-            axes.errorbar(x + shift, line.values, yerr=line.spread, **style, **marks)
-    if panel.level is not None:
-        axes.axhline(panel.level, color="#999999", linewidth=0.8, linestyle=":")
-    axes.set_xticks(x, panel.places)
-    axes.set_title(f"{panel.label}: {panel.title}" if panel.label else panel.title, fontsize=9)
-    axes.tick_params(labelsize=8)
-    if panel.log:
-        _log_scale(axes)
-    else:
-        axes.locator_params(axis="y", nbins=5)
-    axes.grid(axis="y", alpha=0.25)
-
-
-def _log_scale(axes: Any) -> None:
-    """A logarithmic axis with few, plain numbers."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
-
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-
-
-def _legend(made: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    made.legend(handles, labels, loc="lower left", ncols=min(5, len(labels)), fontsize=8, frameon=False)
-
-
-def draw_bars(path: Path, columns: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
-    """Stacked bars of the SSS categories: panels, in each a bar for every label, in the paper's colours."""
-    labels = max(len(bars) for bars in columns.values())
-    made, axes = figure(1, len(columns), width=6.0, height=0.2 * labels + 0.6, left=2.0)
-    for one, (title, bars) in zip(axes[0], columns.items(), strict=True):
-        start = np.zeros(len(bars))
-        for category, colour in COLOURS.items():
-            shares = np.array([bar[category] for bar in bars.values()])
-            one.barh(np.arange(len(bars)), shares, left=start, color=colour, label=category, height=0.8)
-            start += shares
-        one.set_yticks(np.arange(len(bars)), list(bars), fontsize=7)
-        one.margins(y=0.01)
-        one.invert_yaxis()
-        one.set_xlim(0, 1)
-        one.set_title(title, fontsize=10)
-    made.legend(*axes[0][0].get_legend_handles_labels(), loc="lower left", ncols=7, fontsize=8, frameon=False)
-    save(made, path)
+def _accuracy(summary: BankruptcySummary, sets: int) -> Panel:
+    lines = []
+    for contender in bankruptcy.CONTENDERS:
+        cards = [summary.cards[sets, power, contender.name] for power in POWERS]
+        lines.append(
+            Line(
+                contender.name,
+                [100 * one.accuracy for one in cards],
+                [100 * one.accuracy_sd for one in cards],
+            )
+        )
+    places = PLACES
+    return Panel(f"ours, m = {sets}", places, lines, label="accuracy, %", level=100 * summary.majority)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from dpcipher.drawing.markdown import markdown_table
 from dpcipher.files import write_text
-from dpcipher.paper import summary1, summary2
 from dpcipher.paper.blocks import STAMP
 from dpcipher.paper.claims import CONFIRMED, Claim, table
 from dpcipher.paper.claims_bankruptcy import svm_table
 from dpcipher.paper.contenders import CONTENDERS
-from dpcipher.paper.experiment1 import POPULATIONS, POWERS, SIZES
-from dpcipher.paper.figures import NAMES
-from dpcipher.paper.simulate import COEFFICIENTS, SEED
+from dpcipher.paper.panels import NAMES
+from dpcipher.paper.population import COEFFICIENTS, SEED
+from dpcipher.paper.simulated import POPULATIONS, POWERS, SIZES
 from dpcipher.paper.stacks import Floats
 from dpcipher.paper.storage import ERRATA, checks
+from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
 
 INTRODUCTION = """# The paper, reproduced
 
@@ -100,8 +100,8 @@ def write_page(
     claims: Sequence[Claim],
     *,
     storage: bool,
-    first: summary1.Summary | None,
-    second: summary2.Summary | None,
+    first: SimulatedSummary | None,
+    second: BankruptcySummary | None,
 ) -> Path:
     """Write reproduction.md; the figures are in the folder `reproduction` beside it."""
     parts = [INTRODUCTION.format(stamp=STAMP), _verdicts(claims)]
@@ -136,7 +136,7 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     return f"## Verdicts\n\n{rules}\n\n{table(claims)}"
 
 
-def _choices(first: summary1.Summary) -> str:
+def _choices(first: SimulatedSummary) -> str:
     shares = [first.cards[200, power, "CIPHER 2-way"].separated for power in POWERS]
     separated = ", ".join(
         f"{share:.0%} (ε = {NAMES[power]})" for share, power in zip(shares, POWERS, strict=True)
@@ -155,7 +155,7 @@ def _storage() -> str:
     )
 
 
-def _tvd_table(first: summary1.Summary) -> str:
+def _tvd_table(first: SimulatedSummary) -> str:
     """The mean TVD of 1-, 2- and 3-way tables, un-normalised, and MWEM with its best T in hindsight."""
     lines = []
     for n in SIZES:

@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 
 from dpcipher.errors import ParameterError, TableFileError, did_you_mean
-from dpcipher.paper import experiment1, experiment2, figures1, figures2, summary1, summary2
-from dpcipher.paper.bankruptcy import load
+from dpcipher.paper import bankruptcy, figures, simulated
+from dpcipher.paper.bankruptcy_data import load
 from dpcipher.paper.blocks import STAMP, Say
 from dpcipher.paper.claims import Claim
 from dpcipher.paper.claims_bankruptcy import bankruptcy_claims
 from dpcipher.paper.claims_models import model_claims
-from dpcipher.paper.claims_storage import storage_claims
 from dpcipher.paper.claims_tables import table_claims
-from dpcipher.paper.figures import figure
 from dpcipher.paper.page import write_page
-from dpcipher.paper.storage import checks
+from dpcipher.paper.panels import figure
+from dpcipher.paper.storage import checks, storage_claims
+from dpcipher.paper.summary import (
+    BankruptcySummary,
+    SimulatedSummary,
+    summarise_bankruptcy,
+    summarise_simulated,
+)
 
 PARTS = ("storage", "experiment1", "experiment2")
 # The second experiment gets a tenth of the repeats: its tables have forty times the cells, and it has one original, not thousands.
@@ -73,7 +78,7 @@ def reproduce(
         _second(folder, max(1, repeats // SECOND_SHARE), data, cores, say) if "experiment2" in parts else None
     )
     if "storage" in parts:
-        figures1.draw_storage(pictures(folder) / "fig1-storage.svg")
+        figures.draw_storage(pictures(folder) / "fig1-storage.svg")
     claims = (
         *(storage_claims() if "storage" in parts else ()),
         *((*table_claims(first), *model_claims(first)) if first else ()),
@@ -121,17 +126,17 @@ def _parts(what: str, data: Path | None, say: Say) -> Sequence[str]:
     return PARTS if what == "all" else (what,)
 
 
-def _first(folder: Path, repeats: int, workers: int, say: Say) -> summary1.Summary:
-    experiment1.run(folder, repeats=repeats, workers=workers, say=_prefixed(say, "experiment 1"))
-    summary = summary1.summarise(folder, repeats)
-    figures1.draw_all(pictures(folder), summary)
+def _first(folder: Path, repeats: int, workers: int, say: Say) -> SimulatedSummary:
+    simulated.run(folder, repeats=repeats, workers=workers, say=_prefixed(say, "experiment 1"))
+    summary = summarise_simulated(folder, repeats)
+    figures.draw_simulated(pictures(folder), summary)
     return summary
 
 
-def _second(folder: Path, repeats: int, data: Path | None, workers: int, say: Say) -> summary2.Summary:
-    experiment2.run(folder, data=data, repeats=repeats, workers=workers, say=_prefixed(say, "experiment 2"))
-    summary = summary2.summarise(folder, repeats, data)
-    figures2.draw_all(pictures(folder), summary)
+def _second(folder: Path, repeats: int, data: Path | None, workers: int, say: Say) -> BankruptcySummary:
+    bankruptcy.run(folder, data=data, repeats=repeats, workers=workers, say=_prefixed(say, "experiment 2"))
+    summary = summarise_bankruptcy(folder, repeats, data)
+    figures.draw_bankruptcy(pictures(folder), summary)
     return summary
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from dpcipher.paper.claims import CONFIRMED, REFUTED, Claim, judge
+
 Shape = tuple[int, ...]
 
 ORDERS = (1, 2, 3, 4)
@@ -67,10 +69,10 @@ class Check:
 
 def checks() -> tuple[Check, ...]:
     """Every count of the paper, computed again."""
-    return (*_simulated(), *_bankruptcy(), *_ten_attributes())
+    return (*_simulated_checks(), *_bankruptcy_checks(), *_ten_attributes_checks())
 
 
-def _simulated() -> tuple[Check, ...]:
+def _simulated_checks() -> tuple[Check, ...]:
     two, three = parameters(SIMULATED, 2), parameters(SIMULATED, 3)
     return (
         Check(
@@ -100,7 +102,7 @@ def _simulated() -> tuple[Check, ...]:
     )
 
 
-def _bankruptcy() -> tuple[Check, ...]:
+def _bankruptcy_checks() -> tuple[Check, ...]:
     pairs = parameters(BANKRUPTCY, 2, constant=False)
     small, cells = full_cells(BANKRUPTCY), stored_cells(BANKRUPTCY, 2)
     return (
@@ -120,7 +122,7 @@ def _bankruptcy() -> tuple[Check, ...]:
     )
 
 
-def _ten_attributes() -> tuple[Check, ...]:
+def _ten_attributes_checks() -> tuple[Check, ...]:
     low, mid, high = (parameters(TEN, k, constant=False) for k in (2, 3, 4))
     whole = full_cells(TEN)
     return (
@@ -159,3 +161,65 @@ ERRATA = (
     "62,200 of 9,765,625 is a reduction of 99.36 %, not 95.4 %.",
     "What must be stored are cells: 37 (2-way) and 60 (3-way) of 2×2×3×3, more than the 36 of the full table. Experiment 1 has no storage saving.",
 )
+
+
+def storage_claims() -> list[Claim]:
+    """The paper's claims about storage (figure 1 and section 1.2), which need no run."""
+    return [_drastic_claim(), _four_way_claim(), _two_way_claim(), _simulated_claim(), _bankruptcy_claim()]
+
+
+def _drastic_claim() -> Claim:
+    share = stored_cells(TEN, 2) / full_cells(TEN)
+    return Claim(
+        "low-order tables need drastically fewer cells than the full table",
+        "figure 1",
+        f"ten attributes of 5 levels: {stored_cells(TEN, 2):,} cells in pairs, {stored_cells(TEN, 4):,} in 4-way tables, {full_cells(TEN):,} in all",
+        judge(share < 0.01),
+        "the same tables are stored; the table engine also needs the full table in memory, the rows engine does not",
+    )
+
+
+def _four_way_claim() -> Claim:
+    count, whole = parameters(TEN, 4, constant=False), full_cells(TEN)
+    return Claim(
+        "62,200 cells for the 210 four-way tables, a reduction of 95.4 %",
+        "section 1.2",
+        f"{count:,} are parameters: {1 - count / whole:.2%}; the cells are {stored_cells(TEN, 4):,}: {1 - stored_cells(TEN, 4) / whole:.2%}",
+        REFUTED,
+        but="(the count is right as parameters, the percentage is not)",
+    )
+
+
+def _two_way_claim() -> Claim:
+    return Claim(
+        "8,440 cells for the 45 two-way tables, a reduction of 99.99 %",
+        "section 1.2",
+        f"8,440 are the parameters of the 120 three-way tables; two-way: {parameters(TEN, 2, constant=False)} parameters, {stored_cells(TEN, 2):,} cells",
+        REFUTED,
+        but="(99.99 % is right, for 760)",
+    )
+
+
+def _simulated_claim() -> Claim:
+    two, three = stored_cells(SIMULATED, 2), stored_cells(SIMULATED, 3)
+    return Claim(
+        "20 and 32 cells instead of 36 in experiment 1",
+        "section 3.1",
+        f"{two} and {three} cells must be stored (20 and 32 are parameters): no saving; the text also swaps the two costs",
+        judge(two < 36),
+    )
+
+
+def _bankruptcy_claim() -> Claim:
+    pairs, cells, whole = (
+        parameters(BANKRUPTCY, 2, constant=False),
+        stored_cells(BANKRUPTCY, 2),
+        full_cells(BANKRUPTCY),
+    )
+    return Claim(
+        "149 cells, about 10 % of the 1,458 of the full table (or ~8-fold)",
+        "section 3.2",
+        f"{pairs} parameters: {pairs / whole:.1%}, {whole / pairs:.1f}-fold; {cells} cells: {cells / whole:.1%}, {whole / cells:.2f}-fold",
+        CONFIRMED,
+        but="(10 % as parameters; 8-fold is neither)",
+    )

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
+from dpcipher.tables.coded import cell_numbers
 
 Axes = tuple[int, ...]
 Codes = NDArray[np.int32]
 
-# Of pairs and single columns as many as anybody reads; of wider tables the customary 100.
+# How many tables of an order are compared at the most: of wider ones the customary 100 (NIST's k-marginal score).
 LIMITS = {1: 10_000, 2: 10_000}
 WIDE_LIMIT = 100
 # A table with more cells than this is compared through its occupied cells.
@@ -51,9 +52,8 @@ def distances(
 
 
 def _distance(private: Codes, synthetic: Codes, shape: Sequence[int], axes: Axes) -> Distance:
-    sizes = [shape[axis] for axis in axes]
-    first, second = (_cells(codes, sizes, axes) for codes in (private, synthetic))
-    size = prod(sizes)
+    first, second = (cell_numbers(codes, shape, axes) for codes in (private, synthetic))
+    size = prod(shape[axis] for axis in axes)
     if size > DENSE_CELLS:
         # Cells that neither side occupies differ by nothing.
         occupied, where = np.unique(np.concatenate([first, second]), return_inverse=True)
@@ -64,16 +64,8 @@ def _distance(private: Codes, synthetic: Codes, shape: Sequence[int], axes: Axes
     return Distance(axes, float(gap.sum() / 2), float(gap.max()))
 
 
-def _cells(codes: Codes, sizes: Sequence[int], axes: Axes) -> NDArray[np.int64]:
-    """The number of the cell that each row falls in."""
-    number = np.zeros(len(codes), dtype=np.int64)
-    for axis, size in zip(axes, sizes, strict=True):
-        number = number * size + codes[:, axis]
-    return number
-
-
 def _unrank(rank: int, p: int, order: int) -> Axes:
-    """The combination at a place of the lexicographic list, without making the list."""
+    """The combination of a rank in lexicographic order, without listing the combinations."""
     chosen: list[int] = []
     for axis in range(p):
         if len(chosen) == order:

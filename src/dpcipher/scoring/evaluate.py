@@ -1,6 +1,7 @@
 """Evaluate: the one function that compares synthetic rows with private ones. Curator only."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import comb
 from typing import Any
 
@@ -12,12 +13,12 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
 from dpcipher.schema.schema import Schema
+from dpcipher.scoring.classifier import Accuracy, accuracy
 from dpcipher.scoring.distances import choose_tables, distances
-from dpcipher.scoring.overlap import interval_overlap, share_interval
+from dpcipher.scoring.overlap import interval_overlap, share_overlap
 from dpcipher.scoring.propensity import Propensity, propensity
 from dpcipher.scoring.scores import ModelScore, Scores, TableScore
-from dpcipher.scoring.train import Accuracy, accuracy
-from dpcipher.tables.coded import coded_rows, count_table
+from dpcipher.tables.coded import coded_rows
 
 Codes = NDArray[np.int32]
 
@@ -44,10 +45,8 @@ def evaluate(
     """
     _check_request(schema, holdout, target)
     truth = coded_rows(private, schema, "private")
-    sets = [
-        coded_rows(one, schema, "synthetic")
-        for one in (synthetic if isinstance(synthetic, list | tuple) else [synthetic])
-    ]
+    given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
+    sets = [coded_rows(rows, schema, "synthetic") for rows in given]
     if not sets:
         raise ParameterError("synthetic ([]) must hold at least one table")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
@@ -57,7 +56,7 @@ def evaluate(
         of_tables={order: comb(len(schema.attrs), order) for order in wanted},
         shape=schema.shape,
         propensity=_propensity(truth, sets, schema, seed),
-        overlap=float(np.mean([share_overlap(truth, one, schema.shape) for one in sets])),
+        overlap=float(np.mean([share_overlap(truth, codes, schema.shape) for codes in sets])),
         accuracy=None
         if tested is None or target is None
         else _accuracy(truth, sets, tested, schema, target, seed),
@@ -69,45 +68,32 @@ def _compare(
     truth: Codes, sets: list[Codes], schema: Schema, order: int, limit: int | None, seed: int
 ) -> tuple[TableScore, ...]:
     tables = choose_tables(len(schema.attrs), order, limit=limit, seed=seed)
-    found = [distances(truth, one, schema.shape, tables) for one in sets]
+    by_set = [distances(truth, codes, schema.shape, tables) for codes in sets]
     return tuple(
         TableScore(
-            tuple(schema.attrs[axis] for axis in same[0].axes),
-            float(np.mean([one.tvd for one in same])),
-            float(np.mean([one.linf for one in same])),
+            tuple(schema.attrs[axis] for axis in axes), _mean(over_sets, "tvd"), _mean(over_sets, "linf")
         )
-        for same in zip(*found, strict=True)
+        for axes, *over_sets in zip(tables, *by_set, strict=True)
     )
 
 
 def _propensity(truth: Codes, sets: list[Codes], schema: Schema, seed: int) -> Propensity:
-    found = [propensity(truth, one, schema.shape, seed=seed) for one in sets]
-    return Propensity(
-        float(np.mean([one.pmse for one in found])),
-        float(np.mean([one.expected for one in found])),
-        found[0].coefficients,
-        min(one.order for one in found),
-    )
+    scores = [propensity(truth, codes, schema.shape, seed=seed) for codes in sets]
+    order = min(score.order for score in scores)
+    return Propensity(_mean(scores, "pmse"), _mean(scores, "expected"), scores[0].coefficients, order)
 
 
 def _accuracy(
     truth: Codes, sets: list[Codes], tested: Codes, schema: Schema, target: str, seed: int
 ) -> Accuracy:
     axis = schema.axes((target,))[0]
-    found = [accuracy(truth, one, tested, schema.shape, axis, target=target, seed=seed) for one in sets]
-    return Accuracy(
-        target, float(np.mean([one.synthetic for one in found])), found[0].private, found[0].majority
-    )
+    scores = [accuracy(truth, codes, tested, schema.shape, axis, target=target, seed=seed) for codes in sets]
+    return replace(scores[0], synthetic=_mean(scores, "synthetic"))
 
 
-def share_overlap(truth: Codes, synthetic: Codes, shape: tuple[int, ...]) -> float:
-    """The mean overlap of the 95 % intervals of every level's share."""
-    found = []
-    for axis in range(len(shape)):
-        counts = [count_table(rows, shape, (axis,)).astype(float) for rows in (truth, synthetic)]
-        bounds = [share_interval(count, count.sum()) for count in counts]
-        found.append(interval_overlap(bounds[0], bounds[1]))
-    return float(np.concatenate(found).mean())
+def _mean(scores: Sequence[Any], field: str) -> float:
+    """The mean of a score over the synthetic sets."""
+    return float(np.mean([getattr(score, field) for score in scores]))
 
 
 def compare_model(
@@ -118,7 +104,7 @@ def compare_model(
     Numbers are compared at the resolution of the schema's bins, on both sides.
     """
     first = fit_models(level_frame(truth, schema), formula, family)
-    second = fit_models([level_frame(one, schema) for one in sets], formula, family)
+    second = fit_models([level_frame(codes, schema) for codes in sets], formula, family)
     ours, theirs = first.table(), second.table()
     both = ours["estimate"].notna() & theirs["estimate"].notna()
     ours, theirs = ours[both], theirs[both]
@@ -131,9 +117,7 @@ def level_frame(codes: Codes, schema: Schema) -> pd.DataFrame:
     frame = schema.decode(codes, np.random.default_rng(0)).to_pandas()
     for column in schema.columns:
         if column.kind in ("categorical", "ordinal", "boolean"):
-            values = (
-                frame[column.name].map(lambda value: str(value), na_action="ignore").fillna(column.labels[-1])
-            )
+            values = frame[column.name].map(str, na_action="ignore").fillna(column.labels[-1])
             frame[column.name] = pd.Categorical(values, categories=list(column.labels))
     return frame
 

@@ -5,7 +5,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpcipher.errors import ParameterError
+from dpcipher.tables.coded import count_table
 
+Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
@@ -37,3 +39,12 @@ def share_interval(counts: Floats, total: float, level: float = 0.95) -> tuple[F
     middle = (share + z2 / (2 * total)) / (1 + z2 / total)
     half = np.sqrt(z2 * (share * (1 - share) / total + z2 / (4 * total**2))) / (1 + z2 / total)
     return middle - half, middle + half
+
+
+def share_overlap(private: Codes, synthetic: Codes, shape: tuple[int, ...]) -> float:
+    """The mean overlap of the 95 % intervals of every level's share."""
+    overlaps = []
+    for axis in range(len(shape)):
+        counts = [count_table(codes, shape, (axis,)).astype(float) for codes in (private, synthetic)]
+        overlaps.append(interval_overlap(*(share_interval(count, count.sum()) for count in counts)))
+    return float(np.concatenate(overlaps).mean())

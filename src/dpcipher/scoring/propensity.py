@@ -15,20 +15,16 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import expit
 
-from dpcipher.scoring.onehot import fit_classifier, one_hot
+from dpcipher.inference.design import one_hot
+from dpcipher.scoring.classifier import MOST_COEFFICIENTS, fit_classifier, subsample
 
 Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
-MOST_ROWS = 50_000
-MOST_COEFFICIENTS = 1_000
 # Fewer rows than this for each coefficient, and maximum likelihood is mostly noise.
 ROWS_EACH = 10
 # Enough to stop perfect separation from running away, too little to matter otherwise.
-RIDGE = 1e-4
+RIDGE = 2e-4
 
 
 @dataclass(frozen=True)
@@ -54,34 +50,14 @@ class Propensity:
 def propensity(private: Codes, synthetic: Codes, shape: Sequence[int], *, seed: int = 0) -> Propensity:
     """Fit a logit of "is synthetic" on every column, and on every pair if there are rows enough; at most 50,000 rows of each side."""
     rng = np.random.default_rng(seed)
-    first, second = _some(private, rng), _some(synthetic, rng)
-    codes = np.concatenate([first, second])
-    is_synthetic = np.r_[np.zeros(len(first), dtype=np.int64), np.ones(len(second), dtype=np.int64)]
-    codes, sizes, order = _with_pairs(codes, shape)
-    x = one_hot(codes, sizes)
-    chances = _chances(x, is_synthetic.astype(float))
-    share, total = len(second) / len(codes), len(codes)
-    k = int((x.getnnz(axis=0) > 0).sum())
-    return Propensity(
-        float(((chances - share) ** 2).mean()), (k - 1) * (1 - share) ** 2 * share / total, k, order
-    )
-
-
-def _chances(x: sparse.csr_matrix, y: Floats) -> Floats:
-    """Fitted chances of a logit: Newton's method while the information matrix is small, L-BFGS beyond."""
-    if x.shape[1] > MOST_COEFFICIENTS:
-        return fit_classifier(x, y.astype(np.int64), 2, ridge=RIDGE).probabilities(x)[:, 1]
-    beta, ridge = np.zeros(x.shape[1]), np.full(x.shape[1], RIDGE)
-    for _ in range(30):
-        chances = np.asarray(expit(x @ beta))
-        slope = x.T @ (y - chances) - ridge * beta
-        information = (x.T @ x.multiply((chances * (1 - chances))[:, None])).toarray() + np.diag(ridge)
-        step = np.linalg.solve(information, slope)
-        # The log-odds of a separated cell may drift for ever; a bounded step lets the ridge stop it.
-        beta += step * min(1.0, 4.0 / max(float(np.abs(step).max()), 1e-300))
-        if float(np.abs(slope).max()) < 1e-6:
-            break
-    return np.asarray(expit(x @ beta))
+    sides = [subsample(codes, rng) for codes in (private, synthetic)]
+    codes, sizes, order = _with_pairs(np.concatenate(sides), shape)
+    x, is_synthetic = one_hot(codes, sizes), np.repeat([0, 1], [len(side) for side in sides])
+    chances = fit_classifier(x, is_synthetic, 2, ridge=RIDGE).probabilities(x)[:, 1]
+    share, total = len(sides[1]) / len(codes), len(codes)
+    pmse = float(((chances - share) ** 2).mean())
+    coefficients = int((x.getnnz(axis=0) > 0).sum())
+    return Propensity(pmse, (coefficients - 1) * (1 - share) ** 2 * share / total, coefficients, order)
 
 
 def _with_pairs(codes: Codes, shape: Sequence[int]) -> tuple[Codes, list[int], int]:
@@ -98,7 +74,3 @@ def _with_pairs(codes: Codes, shape: Sequence[int]) -> tuple[Codes, list[int], i
         for a, b in pairs
     ]
     return np.column_stack([codes, *columns]), sizes + crossed, 2
-
-
-def _some(codes: Codes, rng: np.random.Generator) -> Codes:
-    return codes if len(codes) <= MOST_ROWS else codes[rng.choice(len(codes), MOST_ROWS, replace=False)]

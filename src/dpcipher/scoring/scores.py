@@ -1,6 +1,6 @@
 """Scores: how close synthetic rows are to private ones. Curator only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
@@ -11,8 +11,8 @@ import pandas as pd
 from dpcipher.inference.models import Models
 from dpcipher.inference.sss import SSS
 from dpcipher.release.curator_only import WATERMARK, CuratorOnly
+from dpcipher.scoring.classifier import Accuracy
 from dpcipher.scoring.propensity import Propensity
-from dpcipher.scoring.train import Accuracy
 
 
 @dataclass(frozen=True)
@@ -50,27 +50,33 @@ class Scores(CuratorOnly):
     @property
     def tvd(self) -> dict[int, float]:
         """The mean total variation distance by order: 0 is the same, 1 is nothing in common."""
-        return {order: float(np.mean([one.tvd for one in tables])) for order, tables in self.tables.items()}
+        return self._by_order(np.mean, "tvd")
 
     @property
     def linf(self) -> dict[int, float]:
         """The largest difference of any cell's probability in any table, by order (the paper's l-infinity error)."""
-        return {order: max(one.linf for one in tables) for order, tables in self.tables.items()}
+        return self._by_order(max, "linf")
 
     @property
     def worst_tvd(self) -> dict[int, float]:
         """The total variation distance of the worst table, by order."""
-        return {order: max(one.tvd for one in tables) for order, tables in self.tables.items()}
+        return self._by_order(max, "tvd")
 
     @property
     def mean_linf(self) -> dict[int, float]:
         """The largest difference within a table, averaged over tables, by order."""
-        return {order: float(np.mean([one.linf for one in tables])) for order, tables in self.tables.items()}
+        return self._by_order(np.mean, "linf")
 
     @property
     def k_marginal(self) -> dict[int, float]:
         """NIST's k-marginal score by order, from 0 (disjoint) to 1000 (identical): 1000·(1 − mean TVD)."""
         return {order: 1000 * (1 - value) for order, value in self.tvd.items()}
+
+    def _by_order(self, reduce: Callable[[list[float]], Any], distance: str) -> dict[int, float]:
+        return {
+            order: float(reduce([getattr(table, distance) for table in tables]))
+            for order, tables in self.tables.items()
+        }
 
     def normalised(self, cells: int, full: int | None = None) -> dict[str, dict[int, float]]:
         """TVD and l-infinity times `cells`/`full`: the paper's weight for what a method has to store.
@@ -86,38 +92,40 @@ class Scores(CuratorOnly):
 
     def per_table(self, order: int) -> pd.DataFrame:
         """Every scored table of an order, the worst first."""
-        rows = [(" × ".join(one.attrs), one.tvd, one.linf) for one in self.tables[order]]
+        rows = [(" × ".join(table.attrs), table.tvd, table.linf) for table in self.tables[order]]
         return pd.DataFrame(rows, columns=["table", "tvd", "linf"]).sort_values(
             "tvd", ascending=False, ignore_index=True
         )
 
     def per_column(self) -> pd.DataFrame:
         """The mean TVD of the tables that hold each column, by order; the worst column (in the widest order) first."""
-        found: dict[str, dict[int, list[float]]] = {}
-        for order, tables in self.tables.items():
-            for one in tables:
-                for attr in one.attrs:
-                    found.setdefault(attr, {}).setdefault(order, []).append(one.tvd)
-        rows = {attr: {f"tvd_{k}": float(np.mean(v)) for k, v in by.items()} for attr, by in found.items()}
-        frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("column")
+        rows = [
+            (attr, f"tvd_{order}", table.tvd)
+            for order, tables in self.tables.items()
+            for table in tables
+            for attr in table.attrs
+        ]
+        long = pd.DataFrame(rows, columns=["column", "order", "tvd"])
+        frame = long.groupby(["column", "order"], sort=False)["tvd"].mean().unstack("order")
+        frame = frame.rename_axis(columns=None)
         return frame.sort_values(list(frame.columns)[::-1], ascending=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the first says who may see them."""
-        found: dict[str, Any] = {"watermark": WATERMARK}
+        plain: dict[str, Any] = {"watermark": WATERMARK}
         for name in ("tvd", "worst_tvd", "linf", "mean_linf", "k_marginal"):
-            found[name] = {str(order): value for order, value in getattr(self, name).items()}
-        found["propensity"] = asdict(self.propensity) | {"ratio": self.propensity.ratio}
-        found["overlap"] = self.overlap
+            plain[name] = {str(order): value for order, value in getattr(self, name).items()}
+        plain["propensity"] = asdict(self.propensity) | {"ratio": self.propensity.ratio}
+        plain["overlap"] = self.overlap
         if self.accuracy is not None:
-            found["accuracy"] = asdict(self.accuracy)
+            plain["accuracy"] = asdict(self.accuracy)
         if self.model is not None:
-            found["model"] = {
+            plain["model"] = {
                 "formula": self.model.formula,
                 "overlap": self.model.overlap,
                 "sss": self.model.sss.counts,
             }
-        return found
+        return plain
 
     def _text(self) -> str:
         lines = ["order  tables       TVD  (worst)    l-inf  k-marginal"]

@@ -1,4 +1,4 @@
-"""What the blocks of the first experiment say: one score card for each n, epsilon and method."""
+"""What the blocks of a run say: a score card for each scenario (n or m, and epsilon) and method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,21 +9,28 @@ import numpy as np
 
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.sss import CATEGORIES, sss
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
-from dpcipher.paper.experiment1 import (
+from dpcipher.paper import bankruptcy
+from dpcipher.paper.bankruptcy_data import load
+from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender
+from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
+from dpcipher.paper.simulated import (
     POWERS,
     RIDGE_EVERY,
-    ROUNDS,
     SIZES,
-    Block,
+    SimulatedBlock,
     blocks,
     tasks,
 )
-from dpcipher.paper.simulate import POPULATION, REGRESSIONS, SHAPE
 from dpcipher.paper.stacks import Floats, Stack
 from dpcipher.paper.storage import full_cells, parameters
 
 ORIGINAL = "original"
+# Table 2 of the paper: per cent of 50 test cases, by power of e and method.
+PRINTED: Mapping[str, tuple[float, ...]] = {
+    "CIPHER": (67.8, 64.7, 68.5, 77.8, 90.3),
+    "MWEM": (50.0, 51.3, 51.0, 47.2, 47.3),
+    "FDH": (41.1, 55.5, 63.8, 85.7, 98.8),
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Inference:
 
 
 @dataclass(frozen=True)
-class Card:
+class SimulatedCard:
     """The scores of one method at one n and epsilon."""
 
     tvd: Floats
@@ -60,11 +67,11 @@ class Card:
     inference: tuple[Inference, ...]
 
 
-Cards = Mapping[tuple[int, int, str], Card]
+Cards = Mapping[tuple[int, int, str], SimulatedCard]
 
 
 @dataclass(frozen=True)
-class Summary:
+class SimulatedSummary:
     """Everything the first experiment found.
 
     `cards` by n, power and method; `originals` the regressions of the original tables; `oracle` the best TVD of MWEM in hindsight, with its
@@ -78,41 +85,64 @@ class Summary:
     random: Mapping[tuple[int, str], Floats]
 
 
+@dataclass(frozen=True)
+class BankruptcyCard:
+    """One method at one m and epsilon: SVM accuracy (mean and standard deviation over repeats; majority vote) and SSS shares."""
+
+    accuracy: float
+    accuracy_sd: float
+    vote: float
+    shares: Mapping[str, float]
+    unknown: float
+
+
+@dataclass(frozen=True)
+class BankruptcySummary:
+    """Everything the second experiment found; `original` and `majority` are the accuracies without any synthesis."""
+
+    repeats: int
+    cards: Mapping[tuple[int, int, str], BankruptcyCard]
+    original: float
+    majority: float
+
+
 def cost(contender: Contender) -> float:
     """The paper's cost of a method as a share of the full table: parameters over cells."""
     cells = full_cells(SHAPE)
     return 1.0 if contender.kind == "FDH" else parameters(SHAPE, contender.order) / cells
 
 
-def summarise(folder: Path, repeats: int) -> Summary:
+def summarise_simulated(folder: Path, repeats: int) -> SimulatedSummary:
     """Read every block of a finished run."""
-    store = blocks(folder)
+    arrays = blocks(folder).load()
     todo = [one for one in tasks(repeats) if not one.ours]
 
-    def load(one: Block) -> dict[str, Stack]:
-        return store.load(one) | store.load(replace(one, ours=True))
+    def load_both(block: SimulatedBlock) -> dict[str, Stack]:
+        return arrays[block.name] | arrays[replace(block, ours=True).name]
 
-    cards: dict[tuple[int, int, str], Card] = {}
+    cards: dict[tuple[int, int, str], SimulatedCard] = {}
     oracle: dict[tuple[int, int, str], tuple[int, Floats]] = {}
     originals: dict[int, tuple[Inference, ...]] = {}
     for n in SIZES:
         for power in POWERS:
-            here = [load(one) for one in todo if (one.n_rows, one.power, one.population) == (n, power, 0)]
+            here = [
+                load_both(one) for one in todo if (one.n_rows, one.power, one.population) == (n, power, 0)
+            ]
             for contender in (*CONTENDERS, *RIDGES):
-                cards[n, power, contender.name] = _card(here, contender)
+                cards[n, power, contender.name] = _simulated_card(here, contender)
             for contender in (one for one in CONTENDERS if one.uses_rounds):
                 oracle[n, power, contender.name] = _oracle(here, contender)
             originals.setdefault(n, _inferences(here, ORIGINAL, 1))
-    return Summary(repeats, cards, originals, oracle, _random(load, todo))
+    return SimulatedSummary(repeats, cards, originals, oracle, _random(load_both, todo))
 
 
-def _card(here: Sequence[Mapping[str, Stack]], contender: Contender) -> Card:
+def _simulated_card(here: Sequence[Mapping[str, Stack]], contender: Contender) -> SimulatedCard:
     def joined(key: str) -> Floats:
         return np.concatenate([one[f"{contender.name}/{key}"] for one in here])
 
     every = RIDGE_EVERY if contender in RIDGES else 1
     tvd, linf = joined("tvd"), joined("linf")
-    return Card(
+    return SimulatedCard(
         tvd.mean(axis=0),
         tvd.std(axis=0),
         linf.mean(axis=0),
@@ -180,7 +210,7 @@ def _oracle(here: Sequence[Mapping[str, Stack]], contender: Contender) -> tuple[
 
 
 def _random(
-    load: Callable[[Block], dict[str, Stack]], todo: Sequence[Block]
+    load: Callable[[SimulatedBlock], dict[str, Stack]], todo: Sequence[SimulatedBlock]
 ) -> dict[tuple[int, str], Floats]:
     """The mean TVD of every random population."""
     found: dict[tuple[int, str], Floats] = {}
@@ -191,3 +221,37 @@ def _random(
                 [one[f"{contender.name}/tvd"].mean(axis=0) for one in here]
             )
     return found
+
+
+def summarise_bankruptcy(folder: Path, repeats: int, data: Path | None) -> BankruptcySummary:
+    """Read every block of a finished run."""
+    arrays, todo = bankruptcy.blocks(folder, load(data)).load(), bankruptcy.tasks(repeats)
+    loaded = {block: arrays[block.name] for block in todo}
+    cards = {
+        (sets, power, contender.name): _bankruptcy_card(
+            [loaded[one] for one in todo if (one.sets, one.power) == (sets, power)], contender.name
+        )
+        for sets in bankruptcy.SETS
+        for power in POWERS
+        for contender in bankruptcy.CONTENDERS
+    }
+    return BankruptcySummary(repeats, cards, _mean_over(loaded, "accuracy"), _mean_over(loaded, "majority"))
+
+
+def _mean_over(loaded: Mapping[bankruptcy.BankruptcyBlock, Mapping[str, Stack]], key: str) -> float:
+    return float(np.concatenate([one[f"original/{key}"] for one in loaded.values()]).mean())
+
+
+def _bankruptcy_card(here: list[dict[str, Stack]], name: str) -> BankruptcyCard:
+    def joined(key: str) -> Stack:
+        return np.concatenate([one[f"{name}/{key}"] for one in here])
+
+    own = [joined(key) for key in ("estimate", "variance", "dof")]
+    original = [
+        np.broadcast_to(here[0][f"original/{key}"], own[0].shape) for key in ("estimate", "variance", "dof")
+    ]
+    found = infer(own, original, None)
+    right, vote = joined("accuracy"), joined("vote")
+    return BankruptcyCard(
+        float(right.mean()), float(right.std()), float(vote.mean()), found.shares, found.unknown
+    )

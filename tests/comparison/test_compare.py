@@ -57,9 +57,9 @@ def test_scores_are_those_of_evaluate() -> None:
     found = compare(
         ROWS, SCHEMA, methods=["full-histogram"], epsilons=[1.0], repeats=1, unit="replace", workers=1
     )
-    from dpcipher.comparison.cells import Cell
+    from dpcipher.comparison.runs import Run
 
-    seed = Cell("full-histogram", 1.0, 0).seed(0)
+    seed = Run("full-histogram", 1.0, 0).seed(0)
     counts = np.zeros(SCHEMA.shape, dtype=int)
     np.add.at(counts, tuple(ROWS.to_numpy().T), 1)
     fitted = FullHistogram(1.0, unit="replace").fit_counts(counts, SCHEMA, draws=Draws.seeded(seed))

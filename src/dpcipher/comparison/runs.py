@@ -1,4 +1,4 @@
-"""One cell of a comparison: a method, an epsilon, a repeat. Fitted, sampled and scored from its own seed."""
+"""One run of a comparison: a method, an epsilon, a repeat. Fitted, sampled and scored from its own seed."""
 
 import hashlib
 import time
@@ -19,7 +19,7 @@ Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Run:
     """Which fit: the label of a method, an epsilon, and the number of the repeat."""
 
     method: str
@@ -33,8 +33,8 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Task:
-    """What all cells share: the private rows, the methods, and how they are scored. Never leaves the machine."""
+class Experiment:
+    """What all runs share: the private rows, the methods, and how they are scored. Never leaves the machine."""
 
     truth: CountSource
     codes: Codes
@@ -44,31 +44,25 @@ class Task:
     n_rows: int
     seed: int
 
-    def run(self, cell: Cell) -> dict[str, object]:
+    def score(self, run: Run) -> dict[str, object]:
         """Fit with seeded noise, draw independent rows, and measure how far their tables are from the private ones."""
         started = time.perf_counter()
-        template = replace(self.methods[cell.method], epsilon=cell.epsilon)
-        fitted = template.fit_counts(self.truth, self.schema, draws=Draws.seeded(cell.seed(self.seed)))
+        template = replace(self.methods[run.method], epsilon=run.epsilon)
+        fitted = template.fit_counts(self.truth, self.schema, draws=Draws.seeded(run.seed(self.seed)))
         seconds = time.perf_counter() - started
         joints = fitted.joint if isinstance(fitted.joint, list) else [fitted.joint]
-        rng = np.random.default_rng([cell.seed(self.seed), 1])
-        scores = _mean([self._score(_rows(joint, self.n_rows, rng)) for joint in joints])
-        return {
-            "method": cell.method,
-            "epsilon": cell.epsilon,
-            "repeat": cell.repeat,
-            **scores,
-            "seconds": seconds,
-        }
+        rng = np.random.default_rng([run.seed(self.seed), 1])
+        scores = _mean([self._distances(_rows(joint, self.n_rows, rng)) for joint in joints])
+        return {**vars(run), **scores, "seconds": seconds}
 
-    def _score(self, synthetic: Codes) -> dict[str, float]:
-        found: dict[str, float] = {}
+    def _distances(self, synthetic: Codes) -> dict[str, float]:
+        scores: dict[str, float] = {}
         for order in self.orders:
             tables = choose_tables(len(self.schema.attrs), order, seed=self.seed)
             gaps = distances(self.codes, synthetic, self.schema.shape, tables)
-            found[f"tvd_{order}"] = float(np.mean([gap.tvd for gap in gaps]))
-            found[f"linf_{order}"] = max(gap.linf for gap in gaps)
-        return found
+            scores[f"tvd_{order}"] = float(np.mean([gap.tvd for gap in gaps]))
+            scores[f"linf_{order}"] = max(gap.linf for gap in gaps)
+        return scores
 
 
 def _rows(joint: Joint, n_rows: int, rng: np.random.Generator) -> Codes:
@@ -77,4 +71,4 @@ def _rows(joint: Joint, n_rows: int, rng: np.random.Generator) -> Codes:
 
 def _mean(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean over the sets of a method."""
-    return {name: float(np.mean([one[name] for one in scores])) for name in scores[0]}
+    return {name: float(np.mean([each[name] for each in scores])) for name in scores[0]}

@@ -1,5 +1,6 @@
 """The first experiment in small: its population, its blocks, and the directions that hold with few repeats."""
 
+import json
 from collections.abc import Mapping
 from itertools import product
 from math import exp
@@ -9,11 +10,10 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ParameterError
-from dpcipher.paper import experiment1
+from dpcipher.paper import simulated
 from dpcipher.paper.blocks import STAMP, Blocks, split
 from dpcipher.paper.contenders import CELLS_2, CIPHER_2, FDH, OURS_2, Contender
-from dpcipher.paper.experiment1 import BLOCK, POPULATIONS, POWERS, SIZES, Block, run_block, tasks
-from dpcipher.paper.simulate import (
+from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
     REGRESSIONS,
@@ -21,6 +21,7 @@ from dpcipher.paper.simulate import (
     Population,
     random_coefficients,
 )
+from dpcipher.paper.simulated import BLOCK, POPULATIONS, POWERS, SIZES, SimulatedBlock, run_block, tasks
 from dpcipher.paper.stacks import draw_rows, tvd
 
 
@@ -65,7 +66,7 @@ def test_blocks_cover_every_repeat_once() -> None:
     assert len(seeds) == len(split(250, BLOCK)) * len(SIZES) * len(POWERS) + POPULATIONS * len(POWERS)
 
 
-def small_block(block: Block) -> Mapping[str, np.ndarray]:
+def small_block(block: SimulatedBlock) -> Mapping[str, np.ndarray]:
     """A block of one cheap method: enough to see that nothing depends on what ran before."""
     rng = np.random.default_rng(block.seed)
     return {"FDH/tvd": rng.random((block.repeats, 3)), "number": np.array([block.number])}
@@ -76,43 +77,44 @@ class Killed(BaseException):
 
 
 def test_a_run_that_was_killed_and_resumed_equals_one_that_was_not(tmp_path: Path) -> None:
-    """Killed in the middle of a block, with half a file on disk; then run again."""
+    """Killed in the middle of a block, with half a line on disk; then run again."""
     todo = tasks(3)[:5]
-    whole = Blocks(tmp_path / "whole", small_block, {"a": 1})
+    whole = Blocks(tmp_path / "whole.jsonl", small_block, {"a": 1})
     whole.run(todo, workers=1, say=lambda text: None)
 
-    def dies(block: Block) -> Mapping[str, np.ndarray]:
+    def dies(block: SimulatedBlock) -> Mapping[str, np.ndarray]:
         if block == todo[3]:
             raise Killed
         return small_block(block)
 
     with pytest.raises(Killed):
-        Blocks(tmp_path / "parts", dies, {"a": 1}).run(todo, workers=1, say=lambda text: None)
-    (tmp_path / "parts" / "half.part").write_bytes(b"PK")
+        Blocks(tmp_path / "parts.jsonl", dies, {"a": 1}).run(todo, workers=1, say=lambda text: None)
+    with (tmp_path / "parts.jsonl").open("ab") as torn:
+        torn.write(b'{"name": "n2')
     said: list[str] = []
-    parts = Blocks(tmp_path / "parts", small_block, {"a": 1})
+    parts = Blocks(tmp_path / "parts.jsonl", small_block, {"a": 1})
     parts.run(todo, workers=2, say=said.append)
     assert len(said) == 2
     for block in todo:
-        first, second = whole.load(block), parts.load(block)
+        first, second = whole.load()[block.name], parts.load()[block.name]
         assert first.keys() == second.keys()
         for key in first:
             np.testing.assert_array_equal(first[key], second[key])
 
 
 def test_blocks_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
-    """Another version's folder is refused, and every block says that it is not private."""
+    """Another version's folder is refused, and the file says that it is not private."""
     todo = tasks(1)[:1]
-    Blocks(tmp_path, small_block, {"a": 1}).run(todo, workers=1, say=lambda text: None)
-    with np.load(tmp_path / f"{todo[0].name}.npz") as arrays:
-        assert str(arrays["stamp"]) == STAMP
+    path = tmp_path / "blocks.jsonl"
+    Blocks(path, small_block, {"a": 1}).run(todo, workers=1, say=lambda text: None)
+    assert json.loads(path.read_text().splitlines()[0])["stamp"] == STAMP
     with pytest.raises(ParameterError, match="another folder"):
-        Blocks(tmp_path, small_block, {"a": 2}).run(todo, workers=1, say=lambda text: None)
+        Blocks(path, small_block, {"a": 2}).run(todo, workers=1, say=lambda text: None)
 
 
 def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
     """The same block twice gives the same numbers."""
-    block = Block(200, 0, 0, 2, ours=True)
+    block = SimulatedBlock(200, 0, 0, 2, ours=True)
     first, second = run_block(block), run_block(block)
     assert first["ours 2-way/tvd"].shape == (2, 3)
     assert {key.split("/")[1] for key in first} >= {
@@ -150,4 +152,4 @@ def test_the_directions_that_hold_with_few_repeats() -> None:
 
 def test_rounds_are_chosen_from_the_list() -> None:
     """And the same each time."""
-    assert experiment1.best_rounds(CELLS_2, 200, 0) in experiment1.ROUNDS
+    assert simulated.best_rounds(CELLS_2, 200, 0) in simulated.ROUNDS

@@ -9,13 +9,13 @@ n = 200, which would leave the regressions of the original data separated). The 
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.logit import Grouped, fit_logit
+from dpcipher.inference.design import one_hot
+from dpcipher.inference.logit import fit_logit
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -81,8 +81,7 @@ class Regression:
 
     def truth(self, population: Population) -> Floats:
         """The parameters of the population: of the best such model, where the model does not hold exactly."""
-        fit = fit_logit(Grouped(self.x, 1e6 * self.grouped(population.joint[None])[0]))
-        return fit.coefficients.ravel()
+        return fit_logit(self.x, 1e6 * self.grouped(population.joint[None])[0]).coefficients.ravel()
 
 
 # "A multinomial logit with a binary outcome" of "10 parameters" cannot be: ten parameters need an outcome with three levels.
@@ -94,11 +93,7 @@ REGRESSIONS = (
 
 def design(shape: tuple[int, ...]) -> Floats:
     """A constant and a dummy for each level but the first of each variable, one row for each cell."""
-    rows = [
-        [1.0, *(float(level == k) for level, size in zip(cell, shape, strict=True) for k in range(1, size))]
-        for cell in product(*(range(size) for size in shape))
-    ]
-    return np.array(rows)
+    return np.asarray(one_hot(np.argwhere(np.ones(shape)), shape).toarray())
 
 
 def sizes() -> list[tuple[int, int]]:

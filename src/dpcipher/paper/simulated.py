@@ -1,4 +1,4 @@
-"""The paper's first experiment: simulated 2×2×3×3 tables, nine methods, m = 5 sets of epsilon/5 each.
+"""The first experiment: simulated 2×2×3×3 tables, nine methods, m = 5 sets of epsilon/5 each.
 
 Every repeat draws a new original table. For each method it keeps the total variation distance of 1-, 2- and 3-way tables and the
 largest error of the pairs and triples (of the synthetic rows, averaged over the sets), and the combined inference of two regressions.
@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.inference.combine import combine
+from dpcipher.inference.logit import fit_logit
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, Contender
-from dpcipher.paper.many_logits import fit_many
-from dpcipher.paper.simulate import (
+from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, tune_rounds
+from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
     REGRESSIONS,
@@ -29,7 +29,6 @@ SIZES = (200, 500)
 POWERS = (-2, -1, 0, 1, 2)
 SETS = 5
 BLOCK = 100
-ROUNDS = (2, 4, 8, 12, 16)
 TUNING_DRAWS = 40
 # The random populations of the sensitivity run, and how many repeats each gets of every thousand.
 POPULATIONS = 20
@@ -39,7 +38,7 @@ _RUN, _TUNE, _RANDOM = 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Block:
+class SimulatedBlock:
     """Some repeats of one scenario: n, the power of e that epsilon is, and the population (0 is the published one).
 
     The fits of our own engine are blocks of their own, on the same original tables: they change with the engine, the rest does not.
@@ -76,7 +75,7 @@ class Block:
         return Population(random_coefficients(self.population)) if self.population else POPULATION
 
 
-def blocks(folder: Path) -> Blocks[Block]:
+def blocks(folder: Path) -> Blocks[SimulatedBlock]:
     """The blocks of the experiment below a folder."""
     settings = {
         "coefficients": COEFFICIENTS,
@@ -85,19 +84,23 @@ def blocks(folder: Path) -> Blocks[Block]:
         "rounds": ROUNDS,
         "version": version("dpcipher"),
     }
-    return Blocks(folder / "experiment1", run_block, settings)
+    return Blocks(folder / "experiment1.jsonl", run_block, settings)
 
 
-def tasks(repeats: int) -> list[Block]:
+def tasks(repeats: int) -> list[SimulatedBlock]:
     """Every block of a run; the sensitivity run comes last."""
     published = [
-        Block(n, power, number, size)
+        SimulatedBlock(n, power, number, size)
         for number, size in split(repeats, BLOCK)
         for n in SIZES
         for power in POWERS
     ]
     each = max(1, repeats * POPULATION_SHARE // 1000)
-    random = [Block(SIZES[0], power, 0, each, seed) for seed in range(1, POPULATIONS + 1) for power in POWERS]
+    random = [
+        SimulatedBlock(SIZES[0], power, 0, each, seed)
+        for seed in range(1, POPULATIONS + 1)
+        for power in POWERS
+    ]
     others = published + random
     return others + [replace(one, ours=True) for one in others]
 
@@ -107,40 +110,34 @@ def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
     blocks(folder).run(tasks(repeats), workers=workers, say=say)
 
 
-def run_block(block: Block) -> Arrays:
+def run_block(block: SimulatedBlock) -> Arrays:
     """All methods on the repeats of one block, or ours alone."""
     data, oracle, ridge, *seeds = block.seed.spawn(3 + len(CONTENDERS))
     originals = block.source.draw(block.n_rows, block.repeats, np.random.default_rng(data))
     found: dict[str, Stack] = {}
     for contender, seed in zip(CONTENDERS, seeds, strict=True):
         if block.ours == (contender.kind == "ours"):
-            found |= _named(contender, _synthetic(contender, originals, block, seed))
+            found |= contender.label(_synthetic(contender, originals, block, seed))
     if not block.ours and not block.population:
         found |= _original(originals) | _oracle(originals, block, oracle)
         for contender in RIDGES:
-            found |= _named(contender, _synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
+            found |= contender.label(_synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
     return found
-
-
-def _named(contender: Contender, found: dict[str, Stack]) -> dict[str, Stack]:
-    return {f"{contender.name}/{key}": value for key, value in found.items()}
 
 
 def _original(originals: Counts) -> dict[str, Stack]:
     """The regressions of the original tables."""
-    found: dict[str, Stack] = {}
-    for number, regression in enumerate(REGRESSIONS):
-        fits = fit_many(regression.x, regression.grouped(originals))
-        one = combine(fits.estimates[None], fits.variances[None])
-        found |= {
-            f"original/{key}{number}": value
-            for key, value in _inference(one.estimate, one.variance, one.dof).items()
-        }
-    return found
+    return {
+        f"original/{key}{number}": value
+        for number, regression in enumerate(REGRESSIONS)
+        for key, value in combine_identified(
+            *fit_sets(regression.x, regression.grouped(originals), 1)
+        ).items()
+    }
 
 
 def _synthetic(
-    contender: Contender, originals: Counts, block: Block, seed: np.random.SeedSequence
+    contender: Contender, originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence
 ) -> dict[str, Stack]:
     """Distances and inference of one method, m sets for every original table."""
     made, drawn = seed.spawn(2)
@@ -164,51 +161,48 @@ def _regressions(rows: Counts) -> dict[str, Stack]:
     """The combined inference of both regressions, and which sets have an empty pair of a level and an outcome."""
     found: dict[str, Stack] = {}
     for number, regression in enumerate(REGRESSIONS):
-        fits = fit_many(regression.x, regression.grouped(rows))
-        by_set = [
-            part.reshape(-1, SETS, regression.size).swapaxes(0, 1)
-            for part in (fits.estimates, fits.variances)
-        ]
-        found |= {f"{key}{number}": value for key, value in combine_known(*by_set).items()}
+        sets = fit_sets(regression.x, regression.grouped(rows), SETS)
+        found |= {f"{key}{number}": value for key, value in combine_identified(*sets).items()}
     pairs = [margins(rows, (axis, 3)).reshape(len(rows), -1) for axis in range(3)]
     found["separated"] = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
     return found
 
 
-def combine_known(estimates: Floats, variances: Floats) -> dict[str, Floats]:
-    """The combined inference over the sets that identify a parameter; NaN where fewer than two do."""
+def fit_sets(x: Floats, counts: Floats, sets: int) -> tuple[Floats, Floats]:
+    """Firth estimates and variances of tables of counts, as sets by repeats by parameters.
+
+    Every fit is penalised: at small epsilon most synthetic tables are separated, and a method must not change with the table.
+    """
+    fit = fit_logit(x, counts, firth=True)
+    estimates, variances = (
+        part.reshape(len(counts) // sets, sets, -1).swapaxes(0, 1)
+        for part in (fit.coefficients, fit.variances)
+    )
+    return estimates, variances
+
+
+def combine_identified(estimates: Floats, variances: Floats) -> dict[str, Floats]:
+    """The combined inference over the sets that identify a parameter; NaN where only one of several does, or none."""
     order = np.argsort(np.isnan(estimates), axis=0, kind="stable")
     first = [np.take_along_axis(part, order, axis=0) for part in (estimates, variances)]
     known = (~np.isnan(estimates)).sum(axis=0)
     result = np.full((3, *known.shape), np.nan)
-    for sets in range(2, len(estimates) + 1):
+    for sets in range(min(2, len(estimates)), len(estimates) + 1):
         here = known == sets
         both = combine(*(part[:sets, here] for part in first))
         result[:, here] = both.estimate, both.variance, both.dof
-    return _inference(*result)
-
-
-def _inference(estimate: Floats, variance: Floats, dof: Floats) -> dict[str, Floats]:
-    return {"estimate": estimate, "variance": variance, "dof": dof}
+    return dict(zip(("estimate", "variance", "dof"), result, strict=True))
 
 
 @cache
 def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
-    """MWEM's number of rounds: the best of a few on one independent simulated data set, by the TVD of its own tables."""
+    """MWEM's number of rounds, tuned on one independent simulated data set."""
     data, *seeds = np.random.SeedSequence([_TUNE, n_rows, power + 2]).spawn(1 + len(ROUNDS))
-    stack = np.repeat(POPULATION.draw(n_rows, 1, np.random.default_rng(data)), TUNING_DRAWS, axis=0)
-    errors = [
-        tvd(
-            stack,
-            contender.synthesize(stack, epsilon=exp(power) / SETS, seed=seed, rounds=rounds),
-            [contender.order],
-        ).mean()
-        for rounds, seed in zip(ROUNDS, seeds, strict=True)
-    ]
-    return ROUNDS[int(np.argmin(errors))]
+    table = POPULATION.draw(n_rows, 1, np.random.default_rng(data))[0]
+    return tune_rounds(contender, table, TUNING_DRAWS, epsilon=exp(power) / SETS, seeds=seeds)
 
 
-def _oracle(originals: Counts, block: Block, seed: np.random.SeedSequence) -> dict[str, Stack]:
+def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:
     """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
     found: dict[str, Stack] = {}
     for contender in (one for one in CONTENDERS if one.uses_rounds):

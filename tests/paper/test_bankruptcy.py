@@ -9,8 +9,9 @@ import pytest
 
 from dpcipher.errors import TableFileError
 from dpcipher.inference.models import fit_models
-from dpcipher.paper import bankruptcy, experiment2
-from dpcipher.paper.bankruptcy import (
+from dpcipher.paper import bankruptcy, bankruptcy_data
+from dpcipher.paper.bankruptcy import CONTENDERS, BankruptcyBlock, fit_class, run_block
+from dpcipher.paper.bankruptcy_data import (
     DIGEST,
     NAMES,
     OUTCOME,
@@ -20,7 +21,6 @@ from dpcipher.paper.bankruptcy import (
     digest,
     load,
 )
-from dpcipher.paper.experiment2 import CONTENDERS, Block, fit_class, run_block
 
 pytest.importorskip("sklearn")
 
@@ -54,7 +54,7 @@ def test_cells_are_decoded_as_the_schema_decodes_them() -> None:
 def test_the_regression_equals_fit_models() -> None:
     """Thirteen Firth estimates, against the formula interface on rows."""
     data = invented()
-    estimate, variance = fit_class(data.table())
+    estimate, variance = (part[0, 0] for part in fit_class(data.table()[None], 1))
     frame = pd.DataFrame(columns_of_cells()[data.cells], columns=list(NAMES)).astype(str)
     formula = "Class ~ " + " + ".join(NAMES[:-1])
     table = fit_models(frame, formula, firth=True).table()
@@ -64,7 +64,7 @@ def test_the_regression_equals_fit_models() -> None:
 
 def test_held_out_rows_are_not_in_the_training_table() -> None:
     """Fifty are held out in every repeat, other ones each time."""
-    held = experiment2._held_out(250, 4, np.random.default_rng(1))
+    held = bankruptcy._held_out(250, 4, np.random.default_rng(1))
     assert (held.sum(axis=1) == 50).all()
     assert len({tuple(row) for row in held}) == 4
     data = invented()
@@ -80,14 +80,14 @@ def test_an_svm_that_saw_one_class_says_that_class() -> None:
     only = np.zeros(SCHEMA.shape, dtype=np.int64)
     place = int(np.flatnonzero(columns_of_cells()[:, OUTCOME] == 1)[0])
     only.ravel()[place] = 200
-    right = experiment2._right(only, data, held)
+    right = bankruptcy._right(only, data, held)
     np.testing.assert_array_equal(right, columns_of_cells()[data.cells[held], OUTCOME] == 1)
 
 
 def test_a_block_repeats_and_holds_all_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same block twice gives the same numbers; a large budget predicts better than the larger class."""
-    monkeypatch.setattr(experiment2, "best_rounds", lambda *args: 2)
-    block = Block(2, 1, 0, 1)
+    monkeypatch.setattr(bankruptcy, "best_rounds", lambda *args: 2)
+    block = BankruptcyBlock(2, 1, 0, 1)
     first, second = run_block(block, invented()), run_block(block, invented())
     assert {key.split("/")[0] for key in first} == {"original", *(one.name for one in CONTENDERS)}
     for key in first:
@@ -99,7 +99,7 @@ def test_without_data_the_message_says_where_they_are(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The public home by name and number, the checksum, and the option."""
-    monkeypatch.delenv(bankruptcy.VARIABLE, raising=False)
+    monkeypatch.delenv(bankruptcy_data.VARIABLE, raising=False)
     with pytest.raises(TableFileError, match="--data FOLDER or set DPCIPHER_DATA") as caught:
         load(None)
     assert "281" in str(caught.value)
