@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism
+from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, MechanismName
 from dpcipher.privacy.unit import Unit
 from dpcipher.selection.risk import MEAN_SIZE
 
@@ -40,7 +40,7 @@ class NoiseModel:
     def cell(self, share: Fraction) -> float:
         """The standard deviation of the discrete noise on a cell of a table that gets a share, as a session draws it."""
         scale = 1 / math.sqrt(self.precision(float(share)) * (1 if self.is_zcdp else 2))
-        name = "gaussian" if self.is_zcdp else "laplace"
+        name: MechanismName = "gaussian" if self.is_zcdp else "laplace"
         return math.sqrt(Mechanism(name, max(scale, SMALLEST_SCALE[name])).variance)
 
     def distance(self, tables: int, share: float) -> float:

@@ -7,7 +7,7 @@ the budget, the unit and a number of rows that is public or noisy, so that a pla
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -112,7 +112,7 @@ def candidate_triples(
     known, after = set(pairs), dict[int, list[int]]()
     for left, right in pairs:
         after.setdefault(left, []).append(right)
-    triples = ((a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known)
+    triples: Iterator[Axes] = ((a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known)
     ranked = sorted(
         (axes for axes in triples if target.is_candidate(axes)),
         key=lambda axes: (-sum(distance[pair] for pair in combinations(axes, 2)), axes),

@@ -79,7 +79,7 @@ class Auto:
         """An order, or a list of tables (then the order is 0)."""
         if self.target is None:
             return min(self.max_order, len(schema.shape)), ()
-        if isinstance(self.target, Integral):
+        if isinstance(self.target, int | Integral):
             order = int(self.target)
             if not 1 <= order <= len(schema.shape):
                 raise WorkloadError(
