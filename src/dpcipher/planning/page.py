@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcipher.planning.table import TablePlan
+from dpcipher.planning.tables import TablePlan
 from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
