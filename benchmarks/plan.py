@@ -1,6 +1,6 @@
 """Does a plan say what then happens? Processor time of measuring a CSV file and of solving its release, foreseen and taken.
 
-usage: python benchmarks/plan.py
+usage: OPENBLAS_NUM_THREADS=1 python benchmarks/plan.py   (threads of BLAS that wait would count as busy)
 
 Invented rows; the columns of a case follow one another, each going with the one before it.
 """
@@ -103,7 +103,12 @@ def main() -> None:
         "Seconds of processor time, which a plan foresees; epsilon 1, all tables of the order. A plan reads no data, so it cannot know how many raking sweeps the table engine "
         "will need: it foresees 3 a step, and the last column says how many the last step took."
     )
-    write_page("plan", "What a plan foresees", "python benchmarks/plan.py", [note, markdown(head, found)])
+    write_page(
+        "plan",
+        "What a plan foresees",
+        "OPENBLAS_NUM_THREADS=1 python benchmarks/plan.py",
+        [note, markdown(head, found)],
+    )
 
 
 if __name__ == "__main__":
