@@ -123,8 +123,8 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
 ) -> None:
     """Every question of a whole run, weighted scores or triples among them, asked again of sixty neighbours."""
     monkeypatch.setattr(
-        "dpcipher.selection.noise_model.MOSTLY_NOISE", 0.0
-    )  # a shortlist wherever distances are not clear
+        "dpcipher.selection.rounds.MAX_TVD", 0.0
+    )  # a shortlist wherever distances are not read with GOOD_NOISE
     rng = np.random.default_rng(2)
     counts = sparse(rng, 3000)
     session = Watched(

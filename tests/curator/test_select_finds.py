@@ -213,7 +213,7 @@ def test_a_second_round_without_triples_goes_to_the_tables_already_chosen(
     codes = columns(4, 20_000, 2, (0, 1), (2, 3))
     assert run(codes, (2,) * 4, Auto(), epsilon=20.0)[1].note["rounds"] == 2
     answers = iter([[(0, 1, 2)], []])
-    monkeypatch.setattr("dpcipher.curator.select._Selection._suggested", lambda *_: next(answers))
+    monkeypatch.setattr("dpcipher.selection.rounds.candidate_triples", lambda *_: next(answers))
     session, chosen = run(codes, (2,) * 4, Auto(), epsilon=20.0)
     assert chosen.note["rounds"] == 1
     assert session.left == 0

@@ -12,13 +12,14 @@ from dpcipher.curator.count_source import TableCounts
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Terms
-from dpcipher.planning.auto import MOSTLY_NOISE, AutoPlan, count_triples
+from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Aim, Auto
+from dpcipher.selection.rounds import MAX_TVD
+from dpcipher.selection.target import Auto, SelectionTarget
 
 SHAPE = (4, 3, 3, 2, 5, 2)
 SCHEMA = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(SHAPE)})
@@ -72,7 +73,7 @@ def test_the_shortlist_and_the_shares_are_those_of_the_choice(n_rows: int, budge
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}])
-def test_noise_is_what_the_door_draws(budget: dict[str, float]) -> None:
+def test_noise_is_what_a_session_draws(budget: dict[str, float]) -> None:
     """The deviation of one-way cells and of distances, against the scale that the accounting gives by hand."""
     foreseen = make(n_rows=100_000, **REPLACE, **{"epsilon": None, **budget})
     one_way, distances, tables = (step.sd for step in foreseen.steps)
@@ -124,9 +125,9 @@ def test_the_second_round_is_held_where_it_was_foreseen() -> None:
 )
 def test_candidates_are_counted_as_listed(auto: Auto, pairs: int) -> None:
     """The short way to count triples agrees with the list of them."""
-    aim = auto.on(SCHEMA)
-    assert count_triples(aim) == sum(1 for _ in aim.tables(3))
-    assert sum(1 for _ in aim.tables(2)) == pairs
+    target = auto.on(SCHEMA)
+    assert target.count_triples() == sum(1 for _ in target.tables(3))
+    assert sum(1 for _ in target.tables(2)) == pairs
 
 
 def test_triples_of_columns_of_any_size_are_counted() -> None:
@@ -134,9 +135,9 @@ def test_triples_of_columns_of_any_size_are_counted() -> None:
     rng = np.random.default_rng(0)
     for _ in range(30):
         shape = tuple(int(size) for size in rng.integers(1, 9, 8))
-        aim = Aim(shape, (1.0,) * 8, 3, int(rng.integers(8, 200)), 3)
-        small = [t for t in combinations(shape, 3) if min(t) > 1 and math.prod(t) <= aim.max_cells]
-        assert count_triples(aim) == len(small)
+        target = SelectionTarget(shape, (1.0,) * 8, 3, int(rng.integers(8, 200)), 3)
+        small = [t for t in combinations(shape, 3) if min(t) > 1 and math.prod(t) <= target.max_cells]
+        assert target.count_triples() == len(small)
 
 
 def test_the_advice_follows_the_noise_of_all_pairs() -> None:
@@ -145,7 +146,7 @@ def test_the_advice_follows_the_noise_of_all_pairs() -> None:
     assert isinstance(given, Plan)
     assert make().all_pairs_tvd == pytest.approx(np.mean([table.tvd for table in given.tables]), rel=2e-3)
     few, some = make(n_rows=150), make(n_rows=2_000)
-    assert (few.all_pairs_tvd or 0) > MOSTLY_NOISE > (some.all_pairs_tvd or 0)
+    assert (few.all_pairs_tvd or 0) > MAX_TVD > (some.all_pairs_tvd or 0)
     assert few.advice.startswith("choose")
     assert some.advice.startswith("either will do: all pairs (workload=2)")
     assert "list the pairs" in make(max_cells=12, n_rows=2_000).advice

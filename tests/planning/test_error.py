@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpcipher.planning.error import best_weights, expected_absolute, expected_tvd, reconciled_sds
+from dpcipher.planning.tables import best_weights, expected_absolute, expected_tvd, reconciled_sds
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema.schema import Schema

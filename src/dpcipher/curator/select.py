@@ -1,11 +1,11 @@
 """Choose the tables to measure with part of the budget, and measure them with the rest.
 
-The steps, each an exact share of one charge:
+The steps, each an exact share of one charge (`selection.rounds`):
 
-    one-way tables ─▶ shortlist (where needed) ─▶ distances ─▶ water level ─▶ tables ─▶ the same for triples, where that pays
+    one-way tables ─▶ shortlist (where needed) ─▶ distances ─▶ allocation ─▶ tables ─▶ the same for triples, where that pays
 
-A distance says how far a table of the data is from what is predicted without it. It is read with noise, and from then on everything is
-post-processing: the water level (`select.level`) decides which tables are worth measuring and with how much.
+The distance of a table is Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is
+post-processing: the allocation (`selection.allocation`) decides which tables are measured, and with which share.
 
 Sensitivity. The prediction is public, a fixed table of whole sixteenths, and so is the candidate list. One row more or less changes
 one count of a table by one, so 16·Σ|count − prediction| by at most 16, and its floored sixteenth by at most 1. One person changes
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,22 +33,17 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.allocation import parts, water_level
-from dpcipher.selection.noise_model import CHOICE, LIST, ONE_WAY, SECOND, Prices
-from dpcipher.selection.posterior import believed
-from dpcipher.selection.prediction import GRAIN, View, fitted, independent
+from dpcipher.selection import rounds
+from dpcipher.selection.allocation import Risk, allocate_shares
+from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.posterior import posterior_distances
+from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
 from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.spanning import SpanningFirst
-from dpcipher.selection.target import Aim, Auto, Axes
+from dpcipher.selection.target import Auto, Axes, SelectionTarget
 
-Floats = NDArray[np.float64]
-
-PARTS = 2**24  # shares are whole numbers of about so many parts of what is left
-STRONG = 0.25  # L1 distance over rows of a dependence that a shortlist should not miss
-TRIPLES = 2_000  # of those that the measured pairs suggest
-TRIPLES_PER_COLUMN = 3  # looked at
-WORTHWHILE = 0.1  # noise of a triple, in mean pair distances, below which the second round is held
-ROUNDS = 4  # of settling how much the pairs tell about the one-way tables
+PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
+STRONG = 0.25  # distance over rows at which the scores of a shortlist compare tables
 
 
 @dataclass(frozen=True)
@@ -61,12 +55,12 @@ class Chosen:
 
 
 def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None) -> None:
-    """Refuse what cannot be chosen from, judged on the schema, and a budget that cannot be divided; nothing private is opened."""
+    """Refuse options that do not fit the schema, and a budget too small to be divided; nothing private is opened."""
     if terms is not None:
         mechanism_for(terms.budget.split([1, 2**16 - 1])[0], terms.unit)
-    aim = auto.on(schema)
+    target = auto.on(schema)
     if schema.zeros:
-        check_zeros(schema.shape, [*_one_way(schema.shape), *aim.tables(2)], schema.zero_masks)
+        check_zeros(schema.shape, [*_one_way(schema.shape), *target.tables(2)], schema.zero_masks)
 
 
 def measure_chosen(
@@ -82,25 +76,27 @@ def measure_chosen(
 def distances(
     truth: CountSource, tables: Sequence[Axes], goals: Iterable[NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """The L1 distance of every table from its goal (in sixteenths), in whole rows. Private: for the session's eyes only."""
-    found = [
+    """The L1 distance of every table from its goal (in sixteenths), in whole rows. Private: only for a session to add noise to."""
+    exact = [
         int(np.abs(GRAIN * counts - goal).sum()) // GRAIN
         for counts, goal in zip(truth.many(tables), goals, strict=True)
     ]
-    return np.array(found, dtype=np.int64)
+    return np.array(exact, dtype=np.int64)
 
 
 class _Selection:
-    """One run: what has been measured so far, and how sure it is."""
+    """One run: the noisy answers so far, and the risk of every table whose distance was read."""
 
-    def __init__(self, session: Session, aim: Aim, sets: int, say: Callable[[str], None]) -> None:
-        self.session, self.aim, self.sets, self.say = session, aim, sets, say
+    def __init__(
+        self, session: Session, target: SelectionTarget, sets: int, say: Callable[[str], None]
+    ) -> None:
+        self.session, self.target, self.sets, self.say = session, target, sets, say
         self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
-        self.prices = Prices(session.part(Fraction(1)), session.unit, sets)
+        self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
         self.tables: list[NoisyTable] = []
         self.precision: dict[Axes, float] = {}
         self.distance: dict[Axes, float] = {}
-        self.risk_of: dict[Axes, Callable[[Floats], Floats]] = {}
+        self.risks: dict[Axes, Risk] = {}
         self.spent = Fraction(0)
         self.note: dict[str, Any] = {"rounds": 0, "candidates": 0, "shortlist": 0}
 
@@ -108,93 +104,85 @@ class _Selection:
         """All steps."""
         self.say("measuring one-way tables")
         one_way = _one_way(self.shape)
-        self._spend_on(dict.fromkeys(one_way, 1.0), keep=1 - ONE_WAY)
-        pairs = list(self.aim.tables(2))
-        view = independent(self._reconciled())
-        if view is None or not pairs:
+        self._spend_on(dict.fromkeys(one_way, 1.0), keep=1 - rounds.ONE_WAY)
+        pairs = list(self.target.tables(2))
+        prediction = independent(self._reconciled())
+        if prediction is None or not pairs:
             self._spend_on(dict.fromkeys(one_way, 1.0))
         else:
-            self._rounds(view, one_way, pairs)
+            self._rounds(prediction, one_way, pairs)
         self.note["share"] = str(self.spent)
         self.note["tables"] = len({table.attrs for table in self.tables})
         self.session.remark("selection", self.note)
         return Chosen(tuple(self.tables), self.note)
 
-    def _rounds(self, view: View, one_way: list[Axes], pairs: list[Axes]) -> None:
+    def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
         for axes in one_way:
-            self.risk_of[axes] = partial(one_way_risk, view.predict(axes))
-        chosen = self._read(view, pairs)
-        kept = SECOND if self._pays(chosen) else Fraction(0)
-        shares = self._plan([*one_way, *chosen], self.session.left - kept)
+            self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
+        sizes, rows = rounds.n_cells(self.shape, pairs), prediction.total
+        chosen = self._read(prediction, pairs, rounds.pair_round(self.noise, sizes, len(self.shape), rows))
+        kept = rounds.SECOND if self._second_round_pays(chosen) else Fraction(0)
+        shares = self._allocate([*one_way, *chosen], self.session.left - kept)
         self._spend_on(shares, keep=kept)
         if kept:
             self._second(one_way, [axes for axes in chosen if shares[axes]])
 
+    def _second_round_pays(self, pairs: list[Axes]) -> bool:
+        """Whether the pairs are far enough from their predictions for triples to be measured well."""
+        if not rounds.allows_triples(self.target, sets=self.sets, zeros=bool(self.zeros)):
+            return False
+        needed = rounds.worthwhile_distance(self.noise, self.shape, float(self.session.left) / len(pairs))
+        mean = float(np.mean([self.distance[axes] for axes in pairs])) / 2
+        return needed <= mean and bool(rounds.candidate_triples(self.target, pairs, self.distance))
+
     def _second(self, one_way: list[Axes], pairs: list[Axes]) -> None:
-        """Fit what was measured, and see which triples it gets wrong; what they are not worth goes to the tables already chosen."""
+        """Read the distances of triples from a fit of all measured tables; the allocation covers triples and earlier tables together."""
         self.say("fitting what was measured so far")
-        view = fitted(self._reconciled())
-        triples = self._suggested(pairs)
-        chosen = self._read(view, triples) if view is not None and triples else []
-        self._spend_on(self._plan([*one_way, *pairs, *chosen], self.session.left))
+        prediction, chosen = fitted(self._reconciled()), list[Axes]()
+        triples = rounds.candidate_triples(self.target, pairs, self.distance)
+        if prediction is not None and triples:
+            step = rounds.triple_round(self.noise, len(triples), len(self.shape), prediction.total)
+            chosen = self._read(prediction, triples, step)
+        self._spend_on(self._allocate([*one_way, *pairs, *chosen], self.session.left))
 
-    def _suggested(self, pairs: list[Axes]) -> list[Axes]:
-        """Triples of measured pairs, those with the largest distances first."""
-        ranked = sorted(
-            (axes for axes in _triples(pairs) if self.aim.fits(axes) and self.aim.importance(axes) > 0),
-            key=lambda axes: (-sum(self.distance[pair] for pair in combinations(axes, 2)), axes),
-        )
-        return ranked[:TRIPLES]
-
-    def _read(self, view: View, tables: list[Axes]) -> list[Axes]:
-        """The distances of tables from their prediction; of a shortlist, where so many could not be told apart."""
+    def _read(self, prediction: Prediction, tables: list[Axes], step: rounds.Round) -> list[Axes]:
+        """The tables of a round whose distances were read: all, or those of a shortlist."""
+        if step.n_read < len(tables):
+            self.say(f"choosing {step.n_read} of {len(tables)} tables to look at")
+            tables = self._shortlist(prediction, tables, step.n_read, step.list_share)
+        self.spent += step.share
         self.note["rounds"] += 1
-        self.note["candidates"] += len(tables)
-        length, share = self._looked(view, tables), CHOICE
-        if length < len(tables):
-            share = 2 * CHOICE if len(tables[0]) == 2 else CHOICE
-            self.spent += LIST * share
-            self.say(f"choosing {length} of {len(tables)} tables to look at")
-            tables = self._shortlist(view, tables, length, LIST * share)
-            share -= LIST * share
-        self.spent += share
-        self.note["shortlist"] += len(tables)
+        self.note["candidates"] += step.candidates
+        self.note["shortlist"] += step.n_read
         self.say(f"reading the distances of {len(tables)} tables")
         noisy, mechanism = self.session.query(
             f"distances of {len(tables)} tables",
-            lambda truth: distances(truth, tables, map(view.goal, tables)),
-            share,
+            lambda truth: distances(truth, tables, map(prediction.goal, tables)),
+            step.distance_share,
             sensitivity=_sensitivity(len(tables), self.session.unit),
         )
-        found = believed(noisy, mechanism, 2 * view.total)
-        self.distance.update(zip(tables, map(float, found), strict=True))
+        means = posterior_distances(noisy, mechanism, 2 * prediction.total)
+        self.distance.update(zip(tables, map(float, means), strict=True))
         for axes in tables:
-            self.risk_of[axes] = view.risk(axes, self.distance[axes])
+            self.risks[axes] = prediction.risk(axes, self.distance[axes])
         return tables
 
-    def _looked(self, view: View, tables: list[Axes]) -> int:
-        """How many tables to look at. Of triples only a few per column: each makes others better too, and more would share the budget."""
-        columns = len(self.shape)
-        if len(tables[0]) > 2:
-            return self.prices.clear(
-                min(TRIPLES_PER_COLUMN * columns, len(tables)), len(tables), columns, view.total, CHOICE
-            )
-        sizes = [math.prod(self.shape[axis] for axis in axes) for axes in tables]
-        return self.prices.looked(sizes, columns, view.total)
+    def _shortlist(
+        self, prediction: Prediction, tables: list[Axes], length: int, share: Fraction
+    ) -> list[Axes]:
+        """The exponential mechanism, `length` times; pairs that join two components of columns go first.
 
-    def _shortlist(self, view: View, tables: list[Axes], length: int, share: Fraction) -> list[Axes]:
-        """The exponential mechanism, `length` times: distance net of the error that noise would leave, by importance.
-
-        Pairs that connect columns go first.
+        A score is the distance less the error that noise would leave in the table if it were measured, times its importance.
         """
-        weight = np.array([self.aim.importance(axes) for axes in tables])
-        grain = np.round(weight / weight.max() * 256).astype(np.int64)  # weights of at most 1, in 256ths
-        precision = np.array([self.prices.precision(float(self.session.left) / length)])
-        penalty = [round(2 * float(view.risk(axes, STRONG * view.total)(precision)[0])) for axes in tables]
+        importance = np.array([self.target.importance(axes) for axes in tables])
+        weight = np.round(importance / importance.max() * 256).astype(np.int64)  # at most 1, in 256ths
+        precision = np.array([self.noise.precision(float(self.session.left) / length)])
+        strong = STRONG * prediction.total
+        penalty = [round(2 * float(prediction.risk(axes, strong)(precision)[0])) for axes in tables]
 
         def scores(truth: CountSource) -> NDArray[np.int64]:
-            net = distances(truth, tables, map(view.goal, tables)) - np.array(penalty)
-            return np.asarray(net * grain // 256)
+            net = distances(truth, tables, map(prediction.goal, tables)) - np.array(penalty)
+            return np.asarray(net * weight // 256)
 
         what = f"{length} of {len(tables)} tables to look at"
         by: Picker = SpanningFirst(tables) if len(tables[0]) == 2 else Chooser.choose_many
@@ -203,53 +191,19 @@ class _Selection:
         )
         return sorted(picked)
 
-    def _pays(self, pairs: list[Axes]) -> bool:
-        """Whether triples could be measured well enough: their noise, at what a pair would get, against what pairs show."""
-        if self.sets > 1 or self.aim.max_order < 3 or self.zeros:
-            return False
-        levels = float(np.median([size for size in self.shape if size > 1]))
-        noise = self.prices.triple_noise(levels, float(self.session.left) / len(pairs))
-        shown = float(np.mean([self.distance[axes] for axes in pairs])) / 2
-        return noise <= WORTHWHILE * shown and bool(self._suggested(pairs))
-
-    def _plan(self, tables: list[Axes], budget: Fraction) -> dict[Axes, float]:
-        """What share each table should get: the water level, repeated because pairs also tell about one-way tables."""
-        grid = parts(1.0)
-        gained = np.array([self.prices.precision(part * float(budget)) for part in grid])
-        weight = [self.aim.importance(axes) for axes in tables]
-        told = dict.fromkeys(tables, 0.0)
-        shares = dict.fromkeys(tables, 0.0)
-        for _ in range(ROUNDS):
-            risks = [
-                importance * self.risk_of[axes](gained + self.precision.get(axes, 0.0) + told[axes])
-                for axes, importance in zip(tables, weight, strict=True)
-            ]
-            shares = dict(zip(tables, map(float, water_level(np.array(risks), grid)), strict=True))
-            told = self._told(tables, shares, float(budget), told)
-        return {axes: share * float(budget) for axes, share in shares.items()}
-
-    def _told(
-        self, tables: list[Axes], shares: Mapping[Axes, float], budget: float, before: Mapping[Axes, float]
-    ) -> dict[Axes, float]:
-        """The precision that larger tables, as planned and as measured, add to one-way tables; halfway from the last guess."""
-        found = dict.fromkeys(tables, 0.0)
-        for axes in tables:
-            if len(axes) > 1:
-                precision = self.prices.precision(shares[axes] * budget) + self.precision.get(axes, 0.0)
-                for axis in axes:
-                    found[(axis,)] += precision * self.shape[axis] / math.prod(self.shape[a] for a in axes)
-        return {axes: (value + before[axes]) / 2 for axes, value in found.items()}
+    def _allocate(self, tables: list[Axes], budget: Fraction) -> dict[Axes, float]:
+        return allocate_shares(self.target, self.noise, self.risks, self.precision, tables, float(budget))
 
     def _spend_on(self, shares: Mapping[Axes, float], keep: Fraction = Fraction(0)) -> None:
-        """Measure tables with what is left, but for `keep`, exactly in these proportions, as whole parts of their sum."""
+        """Measure tables with what is left, except for `keep`, exactly in these proportions, as whole parts of their sum."""
         budget, whole = self.session.left - keep, math.fsum(shares.values())
-        wanted = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
-        pieces = sum(wanted.values()) * self.sets
-        self.say(f"measuring {len(wanted)} tables")
-        for axes, portion in wanted.items():
-            if portion:
+        parts = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
+        total = sum(parts.values()) * self.sets
+        self.say(f"measuring {len(parts)} tables")
+        for axes, part in parts.items():
+            if part:
                 for number in range(self.sets):
-                    self._measure(axes, budget * Fraction(portion, pieces), number)
+                    self._measure(axes, budget * Fraction(part, total), number)
 
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
         attrs = tuple(self.session.schema.attrs[axis] for axis in axes)
@@ -273,15 +227,6 @@ def _one_way(shape: tuple[int, ...]) -> list[Axes]:
     return [(axis,) for axis in range(len(shape))]
 
 
-def _triples(pairs: Sequence[Axes]) -> list[Axes]:
-    """Every three attributes whose pairs are all there."""
-    known = set(pairs)
-    after: dict[int, list[int]] = {}
-    for a, b in pairs:
-        after.setdefault(a, []).append(b)
-    return [(a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known]
-
-
 def _sensitivity(tables: int, unit: Unit) -> Sensitivity:
-    """How far one person moves a list of distances, in tables of counts: see the proof at the top."""
+    """How far one person moves a list of distances, in units of a table of counts: see the proof at the top."""
     return Sensitivity(Fraction(tables), Fraction(tables * unit.l1**2, unit.l2_squared))

@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.ridge import Family, solve_ridge
+from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
 from dpcipher.engines.targets import Axes, Floats, margin
 from dpcipher.errors import ParameterError, SizeError, WorkloadError, did_you_mean
 
@@ -257,3 +257,10 @@ class _Run:
 def _place(axes: Axes, target: int, k: int) -> int:
     """Where the target is in the table that lacks k."""
     return axes.index(target) - (1 if k < target else 0)
+
+
+def work(shape: tuple[int, ...]) -> tuple[float, int]:
+    """Operations (passes over one number) and peak bytes: conjugate gradients over the tables of all sets of attributes."""
+    cells = prod(size + 1 for size in shape)
+    dense = min(prod(shape) // max(shape), DENSE_SIZE)
+    return 2_000.0 * cells, 10 * cells + 8 * dense**2

@@ -208,3 +208,17 @@ def _runs(shape: tuple[int, ...], keep: Axes) -> tuple[Axes, Axes]:
             merged.append(size)
             flags.append(axis in keep)
     return tuple(merged), tuple(run for run, flag in enumerate(flags) if flag)
+
+
+# Calling numpy costs about as much as passing over this many numbers.
+CALL = 4_000
+
+
+def work(shape: tuple[int, ...], goals: Sequence[Axes]) -> float:
+    """The operations of one sweep over a table, an operation being a pass over one number."""
+    cells = prod(shape)
+    if cells <= _DIRECT_CELLS:
+        return 2.0 * len(goals) * (CALL + cells)
+    blocks = _blocks([Goal(axes, np.empty(0)) for axes in goals], shape)
+    inner = sum(len(members) * (CALL + prod(shape[axis] for axis in axes)) for axes, members in blocks)
+    return 3.0 * len(blocks) * (CALL + cells) + 2.0 * _INNER_SWEEPS * inner

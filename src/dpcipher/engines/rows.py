@@ -7,14 +7,14 @@ conditional models that samples any number of rows; the cost is linear in the ro
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.order import mutual_information, order_attributes
-from dpcipher.engines.rows_step import SWEEPS, Crossings, Equation, fit_link
+from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Crossings, Equation, fit_link
 from dpcipher.engines.targets import Axes, Floats, Targets, margin
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
@@ -169,3 +169,19 @@ def _tolerance(targets: Targets, axes: Axes, n_rows: int) -> float:
     cells = targets.tables[axes].size
     noise = targets.sigma.get(axes, 0.0) * cells * math.sqrt(2 / math.pi) / 2  # Σ|normal| / 2
     return float(np.clip(noise, *MISFIT)) + min(cells, n_rows) / (2 * n_rows)
+
+
+def work(shape: tuple[int, ...], tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:
+    """Operations (passes over one number) and peak bytes of a solve: linear in the population, whatever the number of cells.
+
+    Every attribute is drawn, and for every table each row is looked up and raked over the levels of the attribute drawn last. A step
+    holds a column of codes for each of its groups, the probabilities of every row, and the linear system.
+    """
+    population = _population(Targets(shape, float(n_rows), {}, {}), None)
+    visits = sum(8 * len(axes) + sum(shape[axis] for axis in axes) / len(axes) for axes in tables)
+    groups, unknowns = 0, 0
+    for last in range(len(shape)):
+        sizes = [math.prod(shape[axis] for axis in axes if axis != last) for axes in tables if last in axes]
+        groups, unknowns = max(groups, len(sizes)), max(unknowns, min(UNKNOWNS, sum(sizes)))
+    peak = population * (38 * groups + 9 * max(shape)) + 8 * unknowns**2
+    return 3.9 * population * (visits + 60 * len(shape)), peak

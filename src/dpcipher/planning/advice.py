@@ -1,4 +1,4 @@
-"""When the noise would drown the counts, and what would help."""
+"""Warnings where noise exceeds the counts to expect, and what would help."""
 
 import math
 from collections.abc import Sequence
@@ -6,48 +6,48 @@ from fractions import Fraction
 
 from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.errors import DpcipherError
-from dpcipher.planning.table import TablePlan
+from dpcipher.planning.tables import TablePlan
 from dpcipher.privacy.budget import Budget
 
 _DELTA = Fraction(1, 10**6)
 
 
-def warnings(order: MeasurementRequest, tables: Sequence[TablePlan], n_rows: int | None) -> tuple[str, ...]:
-    """One warning when the noise on a cell exceeds the rows it can expect, with the ways out."""
-    drowned = [table for table in tables if table.count is not None and table.sd > table.count]
-    if n_rows is None or not drowned:
+def warnings(request: MeasurementRequest, tables: Sequence[TablePlan], n_rows: int | None) -> tuple[str, ...]:
+    """One warning where the standard deviation of the noise exceeds the mean count of a cell, with remedies."""
+    noisy = [table for table in tables if table.count is not None and table.sd > table.count]
+    if n_rows is None or not noisy:
         return ()
-    worst = max(drowned, key=lambda table: table.sd * table.n_cells)
+    worst = max(noisy, key=lambda table: table.sd * table.n_cells)
     ratio = worst.sd * worst.n_cells / n_rows
     return (
-        f"in {len(drowned)} of {len(tables)} tables the noise on a cell is larger than the rows it can expect. "
+        f"in {len(noisy)} of {len(tables)} tables the noise on a cell is larger than the rows it can expect. "
         f"The worst is {' × '.join(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
-        f"What would help: {'; '.join(_ways_out(order, worst, n_rows, ratio))}",
+        f"What would help: {'; '.join(_remedies(request, worst, n_rows, ratio))}",
     )
 
 
-def _ways_out(order: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
-    """Each with the number that would bring noise and counts level."""
-    ways = [_larger_budget(order, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
+def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
+    """Each with the number at which the noise equals the mean count."""
+    remedies = [_larger_budget(request, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
     cells = math.floor(worst.n_cells / ratio)
     if cells > 1:
-        largest = max(worst.attrs, key=lambda attr: order.schema.n_cells((attr,)))
-        ways.append(f"wider bins: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
-    gaussian = _gaussian_sd(order)
+        largest = max(worst.attrs, key=lambda attr: request.schema.n_cells((attr,)))
+        remedies.append(f"wider bins: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
+    gaussian = _gaussian_sd(request)
     if gaussian is not None and gaussian < worst.sd:
-        ways.append(
+        remedies.append(
             f"delta={float(_DELTA):g} (Gaussian noise): {gaussian:,.1f} rows instead of {worst.sd:,.1f}"
         )
-    if len(order.workload.tables) > 1:
-        ways.append("fewer tables: list those that matter, or workload=1")
-    return ways
+    if len(request.workload.tables) > 1:
+        remedies.append("fewer tables: list those that matter, or workload=1")
+    return remedies
 
 
-def _larger_budget(order: MeasurementRequest, ratio: float) -> str:
+def _larger_budget(request: MeasurementRequest, ratio: float) -> str:
     """Laplace noise goes with 1/epsilon, Gaussian noise with 1/sqrt(rho)."""
-    if order.budget.rho is not None:
-        return f"rho={_round_up(float(order.budget.rho) * ratio**2)}"
-    return f"epsilon={_round_up(float(order.budget.epsilon or 0) * ratio)}"
+    if request.budget.rho is not None:
+        return f"rho={_round_up(float(request.budget.rho) * ratio**2)}"
+    return f"epsilon={_round_up(float(request.budget.epsilon or 0) * ratio)}"
 
 
 def _round_up(value: float) -> str:
@@ -60,15 +60,19 @@ def _round_up(value: float) -> str:
     return f"{float(math.ceil(Fraction(value) / step) * step):g}"
 
 
-def _gaussian_sd(order: MeasurementRequest) -> float | None:
+def _gaussian_sd(request: MeasurementRequest) -> float | None:
     """The noise that the same epsilon would buy with a small delta."""
-    if order.budget.epsilon is None or order.budget.delta is not None:
+    if request.budget.epsilon is None or request.budget.delta is not None:
         return None
     try:
-        budget = Budget(epsilon=order.budget.epsilon, delta=_DELTA)
-        other = make_request(
-            order.schema, workload=order.workload.tables, budget=budget, unit=order.unit, sets=order.sets
+        budget = Budget(epsilon=request.budget.epsilon, delta=_DELTA)
+        gaussian = make_request(
+            request.schema,
+            workload=request.workload.tables,
+            budget=budget,
+            unit=request.unit,
+            sets=request.sets,
         )
-        return max(math.sqrt(mechanism.variance) for mechanism in other.mechanisms)
+        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
     except DpcipherError:
         return None

@@ -1,4 +1,4 @@
-"""What a release would cost and how good it would be, before any row is read and any budget is spent."""
+"""`plan`: noise, expected error, memory and time of a release, before any row is read or budget spent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.planning import advice, page
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.cost import Cost, foresee
-from dpcipher.planning.error import best_weights, expected_absolute, reconciled_sds
-from dpcipher.planning.table import TablePlan, table_plan
+from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
@@ -29,7 +28,7 @@ RECONCILE_CELLS = 2_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """The foreseeable: noise, error, memory and time of a release; nothing in it comes from data."""
+    """Noise, expected error, memory and time of a release; nothing in it comes from data."""
 
     budget: Budget
     unit: Unit
@@ -48,7 +47,7 @@ class Plan:
 
     @property
     def weights(self) -> dict[Attrs, float]:
-        """The budget shares it would choose: `measure(..., weights=plan.weights)`."""
+        """The shares of the budget that minimise the total error: `measure(..., weights=plan.weights)`."""
         return {table.attrs: table.weight for table in self.tables}
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,7 +59,7 @@ class Plan:
 
 
 class _Promise(TypedDict, total=False):
-    """What every plan needs or may be told."""
+    """Parameters of every plan."""
 
     epsilon: float | None
     delta: float | None
@@ -110,11 +109,11 @@ def plan(
     n_rows: int | None = None,
     **choice: Any,
 ) -> Plan | AutoPlan:
-    """Foresee a release made with the same parameters: cells, noise, expected error, memory and time.
+    """Plan a release made with the same parameters: cells, noise, expected error, memory and time.
 
     No data is read. `n_rows` is a rough size of the table, from public knowledge; with it, errors are also given as total variation
-    distances and small counts are warned of. With workload="auto" the tables are not known yet: what is foreseen are the candidates, the
-    steps of choosing with their shares and noise, and whether to choose at all.
+    distances, and counts smaller than their noise are warned of. With workload="auto" the tables are not known yet: the plan gives the
+    candidates, the steps of the selection with their shares and noise, and whether to select at all.
     """
     budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
     protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
@@ -124,7 +123,7 @@ def plan(
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     limit = None if person is None else Person(person, protects.max_rows)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
-    order = make_request(
+    request = make_request(
         schema,
         workload=workload,
         budget=budget,
@@ -133,54 +132,55 @@ def plan(
         weights=weights,
         n_rows_public=told,
     )
-    return _plan_given(order, rows)
+    return _plan_given(request, rows)
 
 
-def _plan_given(order: MeasurementRequest, rows: int | None) -> Plan:
-    tables = _table_plans(order, rows)
+def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
+    tables = _table_plans(request, rows)
     return Plan(
-        budget=order.budget,
-        unit=order.unit,
-        sets=order.sets,
+        budget=request.budget,
+        unit=request.unit,
+        sets=request.sets,
         n_rows=rows,
-        n_columns=len(order.schema.attrs),
+        n_columns=len(request.schema.attrs),
         tables=tables,
-        cost=foresee(order, rows),
-        gain=_gain(order, tables),
-        warnings=advice.warnings(order, tables, rows),
+        cost=foresee(request, rows),
+        gain=_gain(request, tables),
+        warnings=advice.warnings(request, tables, rows),
     )
 
 
-def _table_plans(order: MeasurementRequest, n_rows: int | None) -> tuple[TablePlan, ...]:
-    sizes, mechanisms = order.workload.cells, order.mechanisms
+def _table_plans(request: MeasurementRequest, n_rows: int | None) -> tuple[TablePlan, ...]:
+    sizes, mechanisms = request.workload.cells, request.mechanisms
     shares = best_weights(sizes, mechanisms[0].name)
-    after = _after_reconciling(order, n_rows)
+    after = _after_reconciling(request, n_rows)
     return tuple(
         table_plan(*parts, n_rows)
-        for parts in zip(order.workload.tables, sizes, mechanisms, after, shares, strict=True)
+        for parts in zip(request.workload.tables, sizes, mechanisms, after, shares, strict=True)
     )
 
 
-def _after_reconciling(order: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
-    if order.workload.n_cells > RECONCILE_CELLS:
-        return [None] * len(order.workload.tables)
-    total = n_rows if order.n_rows_public else None
-    return reconciled_sds(order.schema, order.workload.tables, order.mechanisms, n_rows=total)
+def _after_reconciling(request: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
+    if request.workload.n_cells > RECONCILE_CELLS:
+        return [None] * len(request.workload.tables)
+    total = n_rows if request.n_rows_public else None
+    return reconciled_sds(request.schema, request.workload.tables, request.mechanisms, n_rows=total)
 
 
-def _gain(order: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
-    """By how much the best weights would lower the total expected error, as a fraction of it."""
+def _gain(request: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
+    """The relative decrease of the total expected error under the best weights."""
     weights = {table.attrs: table.weight for table in tables}
     best = make_request(
-        order.schema,
-        workload=order.workload.tables,
-        budget=order.budget,
-        unit=order.unit,
-        sets=order.sets,
+        request.schema,
+        workload=request.workload.tables,
+        budget=request.budget,
+        unit=request.unit,
+        sets=request.sets,
         weights=weights,
     )
     now, then = (
-        _total_error(order.workload.cells, mechanisms) for mechanisms in (order.mechanisms, best.mechanisms)
+        _total_error(request.workload.cells, mechanisms)
+        for mechanisms in (request.mechanisms, best.mechanisms)
     )
     return max(0.0, 1 - then / now)
 

@@ -1,4 +1,4 @@
-"""Distances as they are believed after reading them with noise."""
+"""What noisy distances say about the true ones: empirical Bayes with a non-parametric prior."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,45 +9,47 @@ Floats = NDArray[np.float64]
 
 GRID = 160
 STEPS = 100
-MOST = 400  # readings that the prior is learnt from
-OPEN = 1e-9  # of the prior, spread over the grid: a reading unlike those it was learnt from is believed too
+MAX_SAMPLE = 400  # readings that the prior is estimated from
+UNIFORM = (
+    1e-9  # weight of a uniform component of the prior, so that an outlying distance keeps non-zero likelihood
+)
 
 
-def believed(noisy: NDArray[np.int64] | Floats, mechanism: Mechanism, largest: float) -> Floats:
-    """The posterior mean of each distance, under the prior that makes all readings together most likely (by EM on a grid).
+def posterior_distances(noisy: NDArray[np.int64] | Floats, mechanism: Mechanism, largest: float) -> Floats:
+    """The posterior mean of each distance, under the prior of maximum likelihood for all readings (EM on a grid).
 
-    A distance lies between 0 and `largest`. Where the noise drowns all of them, every one is believed to be like the mean.
+    A distance lies between 0 and `largest`. Where the noise exceeds all differences, every posterior mean is close to the common mean.
     """
     readings = np.asarray(noisy, dtype=np.float64)
     deviation = max(mechanism.variance**0.5, 1e-9 * largest)
     least = min(deviation / 10, largest / 100)
     grid = np.concatenate([[0.0], np.geomspace(least, largest, GRID)])
-    sample, times = _sample(readings)
-    prior = _prior(_likelihood(sample, grid, mechanism, deviation), times)
-    belief = _likelihood(readings, grid, mechanism, deviation) * prior
-    return np.asarray(belief @ grid / belief.sum(axis=1))
+    sample, multiplicity = _sample(readings)
+    prior = _prior(_likelihood(sample, grid, mechanism, deviation), multiplicity)
+    posterior = _likelihood(readings, grid, mechanism, deviation) * prior
+    return np.asarray(posterior @ grid / posterior.sum(axis=1))
 
 
 def _sample(readings: Floats) -> tuple[Floats, Floats]:
-    """The readings to learn from, and how many each stands for: all; of many the largest, which matter, and even ranks of the rest."""
-    if readings.size <= MOST:
+    """The readings to estimate from, and how many each stands for: all, or of many the largest and evenly spaced ranks of the rest."""
+    if readings.size <= MAX_SAMPLE:
         return readings, np.ones(readings.size)
-    half, ordered = MOST // 2, np.sort(readings)
+    half, ordered = MAX_SAMPLE // 2, np.sort(readings)
     rest = ordered[:-half]
     ranks = np.linspace(0, rest.size - 1, half).astype(int)
     return np.concatenate([rest[ranks], ordered[-half:]]), np.repeat([rest.size / half, 1.0], half)
 
 
 def _likelihood(readings: Floats, grid: Floats, mechanism: Mechanism, deviation: float) -> Floats:
-    """How likely each reading is at each distance, relative to the most likely."""
+    """The likelihood of each distance of the grid, relative to the largest."""
     off = np.abs(readings[:, None] - grid) / deviation
     log = -(2**0.5) * off if mechanism.name == "laplace" else -0.5 * off**2
     return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
 
-def _prior(likelihood: Floats, times: Floats) -> Floats:
+def _prior(likelihood: Floats, multiplicity: Floats) -> Floats:
     weights = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for _ in range(STEPS):
-        belief = likelihood * weights
-        weights = (times / times.sum() / belief.sum(axis=1)) @ belief
-    return weights + OPEN / weights.size
+        posterior = likelihood * weights
+        weights = (multiplicity / multiplicity.sum() / posterior.sum(axis=1)) @ posterior
+    return weights + UNIFORM / weights.size

@@ -1,4 +1,4 @@
-"""What is predicted so far: the number of rows, and the counts of any table, from released numbers alone."""
+"""Predictions of the number of rows and of the counts of any table, from noisy answers alone."""
 
 import math
 from collections.abc import Callable
@@ -17,29 +17,29 @@ from dpcipher.release.reconcile import Reconciled
 from dpcipher.selection.risk import Floats, interaction_risk
 from dpcipher.selection.target import Axes
 
-GRAIN = 16  # distances are measured from whole sixteenths of a row
-EMPTY = 0.25  # rows that a cell of a fitted table may hold though none of the fitted rows is in it
+GRAIN = 16  # predictions are rounded to sixteenths of a row
+EMPTY = 0.25  # rows added to every predicted cell of a fitted table, for cells that no fitted row is in
 
 
 @dataclass(frozen=True)
-class View:
-    """A prediction of every table; always the same for the same noisy answers."""
+class Prediction:
+    """A prediction of every table, a deterministic function of the noisy answers; `slack` rows are added to a cell where risk is computed."""
 
     total: float
     predict: Callable[[Axes], Floats]
     slack: float = 0.0
 
     def goal(self, axes: Axes) -> NDArray[np.int64]:
-        """The prediction in whole sixteenths: what distances are measured from."""
+        """The predicted counts in sixteenths, as integers: distances are measured from these."""
         return np.asarray(np.rint(GRAIN * self.predict(axes)), dtype=np.int64)
 
     def risk(self, axes: Axes, distance: float) -> Callable[[Floats], Floats]:
-        """The error to expect of a table at each precision of its noise, when it is so far from its prediction."""
+        """The expected error of a table at this distance from its prediction, as a function of the precision of its noise."""
         return partial(interaction_risk, self.predict(axes) + self.slack, distance)
 
 
-def independent(reconciled: Reconciled) -> View | None:
-    """Columns as their one-way tables have them, independent; None where the noise has drowned the rows."""
+def independent(reconciled: Reconciled) -> Prediction | None:
+    """Independent columns, each with its one-way table; None where the noisy total is not positive."""
     targets = _targets(reconciled)
     if targets is None:
         return None
@@ -52,11 +52,11 @@ def independent(reconciled: Reconciled) -> View | None:
         possible = np.where(zero_cells(axes, shape, zeros), 0.0, table)
         return np.asarray(possible * (targets.total / max(float(possible.sum()), 1e-300)))
 
-    return View(targets.total, predict)
+    return Prediction(targets.total, predict)
 
 
-def fitted(reconciled: Reconciled) -> View | None:
-    """Rows fitted to all tables, with a fixed seed; None where the noise has drowned them."""
+def fitted(reconciled: Reconciled) -> Prediction | None:
+    """Rows fitted to all measured tables, with a fixed seed; None where the noisy total is not positive."""
     targets = _targets(reconciled)
     if targets is None:
         return None
@@ -69,7 +69,7 @@ def fitted(reconciled: Reconciled) -> View | None:
         counts = np.bincount(cells, minlength=math.prod(sizes)).reshape(sizes)
         return np.asarray(counts * (targets.total / len(codes)))
 
-    return View(targets.total, predict, EMPTY)
+    return Prediction(targets.total, predict, EMPTY)
 
 
 def _targets(reconciled: Reconciled) -> Targets | None:

@@ -1,9 +1,9 @@
-"""The error to expect of a table once it has been measured with a given share, and denoised.
+"""The expected error of a table after it has been measured with a given precision, and denoised.
 
-What a table shows beyond its prediction is taken to be normal in every cell, with a variance in proportion to the predicted count; its
-size is what a distance, read with noise, says it is. Noise of variance V leaves of a prior variance A the posterior variance
-1/(1/A + 1/V), and the mean size of a normal error is √(2/π) of its deviation. Summed over cells and halved, that is a total variation
-distance in counts: a convex, decreasing function of the precision 1/V, from half the distance (nothing measured) to zero.
+The deviation of a table from its prediction is modelled as normal in every cell, with a variance proportional to the predicted count and
+scaled to the (estimated) distance. Noise of variance V leaves of a prior variance A the posterior variance
+1/(1/A + 1/V), and the mean absolute value of a normal error is √(2/π) of its standard deviation. Summed over cells and halved, that is a total variation
+distance in counts: a convex, decreasing function of the precision 1/V, from half the distance (not measured) to zero.
 """
 
 import math
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MEAN_SIZE = math.sqrt(2 / math.pi)
-BINS = 48  # cells of one table, after sorting, that are told apart
+MEAN_SIZE = math.sqrt(2 / math.pi)  # E|X| of a standard normal X
+BINS = 48  # classes of cells, by size, of a large table
 
 
 def interaction_risk(expected: Floats, distance: float, precision: Floats) -> Floats:
@@ -30,12 +30,12 @@ def interaction_risk(expected: Floats, distance: float, precision: Floats) -> Fl
     if freedom == 0 or distance <= 0 or roots.sum() == 0:
         return np.zeros_like(precision)
     deviations, cells = _binned(roots * (distance / (MEAN_SIZE * roots.sum())))
-    # The margins are known better than the table: only the share `freedom` of its noise is in the interaction.
+    # Margins are known better than the table: only the fraction `freedom` of the noise variance falls on the interaction.
     return _error(deviations, cells, precision / freedom)
 
 
 def one_way_risk(counts: Floats, precision: Floats) -> Floats:
-    """The expected error of a one-way table: each level is only known to be of the size of its count before it is measured."""
+    """The expected error of a one-way table: the prior standard deviation of each count is the count itself."""
     freedom = 1 - 1 / counts.size
     if freedom == 0:
         return np.zeros_like(precision)
@@ -44,7 +44,7 @@ def one_way_risk(counts: Floats, precision: Floats) -> Floats:
 
 
 def _binned(deviations: Floats) -> tuple[Floats, Floats]:
-    """Prior deviations with their number of cells; a large table by classes of about equal size."""
+    """Prior deviations and the number of cells that have each; a large table in classes of about equal numbers of cells."""
     if deviations.size <= BINS:
         return deviations, np.ones(deviations.size)
     ordered = np.sort(deviations)

@@ -1,6 +1,7 @@
-"""What the chosen tables are for: the tables whose error counts, and the tables that may be measured."""
+"""The target of a selection: the tables whose error counts, and the candidates that may be measured."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,14 +14,14 @@ from dpcipher.schema.workload import MAX_TABLE_CELLS, Workload
 
 Axes = tuple[int, ...]
 
-# The error of a table is made of those of its parts, which add up in squares: half of a part's own shows in the whole.
+# Errors of the parts of a table add up in squares: in a larger target table the error of a part counts half.
 PART = 0.5
-LARGEST_WEIGHT = 1e6  # so that the product over a target stays a number
+LARGEST_WEIGHT = 1e6  # so that the product over a target stays finite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Auto:
-    """How to choose tables: orders up to `max_order` and sizes up to `max_cells` cells, for the sake of `target`.
+    """The options of automatic selection: tables of up to `max_order` columns and `max_cells` cells are candidates.
 
     `target` is the workload whose error should be small: an order, or a list of attrs; by default all tables of `max_order` columns. A
     target table weighs the product of its columns' `column_weights`, which are 1 unless given. Every column's own table is measured
@@ -41,6 +42,10 @@ class Auto:
             )
         if self.max_order > 3:
             raise ParameterError(f"max_order ({self.max_order}) must be 1, 2 or 3; try max_order=3")
+        if self.target is not None and not _is_order(self.target) and not _is_list(self.target):
+            raise WorkloadError(
+                f"target ({self.target!r}) must be an order such as 2, or a list of tables such as [('age', 'sex')]"
+            )
         if not isinstance(self.column_weights, Mapping | None):
             raise ParameterError(
                 f"column_weights ({self.column_weights!r}) must give numbers by column; try column_weights={{'income': 2.0}}"
@@ -51,8 +56,8 @@ class Auto:
                     f"column_weights[{name!r}] ({weight!r}) must be a number from 0 to 1e6; try 2.0, or leave it out for 1.0"
                 )
 
-    def on(self, schema: Schema) -> "Aim":
-        """The same on a schema's attributes, by number."""
+    def on(self, schema: Schema) -> "SelectionTarget":
+        """The options applied to a schema, with attributes by number."""
         weights = [1.0] * len(schema.attrs)
         for name, weight in (self.column_weights or {}).items():
             weights[schema.axes((name,))[0]] = float(weight)
@@ -63,18 +68,18 @@ class Auto:
         order, listed = self._target(schema)
         # A table that no target holds is never measured.
         largest = min(self.max_order, order or max(map(len, listed)))
-        aim = Aim(schema.shape, tuple(weights), largest, self.max_cells, order, listed)
-        if not any(aim.importance((axis,)) for axis in range(len(schema.shape))):
+        target = SelectionTarget(schema.shape, tuple(weights), largest, self.max_cells, order, listed)
+        if not any(target.importance((axis,)) for axis in range(len(schema.shape))):
             raise ParameterError(
                 "column_weights leave no target table with a weight above 0; name a target of the columns that matter"
             )
-        return aim
+        return target
 
     def _target(self, schema: Schema) -> tuple[int, tuple[Axes, ...]]:
         """An order, or a list of tables (then the order is 0)."""
         if self.target is None:
             return min(self.max_order, len(schema.shape)), ()
-        if isinstance(self.target, Integral) and not isinstance(self.target, bool):
+        if isinstance(self.target, int | Integral):
             order = int(self.target)
             if not 1 <= order <= len(schema.shape):
                 raise WorkloadError(
@@ -85,8 +90,8 @@ class Auto:
 
 
 @dataclass(frozen=True)
-class Aim:
-    """Which tables may be measured, and how much the error of each counts."""
+class SelectionTarget:
+    """Which tables may be measured, and the weight of the error of each: an `order` of target tables, or the `listed` ones (then it is 0)."""
 
     shape: tuple[int, ...]
     weights: tuple[float, ...]
@@ -96,22 +101,37 @@ class Aim:
     listed: tuple[Axes, ...] = ()
 
     def tables(self, order: int) -> Iterator[Axes]:
-        """Every table of an order that may be measured and whose error counts."""
+        """Every candidate table of so many columns, none of which has only one level."""
         if order > self.max_order:
             return
-        useful = [axis for axis in range(len(self.shape)) if self.shape[axis] > 1]
-        for axes in combinations(useful, order):
-            if self.fits(axes) and self.importance(axes) > 0:
-                yield axes
+        varying = [axis for axis in range(len(self.shape)) if self.shape[axis] > 1]
+        yield from filter(self.is_candidate, combinations(varying, order))
 
-    def fits(self, axes: Axes) -> bool:
-        """Whether a table is small enough."""
-        return math.prod(self.shape[axis] for axis in axes) <= self.max_cells
+    def is_candidate(self, axes: Axes) -> bool:
+        """Whether a table is small enough and its error counts."""
+        return math.prod(self.shape[axis] for axis in axes) <= self.max_cells and self.importance(axes) > 0
+
+    def count_triples(self) -> int:
+        """The number of candidate triples; without listing them where the target is an order."""
+        if self.max_order < 3:
+            return 0
+        if self.listed:
+            triples = {axes for table in self.listed for axes in combinations(table, 3)}
+            return sum(
+                min(self.shape[axis] for axis in axes) > 1 and self.is_candidate(axes) for axes in triples
+            )
+        columns = zip(self.shape, self.weights, strict=True)
+        sizes = sorted(size for size, weight in columns if size > 1 and weight > 0)
+        # Sorted by size, the third column of a triple is one of those after the second that are small enough.
+        return sum(
+            max(0, bisect_right(sizes, self.max_cells // (a * b)) - second - 1)
+            for (_, a), (second, b) in combinations(enumerate(sizes), 2)
+        )
 
     def importance(self, axes: Axes) -> float:
-        """How much an error in what `axes` show beyond their parts counts: once in itself, half in every target that holds it.
+        """The weight of an error in the interaction of `axes`: 1 in the target table itself, half in every larger one.
 
-        >>> Aim((2, 2, 2), (1.0, 1.0, 1.0), 3, 100, order=3).importance((0, 1))
+        >>> SelectionTarget((2, 2, 2), (1.0, 1.0, 1.0), 3, 100, order=3).importance((0, 1))
         0.5
         """
         if not self.listed:
@@ -124,24 +144,21 @@ class Aim:
         )
 
     def _completions(self, own: tuple[float, ...]) -> float:
-        """The sum over all targets that hold columns of these weights of the product of their other weights.
-
-        Remembered, since few columns have a weight of their own.
-        """
-        if own not in self._known:
+        """The sum over all target tables that contain columns of these weights, of the product of their other weights; cached."""
+        if own not in self._cache:
             rest = list(self.weights)
             for weight in own:
                 rest.remove(weight)
-            self._known[own] = _symmetric(rest, self.order - len(own))
-        return self._known[own]
+            self._cache[own] = _symmetric(rest, self.order - len(own))
+        return self._cache[own]
 
     @cached_property
-    def _known(self) -> dict[tuple[float, ...], float]:
+    def _cache(self) -> dict[tuple[float, ...], float]:
         return {}
 
 
 def _symmetric(numbers: Sequence[float], order: int) -> float:
-    """The sum over all choices of `order` of the numbers of their product; only additions, so that nothing cancels.
+    """The elementary symmetric polynomial of an order; only additions, so that nothing cancels.
 
     >>> _symmetric([1.0, 2.0, 3.0], 2)
     11.0
@@ -155,16 +172,20 @@ def _symmetric(numbers: Sequence[float], order: int) -> float:
     return sums[order]
 
 
-def _listed(schema: Schema, target: object) -> tuple[Axes, ...]:
-    """The target tables, by number; columns in none of them are completed by their own table only in what is measured."""
-    if not (isinstance(target, Sequence) and target and all(map(_is_table, target))):
-        raise WorkloadError(
-            f"target ({target!r}) must be an order such as 2, or a list of tables such as [('age', 'sex')]"
-        )
+def _listed(schema: Schema, target: Sequence[Sequence[str]]) -> tuple[Axes, ...]:
+    """The target tables, by number. A column in none of them is allowed: its one-way table is measured anyway."""
     covered = {name for table in target for name in table}
     rest = [(attr,) for attr in schema.attrs if attr not in covered]
     tables = Workload.parse(schema, [*target, *rest]).tables
     return tuple(schema.axes(table) for table in tables[: len(target)])
+
+
+def _is_order(target: object) -> bool:
+    return isinstance(target, Integral) and not isinstance(target, bool)
+
+
+def _is_list(target: object) -> bool:
+    return isinstance(target, Sequence) and len(target) > 0 and all(map(_is_table, target))
 
 
 def _is_table(names: object) -> bool:

@@ -11,7 +11,7 @@ else is used: no budget is spent. Without noise all of this is the identity.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod, sqrt
@@ -19,10 +19,12 @@ from math import prod, sqrt
 import numpy as np
 
 from dpcipher.engines.consistency import consensus, nearest, sweep_to
+from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
 from dpcipher.engines.denoise.oneway import posterior_counts, smooth
 from dpcipher.engines.denoise.shrink import Deviation, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
+from dpcipher.engines.raking import CALL
 from dpcipher.engines.targets import Axes, Floats, Targets, margin
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
@@ -288,3 +290,16 @@ def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
 def _sigma(axes: Axes, reconciled: Reconciled) -> float:
     """The standard deviation of the noise of a cell, on the scale of probabilities."""
     return sqrt(reconciled.mean_variance(axes)) / reconciled.total
+
+
+def work(shape: tuple[int, ...], tables: Sequence[Axes]) -> tuple[float, int]:
+    """Operations (passes over one number) and peak bytes of reconciling and denoising.
+
+    Every table of the closure is shrunk over a grid of sizes; tables of three and more columns are then swept to agreement, some twenty times
+    over each of their faces.
+    """
+    closure = {part for axes in tables for k in range(1, len(axes) + 1) for part in combinations(axes, k)}
+    cells = sum(prod(shape[axis] for axis in axes) for axes in tables)
+    calls = 26 * len(closure) + sum(30 * len(axes) for axes in tables if len(axes) > 2)
+    operations, peak = joint_fit.work(shape, tables)
+    return operations + CALL * calls + 1_100 * cells, peak + 140 * cells + 3_000 * len(tables)

@@ -20,6 +20,7 @@ from math import log, prod
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from dpcipher.engines.raking import CALL
 from dpcipher.engines.targets import Axes, Floats
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.reconcile import Reconciled
@@ -208,3 +209,10 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
     """The solution of a positive definite system by Cholesky; by elimination where rounding has made it something else."""
     _, solution, failed = dposv(matrix, right)
     return np.asarray(np.linalg.solve(matrix, right) if failed else solution)
+
+
+def work(shape: tuple[int, ...], tables: Sequence[Axes]) -> tuple[float, int]:
+    """Operations (passes over one number) and peak bytes of about four Newton steps for each tau; nothing where the table is too large."""
+    cells, rows = prod(shape), sum(prod(shape[axis] for axis in axes) for axes in tables)
+    step = rows**2 * cells
+    return (0.0, 0) if step > LARGEST_STEP else (270 * CALL + 0.16 * step, 24 * rows * cells + 64 * rows**2)

@@ -1,4 +1,4 @@
-"""The water level: against a numerical optimum where risks are convex, and an exhaustive search where they are not."""
+"""The allocation of the budget: against a numerical optimum where risks are convex, and an exhaustive search where they are not."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpcipher.selection.allocation import parts, water_level
+from dpcipher.selection.allocation import allocate_budget, share_grid
 from dpcipher.selection.risk import interaction_risk
 
 Curve = Callable[[np.ndarray], np.ndarray]
-GRID = parts(1.0)
+GRID = share_grid(1.0)
 
 
 def curve(rng: np.random.Generator, *, pure: bool) -> Curve:
@@ -23,8 +23,8 @@ def curve(rng: np.random.Generator, *, pure: bool) -> Curve:
 
 
 def shared(curves: Sequence[Curve]) -> np.ndarray:
-    """What the water level gives each."""
-    return water_level(np.array([one(GRID) for one in curves]), GRID)
+    """What the allocation gives each."""
+    return allocate_budget(np.array([one(GRID) for one in curves]), GRID)
 
 
 def total(curves: Sequence[Curve], shares: np.ndarray) -> float:
@@ -85,10 +85,10 @@ def test_the_whole_budget_is_shared_by_what_is_worth_it(pure: bool) -> None:
     rng = np.random.default_rng(2)
     for budget in (1.0, 0.17, 40.0):
         curves = [curve(rng, pure=pure) for _ in range(8)]
-        grid = parts(budget)
+        grid = share_grid(budget)
         risks = np.array([one(grid) for one in curves])
         risks[3], risks[5] = 0.0, 77.0
-        found = water_level(risks, grid)
+        found = allocate_budget(risks, grid)
         assert found.sum() == pytest.approx(budget, rel=1e-12)
         assert (found >= 0).all()
         assert found[3] == found[5] == 0
@@ -114,7 +114,7 @@ def test_more_worth_gets_more() -> None:
 
 def test_where_nothing_can_be_gained_nothing_is_shared() -> None:
     """All risks constant: no table gets anything."""
-    assert (water_level(np.ones((4, len(GRID))), GRID) == 0).all()
+    assert (allocate_budget(np.ones((4, len(GRID))), GRID) == 0).all()
 
 
 def test_one_table_gets_everything() -> None:
@@ -130,6 +130,6 @@ def test_thousands_of_tables_can_be_shared_among() -> None:
         [interaction_risk(strong, 3000.0 if place < 100 else weak, 0.01 * GRID) for place in range(5000)]
     )
     order = rng.permutation(5000)
-    found = water_level(risks[order], GRID)
+    found = allocate_budget(risks[order], GRID)
     assert found.sum() == pytest.approx(1)
     assert found[order < 100].sum() > 0.9

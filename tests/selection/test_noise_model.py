@@ -11,7 +11,8 @@ from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.privacy.unit import Unit
-from dpcipher.selection.noise_model import Prices
+from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.rounds import pair_round
 
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]
 WHOLES = [Budget.parse(epsilon=0.3), Budget.parse(rho=0.004)]
@@ -31,7 +32,7 @@ class TestNoise:
         """Each set has an equal part of the share."""
         for share in (Fraction(1, 3), Fraction(1, 200)):
             variance = mechanism_for(part(whole, share / 5), unit).variance
-            assert Prices(whole, unit, 5).precision(float(share)) == pytest.approx(1 / variance, rel=1e-3)
+            assert NoiseModel(whole, unit, 5).precision(float(share)) == pytest.approx(1 / variance, rel=1e-3)
 
     def test_distances(self, whole: Budget, unit: Unit) -> None:
         """Each of forty distances that one person moves by l1: the L1 or L2 length of all of them sets the noise."""
@@ -41,14 +42,14 @@ class TestNoise:
             deviation = math.sqrt(40 * unit.l1**2 / (2 * float(worth.rho)))
         else:
             deviation = math.sqrt(2) * 40 * unit.l1 / float(worth.epsilon)
-        assert Prices(whole, unit).distance(40, float(share)) == pytest.approx(deviation)
+        assert NoiseModel(whole, unit).distance(40, float(share)) == pytest.approx(deviation)
 
     def test_choices(self, whole: Budget, unit: Unit) -> None:
         """Seven rounds, each with a seventh of the share: Gumbel noise of the scale of the exponential mechanism."""
         share = Fraction(1, 40)
         scale = choice_scale(part(whole, share / 7), unit.l1)
         gumbel = np.random.default_rng(0).gumbel(scale=scale, size=200_000).std()
-        assert Prices(whole, unit).choice(7, float(share)) == pytest.approx(gumbel, rel=0.02)
+        assert NoiseModel(whole, unit).choice(7, float(share)) == pytest.approx(gumbel, rel=0.02)
 
     def test_all_pairs_measured_alike(self, whole: Budget, unit: Unit) -> None:
         """The mean TVD of noise alone, drawn."""
@@ -58,14 +59,14 @@ class TestNoise:
             np.abs(noise.add(np.zeros(size * 400, dtype=np.int64), mechanism)).sum() / 400 / 2 / rows
             for size in sizes
         ]
-        assert Prices(whole, unit).noise_tvd(sizes, rows) == pytest.approx(np.mean(drawn), rel=0.05)
+        assert NoiseModel(whole, unit).mean_tvd(sizes, rows) == pytest.approx(np.mean(drawn), rel=0.05)
 
     def test_triples(self, whole: Budget, unit: Unit) -> None:
         """Noise on a triple of four levels, without what its pairs tell: (3/4)³ of its variance, summed over 64 cells and halved."""
         mechanism = mechanism_for(part(whole, Fraction(1, 30)), unit)
         left = math.sqrt(mechanism.variance * (3 / 4) ** 3)
         expected = 64 * math.sqrt(2 / math.pi) * left / 2
-        assert Prices(whole, unit).triple_noise(4, 1 / 30) == pytest.approx(expected, rel=1e-3)
+        assert NoiseModel(whole, unit).triple_error(4, 1 / 30) == pytest.approx(expected, rel=1e-3)
 
 
 def test_all_pairs_are_looked_at_where_they_are_not_mostly_noise() -> None:
@@ -73,7 +74,8 @@ def test_all_pairs_are_looked_at_where_they_are_not_mostly_noise() -> None:
     sizes = [4] * 780
     enough = 780 / 2 * (4 * math.sqrt(2 / math.pi) / (2 * 2000 * 0.2)) ** 2
     for rho, is_all in ((enough * 1.01, True), (enough * 0.99, False)):
-        found = Prices(Budget.parse(rho=rho), Unit("add-remove")).looked(sizes, 40, 2000)
+        noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
+        found = pair_round(noise, sizes, 40, 2000).n_read
         assert (found == 780) == is_all
 
 
@@ -82,21 +84,22 @@ def test_all_are_looked_at_where_they_can_be_told_apart() -> None:
     sizes = [2500] * 10
     enough = 10 * 20 / (2 * 200**2)
     for rho, is_all in ((enough * 1.01, True), (enough * 0.9, True), (enough * 0.5, False)):
-        prices = Prices(Budget.parse(rho=rho), Unit("add-remove"))
-        assert prices.noise_tvd(sizes, 2000) > 1
-        assert (prices.looked(sizes, 1, 2000) == 10) == is_all
+        noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
+        assert noise.mean_tvd(sizes, 2000) > 1
+        assert (pair_round(noise, sizes, 1, 2000).n_read == 10) == is_all
 
 
 def test_nothing_to_choose_from_is_nothing_to_look_at() -> None:
     """No pairs at all."""
-    assert Prices(Budget.parse(epsilon=1), Unit("add-remove")).looked([], 1, 100) == 0
+    noise = NoiseModel(Budget.parse(epsilon=1), Unit("add-remove"))
+    assert pair_round(noise, [], 1, 100).n_read == 0
 
 
 def test_at_least_one_is_looked_at_and_never_more_than_there_are() -> None:
     """From next to no budget to a generous one, the number grows."""
     sizes = [9] * 300
     found = [
-        Prices(Budget.parse(epsilon=epsilon), Unit("replace")).looked(sizes, 25, 5000)
+        pair_round(NoiseModel(Budget.parse(epsilon=epsilon), Unit("replace")), sizes, 25, 5000).n_read
         for epsilon in np.geomspace(1e-6, 1e3, 40)
     ]
     assert found[0] == 1

@@ -1,13 +1,16 @@
-"""The error that noise alone will cause: known before any row is read, because the noise is public."""
+"""What to expect of each table: the error that noise alone will cause, known before any row is read because the noise is public."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
+
+Attrs = tuple[str, ...]
 
 # E|X| of a normal X is this many standard deviations.
 NORMAL_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -43,7 +46,7 @@ def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
 
 
 def reconciled_sds(
-    schema: Schema, tables: Sequence[tuple[str, ...]], mechanisms: Sequence[Mechanism], *, n_rows: int | None
+    schema: Schema, tables: Sequence[Attrs], mechanisms: Sequence[Mechanism], *, n_rows: int | None
 ) -> list[float]:
     """The standard deviation of a reconciled cell of each table (root mean square over its cells).
 
@@ -53,9 +56,10 @@ def reconciled_sds(
     blank = [np.zeros([schema.shape[axis] for axis in table]) for table in axes]
     if n_rows is not None:
         blank = [counts + n_rows / counts.size for counts in blank]
-    measured = [Noisy(*one) for one in zip(axes, blank, (m.variance for m in mechanisms), strict=True)]
-    made = reconcile(schema.shape, measured, total=n_rows, zeros=schema.zero_masks)
-    return [math.sqrt(max(0.0, float(np.mean(made.variance(table))))) for table in axes]
+    variances = (mechanism.variance for mechanism in mechanisms)
+    measured = [Noisy(*parts) for parts in zip(axes, blank, variances, strict=True)]
+    reconciled = reconcile(schema.shape, measured, total=n_rows, zeros=schema.zero_masks)
+    return [math.sqrt(max(0.0, float(np.mean(reconciled.variance(table))))) for table in axes]
 
 
 def best_weights(sizes: Sequence[int], mechanism: str) -> list[float]:
@@ -71,3 +75,47 @@ def best_weights(sizes: Sequence[int], mechanism: str) -> list[float]:
     power = 1 / 2 if mechanism == "laplace" else 2 / 3
     raw = [size**power for size in sizes]
     return [float(f"{value / sum(raw):.6g}") for value in raw]
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What to expect of one table.
+
+    `sd` and `absolute` are the standard deviation and the mean absolute value of the noise on a cell, in counts; `reconciled_sd` is the
+    standard deviation after reconciling. `count` (rows per cell) and the two TVDs need a number of rows. `weight` is the share of
+    the budget that would minimise the error of all tables together.
+    """
+
+    attrs: Attrs
+    n_cells: int
+    mechanism: Mechanism
+    sd: float
+    absolute: float
+    reconciled_sd: float | None
+    count: float | None
+    tvd: float | None
+    reconciled_tvd: float | None
+    weight: float
+
+
+def table_plan(
+    attrs: Attrs, n_cells: int, mechanism: Mechanism, after: float | None, weight: float, n_rows: int | None
+) -> TablePlan:
+    """The plan of one table: `after` is the deviation of a reconciled cell, where it is known."""
+    absolute = expected_absolute(mechanism)
+    # A reconciled cell averages many noises, so its error is close to normal.
+    after_absolute = None if after is None else after * NORMAL_ABSOLUTE
+    return TablePlan(
+        attrs,
+        n_cells,
+        mechanism,
+        sd=math.sqrt(mechanism.variance),
+        absolute=absolute,
+        reconciled_sd=after,
+        count=None if n_rows is None else n_rows / n_cells,
+        tvd=None if n_rows is None else expected_tvd(absolute, n_cells, n_rows),
+        reconciled_tvd=None
+        if n_rows is None or after_absolute is None
+        else expected_tvd(after_absolute, n_cells, n_rows),
+        weight=weight,
+    )

@@ -5,7 +5,7 @@ import pytest
 
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.selection.posterior import MOST, believed
+from dpcipher.selection.posterior import MAX_SAMPLE, posterior_distances
 
 LARGEST = 20_000.0
 
@@ -37,7 +37,9 @@ def test_two_kinds_of_distances_are_told_apart(name: str, size: int) -> None:
         true = np.where(rng.random(size) < 0.1, 2000, 50)
         noisy = SeededNoise(seed).add(true, mechanism)
         known = informed(noisy, mechanism, np.array([50.0, 2000.0]), np.array([0.9, 0.1]))
-        errors.append([off(each, true) for each in (believed(noisy, mechanism, LARGEST), known, noisy)])
+        errors.append(
+            [off(each, true) for each in (posterior_distances(noisy, mechanism, LARGEST), known, noisy)]
+        )
     found, best, raw = np.mean(errors, axis=0)
     assert best <= found < 1.35 * best
     assert found < raw / 2
@@ -48,7 +50,7 @@ def test_without_noise_the_readings_are_believed(name: str) -> None:
     """The least noise that is noise: every distance to within the step of the grid."""
     true = np.concatenate([[0, 0], np.random.default_rng(1).integers(1, 19_000, 200)])
     mechanism = Mechanism(name, {"laplace": 1 / 64, "gaussian": 1 / 16}[name])
-    found = believed(true, mechanism, LARGEST)
+    found = posterior_distances(true, mechanism, LARGEST)
     np.testing.assert_allclose(found, true, rtol=0.08, atol=1e-3)
 
 
@@ -57,7 +59,7 @@ def test_drowned_distances_are_believed_to_be_alike(name: str) -> None:
     """Noise of 5,000 on distances near 4,200: all become about their mean."""
     true = np.random.default_rng(2).integers(4000, 4400, 300)
     noisy = SeededNoise(4).add(true, noise(name, 5000))
-    found = believed(noisy, noise(name, 5000), LARGEST)
+    found = posterior_distances(noisy, noise(name, 5000), LARGEST)
     assert noisy.std() > 4000
     assert found.std() < noisy.std() / 4
     assert found.mean() == pytest.approx(noisy.mean(), rel=0.1)
@@ -67,8 +69,8 @@ def test_drowned_distances_are_believed_to_be_alike(name: str) -> None:
 @pytest.mark.parametrize("deviation", [0.3, 3.0, 300.0])
 def test_what_was_not_learnt_from_is_believed_too(name: str, deviation: float) -> None:
     """More readings than the prior is learnt from, a few of them unlike all others: each is near itself, and a number."""
-    true = np.concatenate([np.full(2 * MOST, 10), [900, 2700, 5300, 9100, 14_700]])
-    found = believed(true, noise(name, deviation), LARGEST)
+    true = np.concatenate([np.full(2 * MAX_SAMPLE, 10), [900, 2700, 5300, 9100, 14_700]])
+    found = posterior_distances(true, noise(name, deviation), LARGEST)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[-5:], true[-5:], rtol=0.12, atol=3 * deviation)
     np.testing.assert_allclose(found[:-5], 10, atol=max(1, deviation / 3))
@@ -77,7 +79,7 @@ def test_what_was_not_learnt_from_is_believed_too(name: str, deviation: float) -
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_readings_outside_what_can_be_stay_within(name: str) -> None:
     """Negative readings and ones beyond the largest distance give distances that can be, in the same order."""
-    found = believed(np.array([-50_000, -10, 40, 3000, 90_000]), noise(name, 20), LARGEST)
+    found = posterior_distances(np.array([-50_000, -10, 40, 3000, 90_000]), noise(name, 20), LARGEST)
     assert found.min() >= 0
     assert found.max() <= LARGEST * (1 + 1e-12)
     assert (np.diff(found) >= 0).all()
@@ -85,4 +87,6 @@ def test_readings_outside_what_can_be_stay_within(name: str) -> None:
 
 def test_one_reading_is_enough() -> None:
     """A single table: the prior is learnt from it alone."""
-    assert believed(np.array([700]), noise("gaussian", 50), LARGEST)[0] == pytest.approx(700, abs=60)
+    assert posterior_distances(np.array([700]), noise("gaussian", 50), LARGEST)[0] == pytest.approx(
+        700, abs=60
+    )

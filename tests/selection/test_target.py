@@ -1,4 +1,4 @@
-"""The aim: importance against an enumeration of all target tables, candidates, and every refusal."""
+"""The target: importance against an enumeration of all target tables, candidates, and every refusal."""
 
 import math
 from itertools import combinations, product
@@ -8,7 +8,7 @@ import pytest
 
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Aim, Auto
+from dpcipher.selection.target import Auto, SelectionTarget
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1, "e": 5})
 WEIGHTS = (0.0, 0.1, 0.3, 0.7, 1.0, 2.0, 10.0)
@@ -29,19 +29,19 @@ def test_importance_of_an_order_is_that_of_all_its_targets(order: int) -> None:
     rng = np.random.default_rng(order)
     for p in (order, order + 1, 6, 8):
         weights = tuple(float(weight) for weight in rng.choice(WEIGHTS, p))
-        aim = Aim((2,) * p, weights, 3, 100, order)
+        target = SelectionTarget((2,) * p, weights, 3, 100, order)
         targets = list(combinations(range(p), order))
         for axes in (axes for k in range(1, min(4, p) + 1) for axes in combinations(range(p), k)):
             expected = counted(axes, targets, weights)
-            assert aim.importance(axes) == pytest.approx(expected, rel=1e-12, abs=0)
-            assert (aim.importance(axes) > 0) == (expected > 0)
+            assert target.importance(axes) == pytest.approx(expected, rel=1e-12, abs=0)
+            assert (target.importance(axes) > 0) == (expected > 0)
 
 
 def test_weights_that_leave_no_completion_leave_no_importance() -> None:
     """Four columns of which one weighs nothing: no target of four counts, so no pair does, not even by a rounding error."""
-    aim = Aim((2,) * 4, (0.0, 0.7, 2.0, 10.0), 3, 100, 4)
-    assert [aim.importance(axes) for axes in combinations(range(4), 2)] == [0.0] * 6
-    assert list(aim.tables(2)) == []
+    target = SelectionTarget((2,) * 4, (0.0, 0.7, 2.0, 10.0), 3, 100, 4)
+    assert [target.importance(axes) for axes in combinations(range(4), 2)] == [0.0] * 6
+    assert list(target.tables(2)) == []
 
 
 def test_importance_of_listed_targets_is_that_of_all_of_them() -> None:
@@ -51,9 +51,9 @@ def test_importance_of_listed_targets_is_that_of_all_of_them() -> None:
     for _ in range(20):
         targets = [every[place] for place in rng.choice(len(every), 7, replace=False)]
         weights = tuple(float(weight) for weight in rng.choice(WEIGHTS, 6))
-        aim = Aim((2,) * 6, weights, 3, 100, 0, tuple(targets))
+        target = SelectionTarget((2,) * 6, weights, 3, 100, 0, tuple(targets))
         for axes in every:
-            assert aim.importance(axes) == pytest.approx(counted(axes, targets, weights), rel=1e-12, abs=0)
+            assert target.importance(axes) == pytest.approx(counted(axes, targets, weights), rel=1e-12, abs=0)
 
 
 def test_names_become_numbers() -> None:
@@ -61,11 +61,11 @@ def test_names_become_numbers() -> None:
     auto = Auto(
         target=[("e", "a"), ("c", "b", "a")], column_weights={"e": 3, "b": np.float32(0.5)}, max_order=2
     )
-    aim = auto.on(SCHEMA)
-    assert aim.listed == ((0, 4), (0, 1, 2))
-    assert aim.weights == (1.0, 0.5, 1.0, 1.0, 3.0)
-    assert aim.shape == SCHEMA.shape
-    assert list(aim.tables(2)) == [(0, 1), (0, 2), (0, 4), (1, 2)]
+    target = auto.on(SCHEMA)
+    assert target.listed == ((0, 4), (0, 1, 2))
+    assert target.weights == (1.0, 0.5, 1.0, 1.0, 3.0)
+    assert target.shape == SCHEMA.shape
+    assert list(target.tables(2)) == [(0, 1), (0, 2), (0, 4), (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def test_names_become_numbers() -> None:
 )
 def test_the_target_is_an_order_and_bounds_what_is_measured(auto: Auto, order: int, largest: int) -> None:
     """By default all tables of the largest order; a table that no target holds is no candidate."""
-    aim = auto.on(SCHEMA)
-    assert (aim.order, aim.max_order) == (order, largest)
-    assert [bool(list(aim.tables(k))) for k in (1, 2, 3, 4)] == [k <= largest for k in (1, 2, 3, 4)]
+    target = auto.on(SCHEMA)
+    assert (target.order, target.max_order) == (order, largest)
+    assert [bool(list(target.tables(k))) for k in (1, 2, 3, 4)] == [k <= largest for k in (1, 2, 3, 4)]
 
 
-def test_two_columns_have_no_triples_to_aim_at() -> None:
+def test_two_columns_have_no_triples_in_the_target() -> None:
     """The order is never beyond the number of columns."""
-    aim = Auto().on(Schema.from_domain({"a": 2, "b": 3}))
-    assert (aim.order, aim.max_order) == (2, 2)
+    target = Auto().on(Schema.from_domain({"a": 2, "b": 3}))
+    assert (target.order, target.max_order) == (2, 2)
     assert Auto(target=[("a", "b")]).on(SCHEMA).max_order == 2
 
 
@@ -97,7 +97,7 @@ def test_candidates_are_small_enough_and_vary_and_count() -> None:
     rng = np.random.default_rng(3)
     for max_cells, order in product((6, 12, 60, 10_000), (1, 2, 3)):
         weights = tuple(float(weight) for weight in rng.choice([0.0, 1.0, 2.5], 5, p=[0.2, 0.4, 0.4]))
-        aim = Aim(SCHEMA.shape, weights, 3, max_cells, 3)
+        target = SelectionTarget(SCHEMA.shape, weights, 3, max_cells, 3)
         targets = list(combinations(range(5), 3))
         expected = [
             axes
@@ -106,13 +106,13 @@ def test_candidates_are_small_enough_and_vary_and_count() -> None:
             and math.prod(SCHEMA.shape[axis] for axis in axes) <= max_cells
             and counted(axes, targets, weights) > 0
         ]
-        assert list(aim.tables(order)) == expected
+        assert list(target.tables(order)) == expected
 
 
 def test_importance_is_the_same_for_all_pairs_of_columns_that_weigh_the_same() -> None:
     """Forty-five thousand pairs, each in as many targets of three as there are other columns."""
-    aim = Auto().on(Schema.from_domain({f"c{place}": 2 for place in range(300)}))
-    found = {aim.importance(axes) for axes in aim.tables(2)}
+    target = Auto().on(Schema.from_domain({f"c{place}": 2 for place in range(300)}))
+    found = {target.importance(axes) for axes in target.tables(2)}
     assert found == {0.5 * 298}
 
 
