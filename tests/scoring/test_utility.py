@@ -8,6 +8,7 @@ import statsmodels.api as sm
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import one_hot
+from dpcipher.scoring import classifier
 from dpcipher.scoring.classifier import accuracy, fit_classifier
 from dpcipher.scoring.overlap import interval_overlap, share_interval
 from dpcipher.scoring.propensity import propensity
@@ -102,17 +103,37 @@ def test_share_intervals_are_wilsons() -> None:
     np.testing.assert_allclose((low, high), expected, atol=1e-12)
 
 
-def test_the_classifier_is_at_the_optimum_of_its_penalised_likelihood() -> None:
-    """The gradient of the loss, computed here from its definition, vanishes."""
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_classifier_is_at_the_optimum_of_its_penalised_likelihood(classes: int) -> None:
+    """The gradient of the loss, computed here from its definition, vanishes for Newton's method and for L-BFGS."""
     rng = np.random.default_rng(3)
-    codes, y = rows(rng, 200), rng.integers(0, 3, 200)
+    codes, y = rows(rng, 200), rng.integers(0, classes, 200)
     x = one_hot(codes, SHAPE)
-    weights = fit_classifier(x, y, 3).weights
+    weights = fit_classifier(x, y, classes).weights
     scores = x.toarray() @ weights
     chance = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    slope = x.toarray().T @ (chance - np.eye(3)[y])
+    slope = x.toarray().T @ (chance - np.eye(classes)[y])
     slope[1:] += weights[1:]
     assert np.abs(slope).max() < 0.01
+
+
+def test_two_classes_have_the_same_fit_by_either_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newton's method below the limit of coefficients, L-BFGS above it."""
+    rng = np.random.default_rng(7)
+    x, y = one_hot(rows(rng, 300), SHAPE), rng.integers(0, 2, 300)
+    newton = fit_classifier(x, y, 2).probabilities(x)
+    monkeypatch.setattr(classifier, "MOST_COEFFICIENTS", 0)
+    np.testing.assert_allclose(fit_classifier(x, y, 2).probabilities(x), newton, atol=1e-4)
+
+
+def test_a_level_that_training_never_shows_is_not_predicted() -> None:
+    """One class only in the synthetic rows: the fit ends, and is right as often as that class occurs."""
+    rng = np.random.default_rng(8)
+    private, holdout = rows(rng, 300), rows(rng, 200)
+    synthetic = rows(rng, 300)
+    synthetic[:, 0] = 0
+    found = accuracy(private, synthetic, holdout, SHAPE, 0, target="first")
+    assert found.synthetic == pytest.approx((holdout[:, 0] == 0).mean())
 
 
 def test_training_on_rows_with_the_rule_finds_it_and_on_noise_does_not() -> None:

@@ -60,13 +60,14 @@ class Comparison(CuratorOnly):
 
     def _curves(self, score: str) -> list[Curve]:
         curves = []
-        for method, cells in self.frame.groupby("method", sort=False):
-            groups = cells.groupby("epsilon")[score]
-            found = pd.DataFrame(
+        for method, runs in self.frame.groupby("method", sort=False):
+            groups = runs.groupby("epsilon")[score]
+            summary = pd.DataFrame(
                 {"mean": groups.mean(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
             )
             points = tuple(
-                (float(eps), *map(float, row)) for eps, row in zip(found.index, found.to_numpy(), strict=True)
+                (float(eps), *map(float, row))
+                for eps, row in zip(summary.index, summary.to_numpy(), strict=True)
             )
             curves.append(Curve(str(method), points))
         return curves

@@ -71,8 +71,8 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, sanitizations: int | 
     m = len(each)
     _check_sanitizations(m, sanitizations)
     if m == 1:
-        endless = np.full(each.shape[1:], np.inf)
-        return Combined(each[0], spread[0], endless, spread[0], np.zeros(each.shape[1:]), 1, (ONE_SET,))
+        infinite = np.full(each.shape[1:], np.inf)
+        return Combined(each[0], spread[0], infinite, spread[0], np.zeros(each.shape[1:]), 1, (ONE_SET,))
     within, between = spread.mean(axis=0), each.var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         dof = np.where(between == 0, np.inf, (m - 1) * (1 + m * within / between) ** 2)

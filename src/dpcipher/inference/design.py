@@ -17,19 +17,19 @@ Floats = NDArray[np.float64]
 def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataFrame]:
     """Data frames whose categorical columns share their levels, so that every set has the same parameters."""
     several = isinstance(sets, list | tuple)
-    frames = [_frame(one) for one in (sets if several else [sets])]
-    if not frames or any(list(one.columns) != list(frames[0].columns) for one in frames):
+    frames = [_frame(data) for data in (sets if several else [sets])]
+    if not frames or any(list(frame.columns) != list(frames[0].columns) for frame in frames):
         raise ParameterError(f"sets ({len(frames)}) must be one or more data sets with the same columns")
     for name in frames[0].columns:
-        found = _levels(name, frames, levels)
-        if found is not None:
-            for one in frames:
-                one[name] = pd.Categorical(one[name], categories=found)
+        categories = _levels(name, frames, levels)
+        if categories is not None:
+            for frame in frames:
+                frame[name] = pd.Categorical(frame[name], categories=categories)
     return frames
 
 
 def _frame(data: Any) -> pd.DataFrame:
-    """A frame of one's own: of pandas, or of whatever Arrow understands."""
+    """A copy as a data frame, of pandas or of whatever Arrow understands."""
     return data.copy() if isinstance(data, pd.DataFrame) else pa.table(data).to_pandas()
 
 
@@ -40,11 +40,13 @@ def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence
     first = frames[0][name]
     if isinstance(first.dtype, pd.CategoricalDtype):
         return list(
-            dict.fromkeys(value for one in frames for value in one[name].astype("category").cat.categories)
+            dict.fromkeys(
+                value for frame in frames for value in frame[name].astype("category").cat.categories
+            )
         )
     if pd.api.types.is_numeric_dtype(first.dtype) and not pd.api.types.is_bool_dtype(first.dtype):
         return None
-    return sorted({value for one in frames for value in one[name].dropna().unique()})
+    return sorted({value for frame in frames for value in frame[name].dropna().unique()})
 
 
 def split_formula(formula: str, frame: pd.DataFrame) -> tuple[str, str]:
@@ -79,7 +81,7 @@ def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats
 
 
 def one_hot(codes: NDArray[np.integer], sizes: Sequence[int]) -> sparse.csr_matrix:
-    """An intercept and one 0/1 column per level except each attribute's first."""
+    """The design of coded rows: an intercept and one 0/1 column per level except each attribute's first."""
     starts = np.cumsum([0, *(size - 1 for size in sizes)])
     rows, columns = np.nonzero(codes)
     places = 1 + starts[columns] + codes[rows, columns] - 1

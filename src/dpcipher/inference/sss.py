@@ -101,7 +101,7 @@ def sss(
 
 def draw(bars: Mapping[str, SSS]) -> str:
     """Stacked bars of the shares, one per label, as an inline SVG image in the paper's colours."""
-    shares = {label: one.shares for label, one in bars.items()}
+    shares = {label: bar.shares for label, bar in bars.items()}
     return stacked_bars(shares, COLOURS, title="Sign and statistical significance (SSS) of the estimates")
 
 

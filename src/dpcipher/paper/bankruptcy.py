@@ -81,7 +81,7 @@ def tasks(repeats: int) -> list[BankruptcyBlock]:
 
 
 def run(folder: Path, *, data: Path | None, repeats: int, workers: int, say: Say) -> None:
-    """Make every block that is not there yet."""
+    """Compute every block that is not there yet."""
     svm()  # a missing part is said before an hour's work, not after it
     blocks(folder, load(data)).run(tasks(repeats), workers=workers, say=say)
 
@@ -110,11 +110,13 @@ def _synthetic(
     contender: Contender, originals: Counts, block: BankruptcyBlock, seed: np.random.SeedSequence
 ) -> Counts:
     """The synthetic rows of every set, as tables of counts."""
-    made, drawn = seed.spawn(2)
+    synthesis, rows_seed = seed.spawn(2)
     rounds = best_rounds(contender, block.power, block.sets) if contender.uses_rounds else 1
     stack = np.repeat(originals, block.sets, axis=0)
-    chances = contender.synthesize(stack, epsilon=exp(block.power) / block.sets, seed=made, rounds=rounds)
-    return draw_rows(chances, int(originals[0].sum()), np.random.default_rng(drawn))
+    chances = contender.synthesize(
+        stack, epsilon=exp(block.power) / block.sets, seed=synthesis, rounds=rounds
+    )
+    return draw_rows(chances, int(originals[0].sum()), np.random.default_rng(rows_seed))
 
 
 @cache

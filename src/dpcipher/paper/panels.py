@@ -74,10 +74,10 @@ def figure(
     except ImportError:
         raise MissingExtra("experiments", "matplotlib") from None
     wide, high = width * columns, height * rows + 0.8
-    made = Figure(figsize=(wide, high))
-    axes = made.subplots(rows, columns, squeeze=False)
+    drawing = Figure(figsize=(wide, high))
+    axes = drawing.subplots(rows, columns, squeeze=False)
     # Margins by hand: matplotlib's own layouts take minutes for twenty panels of ten lines.
-    made.subplots_adjust(
+    drawing.subplots_adjust(
         left=left / wide,
         right=1 - 0.15 / wide,
         top=1 - 0.35 / high,
@@ -85,17 +85,17 @@ def figure(
         wspace=1.15 * left / (width - left),
         hspace=0.25 if height > 2 else 0.35,
     )
-    return made, axes
+    return drawing, axes
 
 
-def save(made: Any, path: Path) -> None:
+def save(drawing: Any, path: Path) -> None:
     """Write the figure, the same bytes for the same numbers; a tenth of a point is finer than any screen."""
     from matplotlib import rc_context
 
-    made.text(0.995, 0.004, STAMP, ha="right", va="bottom", fontsize=7, color="#888888")
+    drawing.text(0.995, 0.004, STAMP, ha="right", va="bottom", fontsize=7, color="#888888")
     drawn = StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpcipher"}):
-        made.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        drawing.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"<!--[^>]*-->", "", drawn.getvalue())
     lines = (line.strip() for line in text.splitlines())
     # Inside tags only: the labels of ticks are numbers too.
@@ -107,12 +107,12 @@ def save(made: Any, path: Path) -> None:
 
 def draw_panels(path: Path, panels: Sequence[Sequence[Panel]]) -> None:
     """Lines in rows and columns of panels, with one legend for all."""
-    made, axes = figure(len(panels), len(panels[0]))
+    drawing, axes = figure(len(panels), len(panels[0]))
     for row, line in zip(axes, panels, strict=True):
         for one, panel in zip(row, line, strict=True):
             _draw(one, panel)
-    _legend(made, axes[0][0])
-    save(made, path)
+    _legend(drawing, axes[0][0])
+    save(drawing, path)
 
 
 def _draw(axes: Any, panel: Panel) -> None:
@@ -150,15 +150,15 @@ def _log_scale(axes: Any) -> None:
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
 
 
-def _legend(made: Any, axes: Any) -> None:
+def _legend(drawing: Any, axes: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    made.legend(handles, labels, loc="lower left", ncols=min(5, len(labels)), fontsize=8, frameon=False)
+    drawing.legend(handles, labels, loc="lower left", ncols=min(5, len(labels)), fontsize=8, frameon=False)
 
 
 def draw_bars(path: Path, columns: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
     """Stacked bars of the SSS categories: panels, in each a bar for every label, in the paper's colours."""
     labels = max(len(bars) for bars in columns.values())
-    made, axes = figure(1, len(columns), width=6.0, height=0.2 * labels + 0.6, left=2.0)
+    drawing, axes = figure(1, len(columns), width=6.0, height=0.2 * labels + 0.6, left=2.0)
     for one, (title, bars) in zip(axes[0], columns.items(), strict=True):
         start = np.zeros(len(bars))
         for category, colour in COLOURS.items():
@@ -170,5 +170,7 @@ def draw_bars(path: Path, columns: Mapping[str, Mapping[str, Mapping[str, float]
         one.invert_yaxis()
         one.set_xlim(0, 1)
         one.set_title(title, fontsize=10)
-    made.legend(*axes[0][0].get_legend_handles_labels(), loc="lower left", ncols=7, fontsize=8, frameon=False)
-    save(made, path)
+    drawing.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="lower left", ncols=7, fontsize=8, frameon=False
+    )
+    save(drawing, path)

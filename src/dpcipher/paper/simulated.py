@@ -102,11 +102,11 @@ def tasks(repeats: int) -> list[SimulatedBlock]:
         for power in POWERS
     ]
     others = published + random
-    return others + [replace(one, ours=True) for one in others]
+    return others + [replace(block, ours=True) for block in others]
 
 
 def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
-    """Make every block that is not there yet."""
+    """Compute every block that is not there yet."""
     blocks(folder).run(tasks(repeats), workers=workers, say=say)
 
 
@@ -114,15 +114,15 @@ def run_block(block: SimulatedBlock) -> Arrays:
     """All methods on the repeats of one block, or ours alone."""
     data, oracle, ridge, *seeds = block.seed.spawn(3 + len(CONTENDERS))
     originals = block.source.draw(block.n_rows, block.repeats, np.random.default_rng(data))
-    found: dict[str, Stack] = {}
+    scores: dict[str, Stack] = {}
     for contender, seed in zip(CONTENDERS, seeds, strict=True):
         if block.ours == (contender.kind == "ours"):
-            found |= contender.label(_synthetic(contender, originals, block, seed))
+            scores |= contender.label(_synthetic(contender, originals, block, seed))
     if not block.ours and not block.population:
-        found |= _original(originals) | _oracle(originals, block, oracle)
+        scores |= _original(originals) | _oracle(originals, block, oracle)
         for contender in RIDGES:
-            found |= contender.label(_synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
-    return found
+            scores |= contender.label(_synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
+    return scores
 
 
 def _original(originals: Counts) -> dict[str, Stack]:
@@ -140,16 +140,16 @@ def _synthetic(
     contender: Contender, originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence
 ) -> dict[str, Stack]:
     """Distances and inference of one method, m sets for every original table."""
-    made, drawn = seed.spawn(2)
+    synthesis, rows_seed = seed.spawn(2)
     rounds = best_rounds(contender, block.n_rows, block.power) if contender.uses_rounds else 1
     stack = np.repeat(originals, SETS, axis=0)
-    chances = contender.synthesize(stack, epsilon=block.epsilon, seed=made, rounds=rounds)
-    rows = draw_rows(chances, block.n_rows, np.random.default_rng(drawn))
-    found: dict[str, Stack] = {
+    chances = contender.synthesize(stack, epsilon=block.epsilon, seed=synthesis, rounds=rounds)
+    rows = draw_rows(chances, block.n_rows, np.random.default_rng(rows_seed))
+    scores: dict[str, Stack] = {
         key: value.reshape(len(originals), SETS, -1).mean(axis=1)
         for key, value in _distances(stack, rows, chances).items()
     }
-    return found if block.population else found | _regressions(rows)
+    return scores if block.population else scores | _regressions(rows)
 
 
 def _distances(originals: Counts, rows: Counts, chances: Floats) -> dict[str, Floats]:
@@ -159,13 +159,13 @@ def _distances(originals: Counts, rows: Counts, chances: Floats) -> dict[str, Fl
 
 def _regressions(rows: Counts) -> dict[str, Stack]:
     """The combined inference of both regressions, and which sets have an empty pair of a level and an outcome."""
-    found: dict[str, Stack] = {}
+    scores: dict[str, Stack] = {}
     for number, regression in enumerate(REGRESSIONS):
         sets = fit_sets(regression.x, regression.grouped(rows), SETS)
-        found |= {f"{key}{number}": value for key, value in combine_identified(*sets).items()}
+        scores |= {f"{key}{number}": value for key, value in combine_identified(*sets).items()}
     pairs = [margins(rows, (axis, 3)).reshape(len(rows), -1) for axis in range(3)]
-    found["separated"] = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
-    return found
+    scores["separated"] = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
+    return scores
 
 
 def fit_sets(x: Floats, counts: Floats, sets: int) -> tuple[Floats, Floats]:
@@ -204,12 +204,12 @@ def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
 
 def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:
     """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
-    found: dict[str, Stack] = {}
+    scores: dict[str, Stack] = {}
     for contender in (one for one in CONTENDERS if one.uses_rounds):
         for rounds in ROUNDS:
-            made, drawn = seed.spawn(2)
-            chances = contender.synthesize(originals, epsilon=block.epsilon, seed=made, rounds=rounds)
-            rows = draw_rows(chances, block.n_rows, np.random.default_rng(drawn))
-            found[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
-            found[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
-    return found
+            synthesis, rows_seed = seed.spawn(2)
+            chances = contender.synthesize(originals, epsilon=block.epsilon, seed=synthesis, rounds=rounds)
+            rows = draw_rows(chances, block.n_rows, np.random.default_rng(rows_seed))
+            scores[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
+            scores[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
+    return scores

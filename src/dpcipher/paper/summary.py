@@ -213,14 +213,14 @@ def _random(
     load: Callable[[SimulatedBlock], dict[str, Stack]], todo: Sequence[SimulatedBlock]
 ) -> dict[tuple[int, str], Floats]:
     """The mean TVD of every random population."""
-    found: dict[tuple[int, str], Floats] = {}
+    means: dict[tuple[int, str], Floats] = {}
     for power in POWERS:
         here = [load(one) for one in todo if one.population and one.power == power]
         for contender in CONTENDERS:
-            found[power, contender.name] = np.stack(
+            means[power, contender.name] = np.stack(
                 [one[f"{contender.name}/tvd"].mean(axis=0) for one in here]
             )
-    return found
+    return means
 
 
 def summarise_bankruptcy(folder: Path, repeats: int, data: Path | None) -> BankruptcySummary:
@@ -250,8 +250,8 @@ def _bankruptcy_card(here: list[dict[str, Stack]], name: str) -> BankruptcyCard:
     original = [
         np.broadcast_to(here[0][f"original/{key}"], own[0].shape) for key in ("estimate", "variance", "dof")
     ]
-    found = infer(own, original, None)
+    inference = infer(own, original, None)
     right, vote = joined("accuracy"), joined("vote")
     return BankruptcyCard(
-        float(right.mean()), float(right.std()), float(vote.mean()), found.shares, found.unknown
+        float(right.mean()), float(right.std()), float(vote.mean()), inference.shares, inference.unknown
     )
