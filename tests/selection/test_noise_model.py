@@ -34,6 +34,15 @@ class TestNoise:
             variance = mechanism_for(part(whole, share / 5), unit).variance
             assert NoiseModel(whole, unit, 5).precision(float(share)) == pytest.approx(1 / variance, rel=1e-3)
 
+    def test_a_cell(self, whole: Budget, unit: Unit) -> None:
+        """The discrete noise itself, also where it is far below one row; never less than the least that a session draws."""
+        for factor, share in ((1, Fraction(1, 7)), (40, Fraction(1, 2))):
+            budget = Budget.parse(**{name: value * factor for name, value in vars(whole).items() if value})
+            deviation = math.sqrt(mechanism_for(part(budget, share / 2), unit).variance)
+            assert NoiseModel(budget, unit, 2).cell(share) == pytest.approx(deviation, rel=1e-4)
+        generous = Budget.parse(**{name: 10**6 for name, value in vars(whole).items() if value})
+        assert 0 < NoiseModel(generous, unit).cell(Fraction(1)) < 1e-6
+
     def test_distances(self, whole: Budget, unit: Unit) -> None:
         """Each of forty distances that one person moves by l1: the L1 or L2 length of all of them sets the noise."""
         share = Fraction(1, 20)

@@ -1,8 +1,8 @@
 """Memory and time of a release and of its solution, from the work that each step states and the speed of this machine.
 
 An operation is a pass over one number in numpy. The speed is measured once, in processor time, on a small task of the table engine;
-`benchmarks/results/plan.md` compares plans with what was then measured. Expect the time to be right within a factor of two, and less so
-where the number of raking sweeps, which depends on the data, is unusual.
+`benchmarks/results/plan.md` compares plans with what was then measured. Expect the time within a factor of two, or three where the
+number of raking sweeps, which depends on the data, is unusual.
 """
 
 import time
