@@ -90,6 +90,13 @@ def test_no_neighbour_moves_a_score_by_more_than_declared(score: str, function, 
     assert most > 0.45 * declared_there  # the bound is not idle
 
 
+def test_a_column_of_one_level_covers_half() -> None:
+    """Its second level would be empty whatever its parents are, so F is −½ of the rows."""
+    for rows in ([0, 0, 0], [3, 4, 0], [9, 1, 2]):
+        table = np.array([rows], dtype=np.int64)
+        assert coverage(table) == -GRID * sum(rows) // 2 == coverage(np.array([rows, [0, 0, 0]]))
+
+
 def test_the_bound_on_dependence_is_reached_in_large_tables() -> None:
     """A thousand rows in one cell and one in the opposite corner: nearly 2."""
     table = np.array([[1000, 0], [0, 0]], dtype=np.int64)

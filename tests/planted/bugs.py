@@ -88,7 +88,7 @@ BUGS = (
         "methods/fourier.py",
         '(2 if session.unit.relation == "replace" else 1)',
         "1",
-        "methods/test_fourier.py",
+        "methods/test_tightness.py",
     ),
     Bug(
         "unsplit budget: every table gets all of it",

@@ -5,18 +5,21 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import RowsFit, solve_rows
 from dpcipher.engines.table import TableFit, solve_table
-from dpcipher.engines.targets import Axes, Targets
+from dpcipher.engines.targets import Axes, Floats, Targets
 from dpcipher.engines.unknown import unknown
-from dpcipher.errors import ParameterError, SizeError, did_you_mean
+from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.release.components import merge_repeats
+from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 
@@ -145,7 +148,19 @@ def _paper(reconciled: Reconciled, lam: float, seed: int) -> Solved:
     tables = [(one.axes, one.counts, one.variance) for one in merge_repeats(reconciled.measured).values()]
     probabilities, fit = solve_paper(reconciled.shape, tables, lam=lam, seed=seed)
     notes = (f"{fit.skipped} equations had no usable denominator and were left out",) if fit.skipped else ()
-    return Solved(DenseTable(probabilities), fit.negative_mass, fit.converged, notes=notes)
+    core = DenseTable(_cleared(probabilities, reconciled) if reconciled.zeros else probabilities)
+    return Solved(core, fit.negative_mass, fit.converged, notes=notes)
+
+
+def _cleared(probabilities: Floats, reconciled: Reconciled) -> Floats:
+    """Without the structural zeros, which the literal algorithm does not know."""
+    axes = tuple(range(len(reconciled.shape)))
+    kept = np.where(zero_cells(axes, reconciled.shape, reconciled.zeros), 0.0, probabilities)
+    if not kept.sum() > 0:
+        raise SolveError(
+            "the tables leave no cell with probability but structural zeros; engine='table' keeps to the zeros"
+        )
+    return np.asarray(kept / kept.sum())
 
 
 def _in_sigmas(

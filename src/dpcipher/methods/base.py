@@ -5,6 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
@@ -17,6 +18,7 @@ from dpcipher.curator.session import Session
 from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
+from dpcipher.methods.outcome import require_possible
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -110,7 +112,7 @@ class Synthesizer(ABC):
     @final
     def fit(self, data: Any, schema: Schema) -> Fitted:
         """Learn from private rows: charge the whole budget, then ask through the session. Noise cannot be seeded."""
-        self.check_schema(schema)
+        self._refuse(schema)
         if self._asks_nothing:
             return Fitted(
                 (self._blind(schema),), Statement(status="unrecorded", unit=self.protects.as_dict())
@@ -128,7 +130,7 @@ class Synthesizer(ABC):
         codes: bool = False,
     ) -> Fitted:
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
-        self.check_schema(schema)
+        self._refuse(schema)
         truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
         return self._through(Session(truth, schema, Terms(self.budget, self.protects), draws=draws))
 
@@ -150,6 +152,19 @@ class Synthesizer(ABC):
     def _blind(self, schema: Schema) -> Joint:
         """The joint of a method that asks nothing."""
         raise ParameterError(f"{type(self).__name__} needs a budget; try epsilon=1.0")
+
+    def _finest(self, schema: Schema) -> Fraction:
+        """The least share of the budget that a question may get, divided by how far one person moves its answer, in tables of counts."""
+        return Fraction(1, _PARTS)
+
+    def _refuse(self, schema: Schema) -> None:
+        """Refuse whatever can be judged before anything is read: later the budget is spent."""
+        require_possible(schema)
+        self.check_schema(schema)
+        if self._asks_nothing:
+            return
+        finest = min(Fraction(1, _PARTS), self._finest(schema))
+        mechanism_for(self.budget.split([finest, 1 - finest])[0], self.protects)
 
     @abstractmethod
     def _learn(self, session: Session) -> Sequence[Joint]:

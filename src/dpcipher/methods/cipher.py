@@ -70,6 +70,12 @@ class Cipher(Synthesizer):
         if schema.zeros:
             check_zeros(schema.shape, [schema.axes(attrs) for attrs, _ in shares], schema.zero_masks)
 
+    def _finest(self, schema: Schema) -> Fraction:
+        # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.
+        if self._auto() is not None:
+            return Fraction(1, 2**26 * self.sets)
+        return min(share for _, share in self._shares(schema))
+
     def _learn(self, session: Session) -> Sequence[Joint]:
         auto = self._auto()
         if auto is None:

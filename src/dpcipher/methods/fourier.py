@@ -57,6 +57,10 @@ class Fourier(Synthesizer):
                 "(coefficients × cells) can be solved. Use Cipher, a lower order, or fewer levels"
             )
 
+    def _finest(self, schema: Schema) -> Fraction:
+        shape, sets = schema.shape, downward(schema, self.workload)
+        return Fraction(1, max(n_coefficients(shape, sets), 2 * l2_squared(shape, sets)))
+
     def _learn(self, session: Session) -> Sequence[Joint]:
         shape = session.schema.shape
         # The empty set's coefficient is the number of rows: public under replacement, one more noisy number otherwise.

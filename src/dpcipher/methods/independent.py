@@ -13,6 +13,7 @@ from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint
 from dpcipher.methods.outcome import drowned, normalised
 from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,9 @@ class Independent(Synthesizer):
     """One-way tables, an equal share each, as if the columns knew nothing of one another."""
 
     title: ClassVar[str] = "independent"
+
+    def _finest(self, schema: Schema) -> Fraction:
+        return Fraction(1, len(schema.attrs))
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         share = Fraction(1, len(session.schema.attrs))

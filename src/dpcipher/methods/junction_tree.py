@@ -25,12 +25,13 @@ from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.outcome import drowned
 from dpcipher.methods.scores import GRID, dependence
-from dpcipher.methods.total import Total, first_total, no_total
+from dpcipher.methods.total import ROWS_SHARE, Total, first_total, no_total
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
 MAX_COLUMNS = 200
+MAX_PAIR_CELLS = 2**24
 # No cluster above this, whatever the noise allows.
 MAX_CLUSTER_CELLS = 2**22
 
@@ -61,6 +62,16 @@ class JunctionTree(Synthesizer):
             raise SizeError(
                 f"JunctionTree takes at most {MAX_COLUMNS} columns, not {len(schema.attrs)}; use Cipher, or fewer columns"
             )
+        pair = math.prod(sorted(schema.shape)[-2:])
+        if pair > MAX_PAIR_CELLS:
+            raise SizeError(
+                f"JunctionTree counts every pair of columns, at most {MAX_PAIR_CELLS:,} cells each, not {pair:,}; use fewer levels"
+            )
+
+    def _finest(self, schema: Schema) -> Fraction:
+        columns, beta = len(schema.attrs), Fraction(repr(float(self.beta)))
+        most = 8 * math.comb(columns, 2)  # of `_stretch`, over both units
+        return (1 - ROWS_SHARE) * min((1 - beta) / columns, beta / max(1, most))
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         several = len(session.schema.attrs) > 1
@@ -122,8 +133,8 @@ class JunctionTree(Synthesizer):
         )
 
     def _useful_cells(self, session: Session, tables: int, total: Total) -> float:
-        scale = math.sqrt(session.mechanism(session.left / tables).variance / 2)
-        return min(MAX_CLUSTER_CELLS, total.rows / (self.theta * scale))
+        least = max(self.theta * math.sqrt(session.mechanism(session.left / tables).variance / 2), 1e-300)
+        return min(MAX_CLUSTER_CELLS, total.rows / least)
 
 
 def pair_dependence(truth: CountSource, pairs: Sequence[Edge]) -> NDArray[np.int64]:

@@ -34,6 +34,9 @@ class Modips(Synthesizer):
         """The full table must fit in memory."""
         require_table(schema, "Modips", 2**24)
 
+    def _finest(self, schema: Schema) -> Fraction:
+        return Fraction(1, self.sets)
+
     def _learn(self, session: Session) -> Sequence[Joint]:
         return [self._one(session, number) for number in range(self.sets)]
 

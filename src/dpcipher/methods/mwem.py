@@ -20,7 +20,7 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Attrs, Synthesizer, check_whole, tables_of
 from dpcipher.methods.outcome import dense_joint, require_table
 from dpcipher.methods.scores import GRID
-from dpcipher.methods.total import Total, first_total
+from dpcipher.methods.total import ROWS_SHARE, Total, first_total
 from dpcipher.schema.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -98,9 +98,15 @@ class MWEM(Synthesizer):
         require_table(schema, "MWEM", 2**24)
         tables_of(schema, self.workload)
 
+    def _finest(self, schema: Schema) -> Fraction:
+        return (1 - ROWS_SHARE) / (2 * self._rounds(schema))
+
+    def _rounds(self, schema: Schema) -> int:
+        return self.rounds or min(len(schema.attrs), len(tables_of(schema, self.workload).tables))
+
     def _learn(self, session: Session) -> Sequence[Joint]:
         tables = tables_of(session.schema, self.workload).tables
-        rounds = self.rounds or min(len(session.schema.attrs), len(tables))
+        rounds = self._rounds(session.schema)
         total = first_total(session)
         share = session.left / (2 * rounds)
         table = np.full(session.schema.shape, total.rows / np.prod(session.schema.shape))

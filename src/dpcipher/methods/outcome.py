@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.session import Session
-from dpcipher.errors import SizeError
+from dpcipher.errors import SchemaError, SizeError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network
+from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 
@@ -35,6 +36,14 @@ def require_table(schema: Schema, method: str, limit: int = MAX_CELLS) -> None:
         raise SizeError(
             f"{method} needs the full table of {cells:,} cells; at most {limit:,} fit. Use Cipher or PrivBayes, or fewer levels"
         )
+
+
+def require_possible(schema: Schema) -> None:
+    """Refuse structural zeros that together leave no row possible, as far as their own columns are few enough to look at."""
+    touched = sorted({axis for axes, _ in schema.zero_masks for axis in axes})
+    few = math.prod(schema.shape[axis] for axis in touched) <= MAX_CELLS
+    if touched and few and zero_cells(tuple(touched), schema.shape, schema.zero_masks).all():
+        raise SchemaError("zeros leave no row possible; take one of them out of the schema")
 
 
 def dense_joint(session: Session, estimate: Floats, *, n_rows: float, engine: str) -> Joint:

@@ -22,13 +22,15 @@ from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.outcome import drowned
 from dpcipher.methods.parents import degree_within, maximal_parents
-from dpcipher.methods.total import Total, first_total, no_total
+from dpcipher.methods.total import ROWS_SHARE, Total, first_total, no_total
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 
 Axes = tuple[int, ...]
 Pair = tuple[int, Axes]
 MAX_CANDIDATES = 5_000
+# No table above this, whatever the noise allows: every candidate of a step is counted.
+MAX_TABLE_CELLS = 2**18
 _SCORES = {"R": scores.dependence, "I": scores.information, "F": scores.coverage}
 
 
@@ -62,6 +64,10 @@ class PrivBayes(Synthesizer):
         require_no_zeros(schema, "PrivBayes")
         if self.score == "F" and not _binary(schema):
             raise ParameterError("score ('F') must have columns of at most two levels; try score='R'")
+
+    def _finest(self, schema: Schema) -> Fraction:
+        beta = Fraction(repr(float(self.beta)))
+        return (1 - ROWS_SHARE) * min(beta, 1 - beta) / len(schema.attrs)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         total = first_total(session) if len(session.schema.attrs) > 1 else no_total(session)
@@ -146,7 +152,8 @@ def _binary_plan(session: Session, total: Total, beta: Fraction, theta: float) -
 
 def _useful_cells(session: Session, total: Total, share: Fraction, theta: float) -> float:
     """The most cells with a mean count of θ noise scales; a Laplace scale is the standard deviation over √2."""
-    return total.rows / (theta * math.sqrt(session.mechanism(share).variance / 2))
+    least = max(theta * math.sqrt(session.mechanism(share).variance / 2), 1e-300)
+    return min(MAX_TABLE_CELLS, total.rows / least)
 
 
 def _pick(session: Session, candidates: Sequence[Pair], score: str, share: Fraction) -> Pair:

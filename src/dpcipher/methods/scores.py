@@ -48,7 +48,7 @@ def information(table: Counts) -> int:
 
 
 def coverage(table: Counts) -> int:
-    """n·F for a binary X: minus the L1 distance, in rows, to the nearest distribution of maximal information; twice a whole number of halves.
+    """n·F for an X of at most two levels: minus the L1 distance, in rows, to the nearest distribution of maximal information; twice a whole number of halves.
 
     F = −min([½−a]₊ + [½−b]₊) over all ways to give every π to level 0 or to level 1, with a and b the probabilities so
     covered (PrivBayes, section 4.3); `best[a]` holds the largest b for each a.
@@ -56,7 +56,8 @@ def coverage(table: Counts) -> int:
     n_rows = int(table.sum())
     best = np.full(n_rows + 1, -1, dtype=np.int64)
     best[0] = 0
-    for zero, one in table.T:
+    # A column of one level has no second one to give anything to.
+    for zero, one in zip(table[0], table[1:].sum(axis=0), strict=True):
         if zero or one:
             best = _give(best, int(zero), int(one))
     reached = np.flatnonzero(best >= 0)
