@@ -82,7 +82,7 @@ def test_several_sets_measure_the_same_choice(town: Path, run: Run) -> None:
 REFUSED = [
     (("--table", "a,b"), "--table names the tables and --workload auto chooses them: leave one out"),
     (("--workload", "best"), "(best) must be an order such as 2, or auto"),
-    (("--workload", "2", "--max-order", "2"), "max_order is for workload='auto'; leave it out"),
+    (("--workload", "2", "--max-order", "2"), "--max-order is for --workload auto; leave it out"),
     (("--max-order", "4"), "max_order (4) must be 1, 2 or 3; try max_order=3"),
     (("--max-order", "0"), "max_order (0) must be a whole number of at least 1"),
     (("--max-cells", "3"), "max_cells (3) must be a whole number of at least 4"),
