@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dpcipher.engines import raking as blocks
-from dpcipher.engines.raking import Goal, carry, cells_within, collapse, gaps, maximal, rake
-from dpcipher.engines.targets import margin
+from dpcipher.engines.raking import Goal, carry, cells_within, collapse, gaps, rake
+from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.tables import margin
 
 
 def random_joint(shape: tuple[int, ...], seed: int, weight: float = 1.0) -> np.ndarray:

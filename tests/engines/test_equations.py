@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from dpcipher.engines.equations import equations
-from dpcipher.engines.targets import Axes, margin
 from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Axes
+from dpcipher.marginals.tables import margin
 
 # The worked systems of the paper's supplement, one equation a line, in its order: "30|10,21" is P(V3=0 | V1=0, V2=1).
 TWO_TWO_TWO = """

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from dpcipher.engines.equations import equations
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.ridge import Family, explicit, solve_ridge
-from dpcipher.engines.targets import Axes, margin
 from dpcipher.errors import ParameterError, SizeError, WorkloadError
+from dpcipher.marginals.arrays import Axes
+from dpcipher.marginals.tables import margin
 
 
 def random_joint(shape: tuple[int, ...], seed: int, weight: float = 1.0) -> np.ndarray:

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from dpcipher.engines.additive import Link, conditional
 from dpcipher.engines.table import solve_table
-from dpcipher.engines.targets import Axes, Targets, margin
+from dpcipher.engines.targets import Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
+from dpcipher.marginals.arrays import Axes
+from dpcipher.marginals.tables import margin
 
 SHAPES = st.lists(st.integers(1, 4), min_size=2, max_size=5).map(tuple)
 SEEDS = st.integers(0, 10**6)

@@ -5,12 +5,13 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from dpcipher.marginals.tables import count_rows
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.coded import coded_rows, count_table
+from dpcipher.tables.coded import coded_rows
 
 SPITEFUL = "<script>alert(1)</script> & \"quoted\" 'level'"
 
@@ -62,7 +63,7 @@ def release() -> Release:
     stop = -np.expm1(-1 / 15)
     tables = []
     for axes in pairs:
-        counts = count_table(codes, SCHEMA.shape, axes)
+        counts = count_rows(codes, axes, SCHEMA.shape)
         noise = rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape)
         tables.append(
             NoisyTable(tuple(SCHEMA.attrs[a] for a in axes), counts + noise, Mechanism("laplace", 15.0))

@@ -18,11 +18,12 @@ from dpcipher.comparison.journal import Journal
 from dpcipher.comparison.runs import Experiment, Run
 from dpcipher.curator.count_source import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.marginals.tables import count_rows
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.release.curator_only import WATERMARK, private_folder
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.coded import coded_rows, count_table
+from dpcipher.tables.coded import coded_rows
 
 Progress = Callable[[int, int], None]
 EPSILONS = (0.1, 1.0, 10.0)
@@ -135,7 +136,7 @@ def _experiment(
 def _count_source(codes: Any, schema: Schema) -> CountSource:
     if math.prod(schema.shape) > FULL_TABLE_CELLS:
         return RowCounts(codes, schema.shape)
-    return TableCounts(count_table(codes, schema.shape, tuple(range(len(schema.attrs)))))
+    return TableCounts(count_rows(codes, tuple(range(len(schema.attrs))), schema.shape))
 
 
 def _methods(

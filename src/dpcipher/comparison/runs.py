@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.curator.count_source import CountSource
 from dpcipher.joint.joint import Joint
+from dpcipher.marginals.arrays import Codes
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.distances import choose_tables, distances
-
-Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

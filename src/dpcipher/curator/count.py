@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from dpcipher.curator.terms import Person
 from dpcipher.errors import DataError
+from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 
-Axes = tuple[int, ...]
-Codes = NDArray[np.int32]
-Counts = NDArray[np.int64]
 Owned = tuple[pa.Array, Codes]
 LARGEST_INT32 = 2**31 - 1
 

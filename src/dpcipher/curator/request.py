@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcipher.errors import BudgetError, ParameterError, did_you_mean
+from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
@@ -12,8 +13,6 @@ from dpcipher.release.facts import check_fits_file
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
-
-Attrs = tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Picker, Session
 from dpcipher.curator.terms import Terms
+from dpcipher.marginals.arrays import Axes
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
@@ -40,7 +41,7 @@ from dpcipher.selection.posterior import posterior_distances
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
 from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.spanning import SpanningFirst
-from dpcipher.selection.target import Auto, Axes, SelectionTarget
+from dpcipher.selection.target import Auto, SelectionTarget
 
 PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
 STRONG = 0.25  # distance over rows at which the scores of a shortlist compare tables

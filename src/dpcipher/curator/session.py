@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import Axes, Counts, Tally
+from dpcipher.curator.count import Tally
 from dpcipher.curator.count_source import CountedTables, CountSource, open_counts, receive
 from dpcipher.curator.event import (
     CandidatesChosen,
@@ -31,6 +31,7 @@ from dpcipher.curator.event import (
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.terms import Terms
 from dpcipher.errors import BudgetError
+from dpcipher.marginals.arrays import Attrs, Axes, Counts
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, check_k, choice_scale
@@ -43,7 +44,6 @@ from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
 
 Candidate = TypeVar("Candidate")
-Attrs = tuple[str, ...]
 Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]
 
 

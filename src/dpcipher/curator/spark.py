@@ -12,17 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpcipher.curator.count import (
-    Axes,
-    Codes,
-    Tally,
-    count_codes,
-    empty_tally,
-    limit_person,
-    owned_rows,
-)
+from dpcipher.curator.count import Tally, count_codes, empty_tally, limit_person, owned_rows
 from dpcipher.curator.terms import Person
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
+from dpcipher.marginals.arrays import Axes, Codes
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import check_names
 

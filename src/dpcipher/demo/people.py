@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Floats
 
 REGIONS = np.array(["coast", "hills", "plain", "town"])
 SCHOOLS = np.array(["primary", "secondary", "college", "university"])

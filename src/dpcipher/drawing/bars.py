@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcipher.drawing.numbers import Floats, rows, short, ticks
+from dpcipher.drawing.numbers import rows, short, ticks
 from dpcipher.drawing.svg import clip, element, image, text
+from dpcipher.marginals.arrays import Floats
 
 BAR, MARK, WHISKER, GRID = "#3b75af", "#b34700", "#1a1a1a", "#d5d9de"
 WIDTH = 360

@@ -10,8 +10,8 @@ import numpy as np
 from dpcipher.drawing.bars import BAR, MARK, WHISKER, Series, bar_chart
 from dpcipher.drawing.heat import Grid, fold, heat_map
 from dpcipher.drawing.html import figure
-from dpcipher.drawing.numbers import Floats
 from dpcipher.drawing.svg import element
+from dpcipher.marginals.arrays import Floats
 
 MOST_LEVELS = 120
 _WHOLE_YEARS = re.compile(r"(\d{4})-01-01\.\.(\d{4})-12-31")

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import level_names
-from dpcipher.drawing.numbers import Floats, rows
+from dpcipher.drawing.numbers import rows
 from dpcipher.drawing.svg import clip, element, image, text
+from dpcipher.marginals.arrays import Floats
 
 WIDTH, LEFT, MOST_LEVELS = 360, 100, 24
 FAINT = "#e3e3e3"

@@ -2,11 +2,6 @@
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-
 
 def rows(value: float) -> str:
     """A count with thousands separated; small noise keeps one decimal.

@@ -19,8 +19,9 @@ from itertools import accumulate, combinations
 
 import numpy as np
 
-from dpcipher.engines.raking import collapse, expand
-from dpcipher.engines.targets import Axes, Floats
+from dpcipher.engines.raking import collapse
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import broadcast_over
 
 RIDGE = 1e-9
 # Up to this many unknowns per level the system is held as a matrix; beyond, conjugate gradients need only axis sums.
@@ -134,5 +135,5 @@ class _Step:
             total = total[..., None, :]
             for keep, part in zip(self.axes, parts, strict=True):
                 if keep[-1] == axis:
-                    total = total + expand(part, (*keep, axis + 1), axis + 2)
+                    total = total + broadcast_over(part, (*keep, axis + 1), range(axis + 2))
         return total

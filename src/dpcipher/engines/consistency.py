@@ -5,8 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.engines.targets import Axes, Floats, margin
-from dpcipher.release.components import dropped
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import broadcast_over, dropped, margin
 
 SWEEPS = 100
 CLOSE = 1e-10
@@ -31,7 +31,7 @@ def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweep
     """Scale `table` proportionally until it has the given margins (iterative proportional fitting; zeros stay zero)."""
     table = table.copy()
     steps = [
-        (dropped(axes, keep), fill(wanted, keep, axes), max(float(wanted.sum()), 1e-300))
+        (dropped(axes, keep), broadcast_over(wanted, keep, axes), max(float(wanted.sum()), 1e-300))
         for keep, wanted in margins.items()
     ]
     for _ in range(sweeps):
@@ -64,12 +64,6 @@ def ratio(wanted: Floats, have: Floats) -> Floats:
     return np.divide(wanted, have, out=np.zeros_like(have), where=have > 0)
 
 
-def fill(values: Floats, keep: Axes, axes: Axes) -> Floats:
-    """Shape a table on `keep` to broadcast over one on `axes`."""
-    sizes = iter(values.shape)
-    return values.reshape([next(sizes) if axis in keep else 1 for axis in axes])
-
-
 def consensus(
     tables: Mapping[Axes, Floats], weight: Mapping[Axes, float], *, sweeps: int = SWEEPS
 ) -> dict[Axes, Floats]:
@@ -84,7 +78,7 @@ def consensus(
             mean = sum((weight[axes] / total * have[axes] for axes in covers), np.zeros(1))
             for axes in covers:
                 worst = max(worst, float(np.abs(have[axes] - mean).sum()))
-                meet(result[axes], fill(mean, keep, axes), fill(have[axes], keep, axes))
+                meet(result[axes], broadcast_over(mean, keep, axes), broadcast_over(have[axes], keep, axes))
         if worst < CLOSE:
             break
     return result

@@ -15,8 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.engines.targets import Axes, Floats
 from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Axes, Floats
 
 Levels = dict[int, int]
 

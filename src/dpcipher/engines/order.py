@@ -12,7 +12,9 @@ from itertools import combinations
 import numpy as np
 from scipy.special import rel_entr
 
-from dpcipher.engines.targets import Axes, Floats, Targets, margin
+from dpcipher.engines.targets import Targets
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import margin
 
 # Mutual information is compared to this many decimals: permuting levels moves the last bits of a sum, and a tie must stay one.
 _DECIMALS = 10

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
-from dpcipher.engines.targets import Axes, Floats, margin
 from dpcipher.errors import ParameterError, SizeError, WorkloadError, did_you_mean
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import margin
 
 TARGETS = ("random", "largest", "last", "average")
 GUARDS = ("rows", "clip", "none")

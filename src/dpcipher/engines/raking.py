@@ -7,7 +7,7 @@ only, so cyclic raking over blocks has the same limit as over single goals (Csis
 attributes instead of forty-five.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.consistency import meet
-from dpcipher.engines.targets import Axes, Floats, margin
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import broadcast_over, margin
 
 Cell = TypeVar("Cell", bound=np.generic)
 
@@ -170,30 +171,13 @@ def carry(table: Floats, after: Floats, before: Floats, axes: Axes) -> None:
     meet(table.reshape(shape), after.reshape(wide), before.reshape(wide))
 
 
-def expand(factor: NDArray[Cell], axes: Axes, n_axes: int) -> NDArray[Cell]:
-    """`factor` with a dimension of length one for every axis it does not have."""
-    sizes = iter(factor.shape)
-    return factor.reshape([next(sizes) if axis in axes else 1 for axis in range(n_axes)])
-
-
 def cells_within(shape: tuple[int, ...], axes: Axes, union: Axes) -> NDArray[np.intp]:
     """For every cell of the table on `union`, the number of its cell in the table on `axes`."""
     numbers = np.arange(prod(shape[axis] for axis in axes)).reshape([shape[axis] for axis in axes])
     inside = tuple(union.index(axis) for axis in axes)
-    return np.broadcast_to(expand(numbers, inside, len(union)), [shape[axis] for axis in union]).ravel()
-
-
-def maximal(sets: Iterable[Axes]) -> list[Axes]:
-    """The sets that no other set contains, in lexicographic order.
-
-    >>> maximal([(0,), (0, 1), (2,), (0, 1)])
-    [(0, 1), (2,)]
-    """
-    kept: list[Axes] = []
-    for axes in sorted(set(sets), key=len, reverse=True):
-        if not any(set(axes) <= set(other) for other in kept):
-            kept.append(axes)
-    return sorted(kept)
+    return np.broadcast_to(
+        broadcast_over(numbers, inside, range(len(union))), [shape[axis] for axis in union]
+    ).ravel()
 
 
 @lru_cache(maxsize=4096)

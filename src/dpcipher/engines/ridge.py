@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from dpcipher.engines.raking import cells_within
-from dpcipher.engines.targets import Floats
+from dpcipher.marginals.arrays import Floats
 
 DENSE_SIZE = 800
 _STEPS = 2000

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from dpcipher.engines.order import mutual_information, order_attributes
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Axes, Floats, Targets, margin
+from dpcipher.engines.targets import Targets
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
-from dpcipher.joint.link import draw_column, group_codes
-from dpcipher.joint.sequence import Codes
+from dpcipher.joint.link import draw_column
+from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.tables import count_rows, margin
 
 PASSES = 4  # of settling the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
@@ -109,17 +111,13 @@ def _equations(targets: Targets, order: tuple[int, ...]) -> dict[int, list[Equat
             group = tuple(axis for axis in axes if position[axis] < position[attribute])
             if group:
                 covering[attribute][group] = axes  # the smallest table that covers it comes last
-    return {axis: _strongest_first(targets, axis, _maximal(covering[axis])) for axis in order}
+    return {axis: _strongest_first(targets, axis, _largest(covering[axis])) for axis in order}
 
 
-def _maximal(covering: dict[Axes, Axes]) -> dict[Axes, Axes]:
-    sets = {group: frozenset(group) for group in covering}
-    larger = [group for group in covering if len(group) > 1]
-    return {
-        group: axes
-        for group, axes in covering.items()
-        if not any(sets[group] < sets[other] for other in larger)
-    }
+def _largest(covering: dict[Axes, Axes]) -> dict[Axes, Axes]:
+    """The groups that no other group contains, each with its table."""
+    kept = set(maximal(covering))
+    return {group: axes for group, axes in covering.items() if group in kept}
 
 
 def _strongest_first(targets: Targets, attribute: int, covering: dict[Axes, Axes]) -> list[Equation]:
@@ -154,8 +152,7 @@ def _misfit(targets: Targets, codes: Codes) -> tuple[dict[Axes, float], bool]:
     """Root mean square misfit of each table of the population, and whether every table is as near as it should be."""
     residuals, converged = {}, True
     for axes, table in targets.tables.items():
-        counts = np.bincount(group_codes(codes, axes, targets.shape), minlength=table.size)
-        difference = counts / len(codes) - table.ravel()
+        difference = count_rows(codes, axes, targets.shape) / len(codes) - table
         residuals[axes] = float(np.sqrt(np.mean(difference**2)))
         converged &= bool(np.abs(difference).sum() / 2 <= _tolerance(targets, axes, len(codes)))
     return residuals, converged

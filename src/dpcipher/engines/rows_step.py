@@ -10,9 +10,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.engines.targets import Axes, Floats
-from dpcipher.joint.link import Link, group_codes, incidence, raw_probabilities, scaled
-from dpcipher.joint.sequence import Codes, row_sums
+from dpcipher.joint.link import Link, incidence, raw_probabilities, scaled
+from dpcipher.joint.sequence import row_sums
+from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.tables import cell_numbers
 
 SWEEPS = 3
 RIDGE = 0.01  # of the mean weight of an unknown: rows / unknowns
@@ -69,7 +70,7 @@ class Crossings:
     def _block(self, left: Axes, right: Axes) -> Floats:
         if (left, right) not in self._blocks:
             sizes = [int(np.prod([self.shape[axis] for axis in group])) for group in (left, right)]
-            pair = group_codes(self.codes, left, self.shape) * sizes[1] + group_codes(
+            pair = cell_numbers(self.codes, left, self.shape) * sizes[1] + cell_numbers(
                 self.codes, right, self.shape
             )
             self._blocks[left, right] = (

@@ -11,13 +11,14 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import RowsFit, solve_rows
 from dpcipher.engines.table import TableFit, solve_table
-from dpcipher.engines.targets import Axes, Floats, Targets
+from dpcipher.engines.targets import Targets
 from dpcipher.engines.unknown import unknown
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
+from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled

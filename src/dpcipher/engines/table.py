@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from dpcipher.engines import raking
 from dpcipher.engines.additive import Link, conditional
 from dpcipher.engines.order import order_attributes
-from dpcipher.engines.raking import Cell, Goal, gaps, maximal, rake
-from dpcipher.engines.targets import Axes, Floats, Targets
+from dpcipher.engines.raking import Cell, Goal, gaps, rake
+from dpcipher.engines.targets import Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.sets import maximal
 
 MAX_CELLS = 2**27
 # Sweeps of the steps before the last, which rakes to all goals anyway.

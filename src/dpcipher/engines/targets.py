@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.release.components import Axes, Floats, margin
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import margin
 
 __all__ = ["Axes", "Floats", "Targets", "margin"]
 
@@ -36,10 +36,3 @@ class Targets:
             return None
         smallest = min(covering, key=lambda known: (self.tables[known].size, known))
         return margin(self.tables[smallest], smallest, axes)
-
-    def closure(self) -> list[Axes]:
-        """Every non-empty set of attributes that some table covers, small sets first."""
-        found = {
-            sub for axes in self.tables for k in range(1, len(axes) + 1) for sub in combinations(axes, k)
-        }
-        return sorted(found, key=lambda axes: (len(axes), axes))

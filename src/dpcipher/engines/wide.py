@@ -17,8 +17,10 @@ import numpy as np
 
 from dpcipher.engines.consistency import nearest, sweep_to
 from dpcipher.engines.denoise.shrink import Deviation, Shrinker, trusted
-from dpcipher.engines.raking import Goal, maximal, rake
-from dpcipher.engines.targets import Axes, Floats, margin
+from dpcipher.engines.raking import Goal, rake
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.tables import margin
 from dpcipher.release.components import centre, freedom, spread
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled

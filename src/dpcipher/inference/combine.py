@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from dpcipher.errors import ParameterError
-
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Floats
 
 ONE_SET = (
     "m = 1: the spread between sets is unknown, so the variance is that of one set alone and leaves out "

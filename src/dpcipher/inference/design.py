@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
-
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Floats
 
 
 def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataFrame]:

@@ -21,9 +21,7 @@ from scipy.optimize import linprog
 
 from dpcipher.errors import SolveError
 from dpcipher.inference.design import identified
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from dpcipher.marginals.arrays import Bools, Floats
 
 STEPS = 200
 TOLERANCE = 1e-9

@@ -12,8 +12,8 @@ from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.combine import Combined, combine
 from dpcipher.inference.design import data_frames, design_matrices, identified, split_formula
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
+from dpcipher.marginals.arrays import Floats
 
-Floats = NDArray[np.float64]
 Fit = tuple[Floats, Floats]  # estimates and their variances
 Family = Literal["logistic", "multinomial", "linear"]
 FAMILIES: tuple[str, ...] = get_args(Family)

@@ -14,6 +14,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.marginals.arrays import Shape
+
 # What a damaged archive raises when it is opened or read: by zipfile, by its unpacker, or here.
 DAMAGE = (
     ValueError,
@@ -36,8 +38,6 @@ _HEADER = re.compile(
 # The types that each kind of array may be stored as, and the type that it is read as.
 _STORED = {"real": ("f8", "f4"), "whole": ("i8", "i4"), "truth": ("b1",), "bytes": ("u1",)}
 _READ = {"real": np.float64, "whole": np.int64, "truth": np.bool_, "bytes": np.uint8}
-
-Shape = tuple[int, ...]
 
 
 class Archive:

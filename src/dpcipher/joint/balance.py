@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
+from dpcipher.marginals.arrays import Codes, Floats
+
 Places = NDArray[np.intp]
 
 BATCHES = 1000

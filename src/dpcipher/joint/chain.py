@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.link import Axes, Link, draw_column, group_codes, scaled
+from dpcipher.joint.link import Link, draw_column, scaled
 from dpcipher.joint.pack import pack_links, unpack_links
-from dpcipher.joint.sequence import Codes, Floats, systematic
+from dpcipher.joint.sequence import systematic
+from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.tables import count_rows
 
 CHUNK = 65_536
 POPULATION = 65_536
@@ -93,8 +95,7 @@ class Chain:
             raise SizeError(
                 f"axes ({axes}) span {prod(shape):,} cells; at most {MAX_CELLS:,} fit. Project fewer attributes"
             )
-        counts = np.bincount(group_codes(self.population, axes, self.shape), minlength=prod(shape))
-        return counts.reshape(shape) / len(self.population)
+        return count_rows(self.population, axes, self.shape) / len(self.population)
 
     @cached_property
     def population(self) -> Codes:

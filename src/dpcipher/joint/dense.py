@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
 from dpcipher.joint.balance import balance
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
+from dpcipher.marginals.arrays import Codes, Floats
 
 CHUNK = 1 << 18
 # Larger tables, and more rows than one chunk, are left as the snake drew them.

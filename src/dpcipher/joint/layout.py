@@ -9,10 +9,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpcipher.joint.archive import HEADER, Archive
+from dpcipher.marginals.arrays import Shape
 from dpcipher.schema.plain import product_within
 
 Arrays = dict[str, NDArray[Any]]
-Shape = tuple[int, ...]
 
 MAX_TABLE_CELLS = 2**27
 MAX_NUMBERS = 2**28

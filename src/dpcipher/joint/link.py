@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpcipher.joint.match_goals import PASSES, match_goals
-from dpcipher.joint.sequence import Codes, Floats, Ladder, row_sums, spread
+from dpcipher.joint.sequence import Ladder, row_sums, spread
+from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.tables import cell_numbers
 
-Axes = tuple[int, ...]
 KEYS = 3  # attributes that rows are sorted by before a spread draw
 FLOOR = 1e-6  # share of its base rate that a level keeps where the additive part is negative
 
@@ -46,7 +47,7 @@ class Link:
     def places(self, codes: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Which rows of the weights each coded row uses, one column per group."""
         columns = [
-            group_codes(codes, group, shape) + start
+            cell_numbers(codes, group, shape) + start
             for group, start in zip(self.groups, self.starts, strict=True)
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0), np.int64)
@@ -62,7 +63,7 @@ class Link:
     def bar(self, values: NDArray[np.floating], codes: Codes, shape: tuple[int, ...]) -> None:
         """Set to zero, in place, the levels that structural zeros forbid."""
         for group, mask in self.barred:
-            values[mask[group_codes(codes, group, shape)]] = 0.0
+            values[mask[cell_numbers(codes, group, shape)]] = 0.0
 
 
 def raw_probabilities(link: Link, rows: Any) -> NDArray[np.floating]:
@@ -94,14 +95,6 @@ def incidence(places: NDArray[np.int64], width: int, dtype: Any = np.float32) ->
         else np.zeros(n_rows + 1, np.int64)
     )
     return sp.csr_matrix((np.ones(places.size, dtype), places.ravel(), starts), shape=(n_rows, width))
-
-
-def group_codes(codes: Codes, group: Axes, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """One number per row for its levels of a group of attributes, in C order."""
-    number = np.zeros(len(codes), np.int64)
-    for axis in group:
-        number = number * shape[axis] + codes[:, axis]
-    return number
 
 
 def draw_column(

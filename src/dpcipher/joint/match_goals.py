@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.joint.sequence import Codes, Floats, Ladder, row_sums
+from dpcipher.joint.sequence import Ladder, row_sums
+from dpcipher.marginals.arrays import Codes, Floats
 
 PASSES = 8
 BATCHES = 32

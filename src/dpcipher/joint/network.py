@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
 from dpcipher.joint.sequence import Ladder, spread
-
-Axes = tuple[int, ...]
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Axes, Floats
 
 CHUNK = 65_536
 MAX_FACTOR_CELLS = 2**25

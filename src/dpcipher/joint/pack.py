@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.joint.link import Axes, Link
+from dpcipher.joint.link import Link
+from dpcipher.marginals.arrays import Axes
 
 Arrays = Mapping[str, NDArray[Any]]
 

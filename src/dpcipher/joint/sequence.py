@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
+from dpcipher.marginals.arrays import Codes, Floats
 
 GOLDEN = (5**0.5 - 1) / 2
 _BELOW_ONE = 1.0 - 2.0**-20  # still below one after rounding to single precision

@@ -29,7 +29,6 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 
-Attrs = tuple[str, ...]
 _PARTS = 2**16
 
 

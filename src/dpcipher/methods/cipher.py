@@ -16,7 +16,8 @@ from dpcipher.engines.solve import ENGINES, pick, solve_set
 from dpcipher.engines.unknown import unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
-from dpcipher.methods.base import Attrs, Synthesizer, check_between, check_whole, tables_of
+from dpcipher.marginals.arrays import Attrs
+from dpcipher.methods.base import Synthesizer, check_between, check_whole, tables_of
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release

@@ -12,8 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-Axes = tuple[int, ...]
-Counts = NDArray[np.int64]
+from dpcipher.marginals.arrays import Axes, Counts
 
 
 @lru_cache(maxsize=64)

@@ -4,24 +4,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.sets import closure
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.contrasts import coefficients, design, l2_squared, n_coefficients
 from dpcipher.methods.outcome import dense_joint
 from dpcipher.schema.schema import Schema
-
-Axes = tuple[int, ...]
-Floats = NDArray[np.float64]
 
 # The linear program holds a dense matrix of coefficients by cells; beyond this it takes minutes.
 MAX_CELLS = 2**13
@@ -88,9 +85,7 @@ def _noisy_coefficients(session: Session, sets: Sequence[Axes]) -> Floats:
 
 def downward(schema: Schema, workload: int | Sequence[Sequence[str]]) -> list[Axes]:
     """Every set of columns inside a table of the workload, the empty one included, small ones first."""
-    tables = [schema.axes(attrs) for attrs in tables_of(schema, workload).tables]
-    found = {sub for axes in tables for size in range(len(axes) + 1) for sub in combinations(axes, size)}
-    return sorted(found, key=lambda axes: (len(axes), axes))
+    return closure(schema.axes(attrs) for attrs in tables_of(schema, workload).tables)
 
 
 def nearest_table(shape: tuple[int, ...], sets: Sequence[Axes], noisy: Floats, n_rows: int | None) -> Floats:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-Axes = tuple[int, ...]
+from dpcipher.marginals.arrays import Axes
+
 Edge = tuple[int, int]
 
 

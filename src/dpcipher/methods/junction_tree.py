@@ -20,8 +20,9 @@ from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
 from dpcipher.errors import SizeError
 from dpcipher.joint.joint import Joint
+from dpcipher.marginals.arrays import Axes
 from dpcipher.methods.base import Synthesizer, check_between
-from dpcipher.methods.graph import Axes, Edge, cliques, junction_tree, merged
+from dpcipher.methods.graph import Edge, cliques, junction_tree, merged
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
 from dpcipher.methods.outcome import drowned
 from dpcipher.methods.scores import GRID, dependence

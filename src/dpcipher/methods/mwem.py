@@ -17,14 +17,12 @@ from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
-from dpcipher.methods.base import Attrs, Synthesizer, check_whole, tables_of
+from dpcipher.marginals.arrays import Attrs, Axes, Floats
+from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.methods.outcome import dense_joint, require_table
 from dpcipher.methods.scores import GRID
 from dpcipher.methods.total import ROWS_SHARE, Total, first_total
 from dpcipher.schema.schema import Schema
-
-Floats = NDArray[np.float64]
-Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True)

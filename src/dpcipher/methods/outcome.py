@@ -18,11 +18,10 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network
+from dpcipher.marginals.arrays import Floats
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
-
-Floats = NDArray[np.float64]
 
 # The most cells a method may hold as one table of floats; judged on the schema.
 MAX_CELLS = 2**26

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 
-Axes = tuple[int, ...]
+from dpcipher.marginals.arrays import Axes
 
 
 def maximal_parents(earlier: Sequence[int], shape: Sequence[int], cells: float, most: int) -> list[Axes]:

@@ -17,6 +17,7 @@ from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
+from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
@@ -26,7 +27,6 @@ from dpcipher.methods.total import ROWS_SHARE, Total, first_total, no_total
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 
-Axes = tuple[int, ...]
 Pair = tuple[int, Axes]
 MAX_CANDIDATES = 5_000
 # No table above this, whatever the noise allows: every candidate of a step is counted.

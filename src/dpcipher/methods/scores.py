@@ -10,12 +10,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError
+from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.unit import Unit
-
-Counts = NDArray[np.int64]
 
 GRID = 1024
 # Above this the exact products of counts leave int64.

@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.marginals.tables import count_rows
 from dpcipher.release.release import Release
-from dpcipher.tables.coded import count_table
-
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,4 +52,4 @@ def _match(release: Release, synthetic: Codes, attrs: tuple[str, ...]) -> Match 
 def scaled(release: Release, synthetic: Codes, axes: tuple[int, ...]) -> Floats:
     """The synthetic rows' counts, scaled to the release's total."""
     total = max(release.reconciled.total, 0.0)
-    return count_table(synthetic, release.schema.shape, axes).astype(float) * (total / len(synthetic))
+    return count_rows(synthetic, axes, release.schema.shape).astype(float) * (total / len(synthetic))

@@ -13,9 +13,10 @@ from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, tabl
 from dpcipher.drawing.numbers import rows, share
 from dpcipher.errors import NotPrivate, ReleaseError
 from dpcipher.files import write_text
+from dpcipher.marginals.arrays import Codes
 from dpcipher.pages import words
 from dpcipher.pages.certificate import certificate
-from dpcipher.pages.match import Codes, Match, match_tables, scaled
+from dpcipher.pages.match import Match, match_tables, scaled
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
 from dpcipher.tables.coded import coded_rows

@@ -15,8 +15,9 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
-from dpcipher.paper.stacks import Axes, Counts, Floats, Stack, margins, normalised, tvd
+from dpcipher.paper.stacks import Stack, margins, normalised, tvd
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import Noisy, reconcile

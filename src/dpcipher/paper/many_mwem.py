@@ -12,12 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import SeededNoise
-
-Axes = tuple[int, ...]
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PASSES = 20
 # One person moves the L1 error of a table by one when a row is added or removed.

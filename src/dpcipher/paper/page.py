@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dpcipher.drawing.markdown import markdown_table
 from dpcipher.files import write_text
+from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.blocks import STAMP
 from dpcipher.paper.claims import CONFIRMED, Claim, table
 from dpcipher.paper.claims_bankruptcy import svm_table
@@ -13,7 +14,6 @@ from dpcipher.paper.contenders import CONTENDERS
 from dpcipher.paper.panels import NAMES
 from dpcipher.paper.population import COEFFICIENTS, SEED
 from dpcipher.paper.simulated import POPULATIONS, POWERS, SIZES
-from dpcipher.paper.stacks import Floats
 from dpcipher.paper.storage import ERRATA, checks
 from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpcipher.errors import MissingExtra
 from dpcipher.inference.sss import COLOURS
+from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.blocks import STAMP
-from dpcipher.paper.stacks import Floats
 
 NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import one_hot
 from dpcipher.inference.logit import fit_logit
+from dpcipher.marginals.arrays import Counts, Floats
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Rows = tuple[tuple[float, ...], ...]
 
 SHAPE = (2, 2, 3, 3)

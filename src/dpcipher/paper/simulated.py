@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
+from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, tune_rounds
 from dpcipher.paper.population import (
@@ -23,7 +24,7 @@ from dpcipher.paper.population import (
     Population,
     random_coefficients,
 )
-from dpcipher.paper.stacks import Counts, Floats, Stack, draw_rows, linf, margins, tvd
+from dpcipher.paper.stacks import Stack, draw_rows, linf, margins, tvd
 
 SIZES = (200, 500)
 POWERS = (-2, -1, 0, 1, 2)

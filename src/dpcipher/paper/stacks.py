@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Axes = tuple[int, ...]
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Axes, Counts, Floats
+
 Stack = NDArray[Any]
 
 

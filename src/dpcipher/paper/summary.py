@@ -9,6 +9,7 @@ import numpy as np
 
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.sss import CATEGORIES, sss
+from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy
 from dpcipher.paper.bankruptcy_data import load
 from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender
@@ -21,7 +22,7 @@ from dpcipher.paper.simulated import (
     blocks,
     tasks,
 )
-from dpcipher.paper.stacks import Floats, Stack
+from dpcipher.paper.stacks import Stack
 from dpcipher.paper.storage import full_cells, parameters
 
 ORIGINAL = "original"

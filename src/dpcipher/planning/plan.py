@@ -10,6 +10,7 @@ from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import advice, page
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.cost import Cost, foresee
@@ -19,8 +20,6 @@ from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
-
-Attrs = tuple[str, ...]
 
 # Reconciled errors need all tables in memory; beyond this many cells they are left out.
 RECONCILE_CELLS = 2_000_000

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
-
-Attrs = tuple[str, ...]
 
 # E|X| of a normal X is this many standard deviations.
 NORMAL_ABSOLUTE = math.sqrt(2 / math.pi)

@@ -5,12 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.choose import Chooser, OpenDPChooser, SeededChooser
 from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

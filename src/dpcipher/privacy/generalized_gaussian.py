@@ -14,11 +14,10 @@ from scipy.optimize import brentq
 from scipy.special import gammainccinv
 
 from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import NoiseSource
 from dpcipher.privacy.unit import Unit
-
-Counts = NDArray[np.int64]
 
 
 def generalized_scale(power: int, epsilon: float, delta: float | None, unit: Unit) -> float:

@@ -9,14 +9,12 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError, NotPrivate, ParameterError
+from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.accounting import float_up, sqrt_up
 from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.unit import Unit
-
-Counts = NDArray[np.int64]
 
 # Earlier samplers were biased (OpenDP issue 2638): a release at a claimed epsilon of 1/3 was measured to leak 0.46.
 OPENDP_MINIMUM = (0, 14, 2)

@@ -14,16 +14,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import chain
 from math import isfinite, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError, SizeError
-
-Axes = tuple[int, ...]
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.sets import subsets
+from dpcipher.marginals.tables import margin
 
 _FREE_SETS = 2**20
 
@@ -47,23 +46,6 @@ class Noisy:
             raise ReleaseError(
                 f"variance ({self.variance}) of the table on axes {self.axes} must be finite and 0 or more"
             )
-
-
-def subsets(axes: Axes) -> Iterable[Axes]:
-    """Every subset of `axes`, the empty one first."""
-    return chain.from_iterable(combinations(axes, k) for k in range(len(axes) + 1))
-
-
-@lru_cache(maxsize=4096)
-def dropped(axes: Axes, keep: Axes) -> Axes:
-    """The dimensions of a table on `axes` that its margin on `keep` sums over."""
-    return tuple(i for i, axis in enumerate(axes) if axis not in keep)
-
-
-def margin(table: Floats, axes: Axes, keep: Axes) -> Floats:
-    """The margin of `table` on `keep`."""
-    drop = dropped(axes, keep)
-    return np.asarray(table.sum(axis=drop)) if drop else table
 
 
 def centre(table: Floats) -> Floats:

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
+from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.mechanism import Mechanism, MechanismName
 from dpcipher.schema.schema import Schema
 
-Attrs = tuple[str, ...]
 Counts = NDArray[np.float64] | NDArray[np.int64]
 Value = TypeVar("Value", float, str)
 

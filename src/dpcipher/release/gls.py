@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.components import Axes, Floats, Noisy, cells, freedom, inside, margin, shared_sets
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import margin
+from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
 
 MOST_SHARED = 5_000
 

@@ -3,12 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpcipher.errors import ParameterError
-
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Floats
 
 
 def interval(estimate: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
+from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.interval import quantile
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.cover import Cover
 from dpcipher.schema.schema import Schema
-
-Axes = tuple[int, ...]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

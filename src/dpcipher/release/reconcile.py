@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.components import Axes, Components, Floats, Noisy, cells, merge_repeats, subsets
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.sets import closure
+from dpcipher.release.components import Components, Noisy, cells, merge_repeats
 from dpcipher.release.gls import WithZeros, check_shared, zero_cells
 
 __all__ = ["Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
@@ -91,8 +93,7 @@ class Reconciled:
             raise SizeError(
                 f"the tables hold more than {MAX_SETS:,} sets of attributes; measure tables of fewer columns"
             )
-        found = {sub for axes in self._tables for sub in subsets(axes) if sub}
-        return sorted(found, key=lambda axes: (len(axes), axes))
+        return closure(self._tables)[1:]
 
     def maximal(self) -> list[Axes]:
         """The measured sets that no other measured set contains, in order."""

@@ -1,11 +1,12 @@
 """Public facts about a table: its columns and levels, and what may be asked of it."""
 
+from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.column import MISSING_LABEL, Column
 from dpcipher.schema.cover import Cover
 from dpcipher.schema.provenance import Provenance, SignOff
-from dpcipher.schema.schema import Axes, Schema
-from dpcipher.schema.workload import Attrs, Workload
+from dpcipher.schema.schema import Schema
+from dpcipher.schema.workload import Workload
 from dpcipher.schema.zeros import Zero
 
 __all__ = [

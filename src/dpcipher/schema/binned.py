@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError, SizeError
-from dpcipher.schema.cells import Floats, as_day, as_number
-from dpcipher.schema.listed import EXACT, Codes
+from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.schema.cells import as_day, as_number
+from dpcipher.schema.listed import EXACT
 
 BinnedKind = Literal["integer", "number", "date"]
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from dpcipher.marginals.arrays import Bools, Floats
 
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?$"

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
+from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.binned import Binned, from_edges, from_range
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
-from dpcipher.schema.listed import Codes, Level, Listed
+from dpcipher.schema.listed import Level, Listed
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
 KINDS: tuple[str, ...] = get_args(Kind)

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, did_you_mean
+from dpcipher.marginals.arrays import Bools
 from dpcipher.schema.binned import Binned, parse_day
 from dpcipher.schema.column import Column
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
-Bools = NDArray[np.bool_]
 
 _MANY = 10_000  # past it, looking for a similar label takes too long
 

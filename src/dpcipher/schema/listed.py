@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.cells import Floats, as_number, as_text, as_truth
+from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.schema.cells import as_number, as_text, as_truth
 
 Level = str | int | float | bool
-Codes = NDArray[np.int32]
 
 EXACT = 2**53  # below it every whole number is a float of its own
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import DataError, ParameterError
-from dpcipher.schema.listed import Codes
+from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.zeros import move_out_of_zeros
 
 if TYPE_CHECKING:

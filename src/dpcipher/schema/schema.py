@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
+from dpcipher.marginals.arrays import Axes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import attr_masks
@@ -22,8 +23,6 @@ from dpcipher.schema.cover import Cover, cover
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.provenance import Provenance, SignOff
 from dpcipher.schema.zeros import Zero
-
-Axes = tuple[int, ...]
 
 _CODE_LIMIT = 2**31
 

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.errors import SizeError, WorkloadError
+from dpcipher.marginals.arrays import Attrs
+from dpcipher.marginals.sets import closure, elementary_symmetric, maximal
 from dpcipher.schema.schema import Schema
-
-Attrs = tuple[str, ...]
 
 MAX_TABLE_CELLS = 2**27
 MAX_CELLS = 2**28
@@ -48,21 +48,12 @@ class Workload:
 
     def closure(self) -> tuple[Attrs, ...]:
         """Every non-empty set of attributes that some table covers, small sets first."""
-        found = {
-            sub: None
-            for table in self.tables
-            for k in range(1, len(table) + 1)
-            for sub in combinations(table, k)
-        }
-        return tuple(sorted(found, key=len))
+        return tuple(closure(self.tables)[1:])
 
     def maximal(self) -> tuple[Attrs, ...]:
         """The tables that no other table covers."""
-        by_attr: dict[str, list[frozenset[str]]] = {}
-        for table in self.tables:
-            for attr in table:
-                by_attr.setdefault(attr, []).append(frozenset(table))
-        return tuple(t for t in self.tables if not any(set(t) < other for other in by_attr[t[0]]))
+        kept = set(maximal(self.tables))
+        return tuple(table for table in self.tables if table in kept)
 
 
 def _of_order(schema: Schema, order: int) -> Workload:
@@ -73,7 +64,7 @@ def _of_order(schema: Schema, order: int) -> Workload:
     largest = math.prod(sorted(schema.shape)[-order:])
     _check_size(largest, f"its largest {order}-way table")
     _check_count(math.comb(len(schema.attrs), order))
-    _check_total(_cells_of_order(schema.shape, order))
+    _check_total(elementary_symmetric(schema.shape, order))
     axes = list(combinations(range(len(schema.attrs)), order))
     cells = tuple(math.prod(schema.shape[axis] for axis in table) for table in axes)
     return Workload(tuple(tuple(schema.attrs[axis] for axis in table) for table in axes), cells)
@@ -111,15 +102,6 @@ def _checked_list(spec: object) -> list[Sequence[str]]:
     if not tables:
         raise WorkloadError("workload ([]) must hold at least one table; try workload=2")
     return [tuple(table) for table in tables]
-
-
-def _cells_of_order(shape: Sequence[int], order: int) -> int:
-    """The cells of all tables of an order: the elementary symmetric polynomial of the sizes, not an enumeration."""
-    sums = [1] + [0] * order
-    for size in shape:
-        for k in range(order, 0, -1):
-            sums[k] += size * sums[k - 1]
-    return sums[order]
 
 
 def _check_size(cells: int, what: str) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, DataError, SchemaError, SizeError
+from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
-from dpcipher.schema.listed import Codes
 from dpcipher.schema.plain import product_within
 
 if TYPE_CHECKING:

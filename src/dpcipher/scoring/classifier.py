@@ -14,9 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from dpcipher.inference.design import one_hot
-
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Codes, Floats
 
 MOST_ROWS = 50_000
 # Newton's method solves a dense system of this many equations at the most.

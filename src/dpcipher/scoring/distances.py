@@ -6,13 +6,10 @@ from itertools import combinations
 from math import comb, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
-from dpcipher.tables.coded import cell_numbers
-
-Axes = tuple[int, ...]
-Codes = NDArray[np.int32]
+from dpcipher.marginals.arrays import Axes, Codes
+from dpcipher.marginals.tables import cell_numbers
 
 # How many tables of an order are compared at the most: of wider ones the customary 100 (NIST's k-marginal score).
 LIMITS = {1: 10_000, 2: 10_000}
@@ -52,7 +49,7 @@ def distances(
 
 
 def _distance(private: Codes, synthetic: Codes, shape: Sequence[int], axes: Axes) -> Distance:
-    first, second = (cell_numbers(codes, shape, axes) for codes in (private, synthetic))
+    first, second = (cell_numbers(codes, axes, shape) for codes in (private, synthetic))
     size = prod(shape[axis] for axis in axes)
     if size > DENSE_CELLS:
         # Cells that neither side occupies differ by nothing.

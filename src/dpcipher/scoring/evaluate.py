@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
+from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.classifier import Accuracy, accuracy
 from dpcipher.scoring.distances import choose_tables, distances
@@ -19,8 +19,6 @@ from dpcipher.scoring.overlap import interval_overlap, share_overlap
 from dpcipher.scoring.propensity import Propensity, propensity
 from dpcipher.scoring.scores import ModelScore, Scores, TableScore
 from dpcipher.tables.coded import coded_rows
-
-Codes = NDArray[np.int32]
 
 
 def evaluate(

@@ -1,14 +1,12 @@
 """Confidence-interval overlap: how much of each interval the other one covers."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from dpcipher.errors import ParameterError
-from dpcipher.tables.coded import count_table
-
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.marginals.tables import count_rows
 
 
 def interval_overlap(original: tuple[ArrayLike, ArrayLike], synthetic: tuple[ArrayLike, ArrayLike]) -> Floats:
@@ -45,6 +43,6 @@ def share_overlap(private: Codes, synthetic: Codes, shape: tuple[int, ...]) -> f
     """The mean overlap of the 95 % intervals of every level's share."""
     overlaps = []
     for axis in range(len(shape)):
-        counts = [count_table(codes, shape, (axis,)).astype(float) for codes in (private, synthetic)]
+        counts = [count_rows(codes, (axis,), shape).astype(float) for codes in (private, synthetic)]
         overlaps.append(interval_overlap(*(share_interval(count, count.sum()) for count in counts)))
     return float(np.concatenate(overlaps).mean())

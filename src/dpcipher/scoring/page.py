@@ -13,15 +13,15 @@ from dpcipher.drawing.figures import charts, column_figure, legend, pair_figure
 from dpcipher.drawing.html import bullets, page, paragraphs, table
 from dpcipher.drawing.numbers import rows, share
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
+from dpcipher.marginals.arrays import Codes
+from dpcipher.marginals.tables import count_rows
 from dpcipher.release.curator_only import WATERMARK, private_folder, write
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.scores import ModelScore, Scores
-from dpcipher.tables.coded import coded_rows, count_table
+from dpcipher.tables.coded import coded_rows
 
 PAGE, NUMBERS = "curator.html", "scores.json"
 MOST_CHARTS, MOST_MAPS, MOST_TABLES = 24, 8, 20
-
-Codes = NDArray[np.int32]
 
 
 def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema, folder: str | Path) -> Path:
@@ -121,7 +121,7 @@ def _both(
     private: Codes, synthetic: Codes, schema: Schema, axes: tuple[int, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Private counts, and synthetic counts scaled to as many rows."""
-    true, drawn = (count_table(part, schema.shape, axes).astype(float) for part in (private, synthetic))
+    true, drawn = (count_rows(part, axes, schema.shape).astype(float) for part in (private, synthetic))
     return true, drawn * (len(private) / len(synthetic))
 
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.inference.design import one_hot
+from dpcipher.marginals.arrays import Codes
 from dpcipher.scoring.classifier import MOST_COEFFICIENTS, fit_classifier, subsample
-
-Codes = NDArray[np.int32]
 
 # Fewer rows than this for each coefficient, and maximum likelihood is mostly noise.
 ROWS_EACH = 10

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.target import Axes, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 
-Floats = NDArray[np.float64]
 Risk = Callable[[Floats], Floats]  # the expected error of a table at each precision of its noise
 
 STEPS = 64

@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.mechanism import Mechanism
-
-Floats = NDArray[np.float64]
 
 GRID = 160
 STEPS = 100

@@ -1,6 +1,5 @@
 """Predictions of the number of rows and of the counts of any table, from noisy answers alone."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,10 +11,11 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SolveError
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import count_rows
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
-from dpcipher.selection.risk import Floats, interaction_risk
-from dpcipher.selection.target import Axes
+from dpcipher.selection.risk import interaction_risk
 
 GRAIN = 16  # predictions are rounded to sixteenths of a row
 EMPTY = 0.25  # rows added to every predicted cell of a fitted table, for cells that no fitted row is in
@@ -64,10 +64,7 @@ def fitted(reconciled: Reconciled) -> Prediction | None:
     codes = np.concatenate(list(chain.sample(fit.population, np.random.default_rng(0))))
 
     def predict(axes: Axes) -> Floats:
-        sizes = [targets.shape[axis] for axis in axes]
-        cells = np.ravel_multi_index([codes[:, axis] for axis in axes], sizes)
-        counts = np.bincount(cells, minlength=math.prod(sizes)).reshape(sizes)
-        return np.asarray(counts * (targets.total / len(codes)))
+        return np.asarray(count_rows(codes, axes, targets.shape) * (targets.total / len(codes)))
 
     return Prediction(targets.total, predict, EMPTY)
 

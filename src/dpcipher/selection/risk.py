@@ -9,9 +9,8 @@ distance in counts: a convex, decreasing function of the precision 1/V, from hal
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpcipher.marginals.arrays import Floats
 
 MEAN_SIZE = math.sqrt(2 / math.pi)  # E|X| of a standard normal X
 BINS = 48  # classes of cells, by size, of a large table

@@ -14,8 +14,9 @@ from itertools import combinations
 
 import numpy as np
 
+from dpcipher.marginals.arrays import Axes
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.target import Axes, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 
 # Shares of the budget.
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column

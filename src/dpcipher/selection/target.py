@@ -9,10 +9,10 @@ from itertools import combinations
 from numbers import Integral, Real
 
 from dpcipher.errors import ParameterError, WorkloadError
+from dpcipher.marginals.arrays import Axes
+from dpcipher.marginals.sets import elementary_symmetric
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_TABLE_CELLS, Workload
-
-Axes = tuple[int, ...]
 
 # Errors of the parts of a table add up in squares: in a larger target table the error of a part counts half.
 PART = 0.5
@@ -149,27 +149,12 @@ class SelectionTarget:
             rest = list(self.weights)
             for weight in own:
                 rest.remove(weight)
-            self._cache[own] = _symmetric(rest, self.order - len(own))
+            self._cache[own] = elementary_symmetric(rest, self.order - len(own))
         return self._cache[own]
 
     @cached_property
     def _cache(self) -> dict[tuple[float, ...], float]:
         return {}
-
-
-def _symmetric(numbers: Sequence[float], order: int) -> float:
-    """The elementary symmetric polynomial of an order; only additions, so that nothing cancels.
-
-    >>> _symmetric([1.0, 2.0, 3.0], 2)
-    11.0
-    """
-    if order < 0:
-        return 0.0
-    sums = [1.0] + [0.0] * order
-    for number in numbers:
-        for k in range(order, 0, -1):
-            sums[k] += number * sums[k - 1]
-    return sums[order]
 
 
 def _listed(schema: Schema, target: Sequence[Sequence[str]]) -> tuple[Axes, ...]:

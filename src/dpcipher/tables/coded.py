@@ -1,6 +1,5 @@
 """Rows as codes: whatever holds the rows, read through the schema."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,3 @@ def coded_rows(data: Any, schema: Schema, name: str) -> NDArray[np.int32]:
     if not len(codes):
         raise ParameterError(f"{name} must hold at least one row; it has none")
     return codes
-
-
-def count_table(codes: NDArray[np.int32], shape: tuple[int, ...], axes: tuple[int, ...]) -> NDArray[np.int64]:
-    """The counts of the table over `axes`."""
-    sizes = [shape[axis] for axis in axes]
-    return np.bincount(cell_numbers(codes, shape, axes), minlength=int(np.prod(sizes))).reshape(sizes)
-
-
-def cell_numbers(codes: NDArray[np.int32], shape: Sequence[int], axes: tuple[int, ...]) -> NDArray[np.int64]:
-    """The number of the cell of the table over `axes` that each row falls in, in row-major order."""
-    number = np.zeros(len(codes), dtype=np.int64)
-    for axis in axes:
-        number = number * shape[axis] + codes[:, axis]
-    return number

@@ -25,9 +25,11 @@ from dpcipher.engines.denoise.oneway import posterior_counts, smooth
 from dpcipher.engines.denoise.shrink import Deviation, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
 from dpcipher.engines.raking import CALL
-from dpcipher.engines.targets import Axes, Floats, Targets, margin
+from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import margin
 from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from dpcipher.engines.raking import CALL
-from dpcipher.engines.targets import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.reconcile import Reconciled
 

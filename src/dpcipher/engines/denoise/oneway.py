@@ -11,7 +11,7 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.special import ndtr
 
-from dpcipher.engines.targets import Floats
+from dpcipher.marginals.arrays import Floats
 
 STEPS = 50
 FALLS = (0.0, 0.5, 1.0, 1.5, 2.0)

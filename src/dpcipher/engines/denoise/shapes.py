@@ -11,7 +11,7 @@ from functools import lru_cache, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.targets import Floats
+from dpcipher.marginals.arrays import Floats
 
 
 @dataclass(frozen=True)

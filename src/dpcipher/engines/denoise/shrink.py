@@ -25,7 +25,7 @@ from math import prod
 import numpy as np
 
 from dpcipher.engines.denoise.shapes import Basis, Even, Proportional, Stack, product, proportional_basis
-from dpcipher.engines.targets import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Floats
 
 LEAST_ONE_WAY = 0.03
 LARGEST_ONE_WAY = 3.0
