@@ -80,7 +80,7 @@ def test_cost_normalisation_multiplies_by_cells() -> None:
 
 def test_a_classifier_is_scored_on_held_out_rows() -> None:
     """Owner depends on sex, so training on either side beats the most common level."""
-    found = evaluate(people(0, 800), people(1, 800), SCHEMA, holdout=people(2, 500), target="owner")
+    found = evaluate(people(0, 800), people(1, 800), SCHEMA, holdout=people(2, 500), predict="owner")
     assert found.accuracy is not None
     assert found.accuracy.target == "owner"
     assert found.accuracy.synthetic > found.accuracy.majority + 0.05
@@ -108,9 +108,9 @@ def test_models_see_levels_in_their_declared_order() -> None:
 def test_a_target_needs_held_out_rows_and_must_exist() -> None:
     """Testing on the rows one trained on would flatter."""
     with pytest.raises(ParameterError, match="together"):
-        evaluate(people(0), people(1), SCHEMA, target="owner")
+        evaluate(people(0), people(1), SCHEMA, predict="owner")
     with pytest.raises(WorkloadError, match="did you mean 'owner'"):
-        evaluate(people(0), people(1), SCHEMA, target="ownr", holdout=people(2))
+        evaluate(people(0), people(1), SCHEMA, predict="ownr", holdout=people(2))
 
 
 def test_no_rows_are_refused() -> None:
@@ -165,3 +165,11 @@ def test_an_empty_folder_open_to_others_is_closed_and_may_be_used_again(tmp_path
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "CURATOR-ONLY.txt").read_text().startswith(WATERMARK)
     assert private_folder(tmp_path) == folder
+
+
+def test_the_old_spelling_of_the_column_to_predict_works_with_a_warning() -> None:
+    """`target` says a workload elsewhere, so that the column to predict has a name of its own."""
+    with pytest.warns(DeprecationWarning, match="target is called predict now; try predict='owner'"):
+        old = evaluate(people(0, 800), people(1, 800), SCHEMA, holdout=people(2, 500), target="owner")
+    new = evaluate(people(0, 800), people(1, 800), SCHEMA, holdout=people(2, 500), predict="owner")
+    assert old.accuracy == new.accuracy

@@ -51,7 +51,7 @@ def test_evaluate_prints_the_watermark_first(folder: Path) -> None:
 
 def test_evaluate_writes_its_report_into_a_folder_of_its_own(folder: Path) -> None:
     """With a classifier and a model; JSON carries the watermark too."""
-    options = ("--holdout", "holdout.csv", "--target", "a", "--model", "a ~ b", "--report", "mine", "--json")
+    options = ("--holdout", "holdout.csv", "--predict", "a", "--model", "a ~ b", "--report", "mine", "--json")
     done = run("evaluate", "private.csv", "rows-1.csv", "--schema", "s.yaml", *options)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)

@@ -30,7 +30,8 @@ from dpcipher.scoring.page import curator_report
     type=click.Path(path_type=Path),
     help="Private rows that the release was not made from, to test a classifier on.",
 )
-@click.option("--target", help="The column that the classifier predicts; with --holdout.")
+@click.option("--predict", help="The column that the classifier predicts; with --holdout.")
+@click.option("--target", hidden=True, help="The old spelling of --predict.")
 @click.option(
     "--model",
     "formula",
@@ -54,6 +55,7 @@ def command(
     limit: int | None,
     seed: int,
     holdout: Path | None,
+    predict: str | None,
     target: str | None,
     formula: str | None,
     family: Family,
@@ -76,7 +78,7 @@ def command(
         say("comparing tables")
         scores = evaluate(
             private, made, public, orders=orders or None, limit=limit, seed=seed,
-            holdout=holdout, target=target, formula=formula, family=family,
+            holdout=holdout, predict=predict or target, formula=formula, family=family,
         )  # fmt: skip
         if folder is not None:
             say("drawing the curator's report")

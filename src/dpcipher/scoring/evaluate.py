@@ -1,5 +1,6 @@
 """Evaluate: the one function that compares synthetic rows with private ones. Curator only."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from math import comb
@@ -30,25 +31,31 @@ def evaluate(
     limit: int | None = None,
     seed: int = 0,
     holdout: Any = None,
-    target: str | None = None,
+    predict: str | None = None,
     formula: str | None = None,
     family: Family = "logistic",
+    target: str | None = None,
 ) -> Scores:
     """Compare synthetic rows with private ones: distances of tables, propensity score, interval overlap, and on request more.
 
     `synthetic` is one table, or a list of m of them, over which scores are averaged. All tables of the `orders` (1, 2 and 3) are
     compared, or a sample of `limit` of each order chosen by `seed` (by default 10,000 of orders 1 and 2, 100 of others).
-    `holdout`, private rows the release was not made from, and `target` add the accuracy of a classifier trained on
-    synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment.
+    `holdout`, private rows the release was not made from, and the column to `predict` (once called `target`) add the accuracy of a classifier
+    trained on synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment.
     """
-    _check_request(schema, holdout, target)
+    if target is not None:
+        warnings.warn(
+            "target is called predict now; try predict=" + repr(target), DeprecationWarning, stacklevel=2
+        )
+        predict = target
+    _check_request(schema, holdout, predict)
     truth = coded_rows(private, schema, "private")
     given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
     sets = [coded_rows(rows, schema, "synthetic") for rows in given]
     if not sets:
         raise ParameterError("synthetic ([]) must hold at least one table")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
-    tested = None if target is None else coded_rows(holdout, schema, "holdout")
+    tested = None if predict is None else coded_rows(holdout, schema, "holdout")
     return Scores(
         tables={order: _compare(truth, sets, schema, order, limit, seed) for order in wanted},
         of_tables={order: comb(len(schema.attrs), order) for order in wanted},
@@ -56,8 +63,8 @@ def evaluate(
         propensity=_propensity(truth, sets, schema, seed),
         overlap=float(np.mean([share_overlap(truth, codes, schema.shape) for codes in sets])),
         accuracy=None
-        if tested is None or target is None
-        else _accuracy(truth, sets, tested, schema, target, seed),
+        if tested is None or predict is None
+        else _accuracy(truth, sets, tested, schema, predict, seed),
         model=None if formula is None else compare_model(truth, sets, schema, formula, family),
     )
 
@@ -120,10 +127,10 @@ def level_frame(codes: Codes, schema: Schema) -> pd.DataFrame:
     return frame
 
 
-def _check_request(schema: Schema, holdout: Any, target: str | None) -> None:
-    if (holdout is None) != (target is None):
+def _check_request(schema: Schema, holdout: Any, predict: str | None) -> None:
+    if (holdout is None) != (predict is None):
         raise ParameterError(
-            "holdout and target must be given together: the rows to test on, and the column to predict"
+            "holdout and predict must be given together: the rows to test on, and the column to predict"
         )
-    if target is not None:
-        schema.axes((target,))
+    if predict is not None:
+        schema.axes((predict,))
