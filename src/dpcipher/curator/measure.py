@@ -76,7 +76,7 @@ def measure(
         check_writable(save)
     if auto is not None:
         check_sets(sets)
-        check_auto(auto, schema, terms)
+        check_auto(auto, schema, terms, sets)
         opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
         return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word

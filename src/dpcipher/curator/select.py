@@ -44,6 +44,7 @@ from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
 
 PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
+FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables
 STRONG = 0.25  # distance over rows at which the scores of a shortlist compare tables
 
 
@@ -55,10 +56,10 @@ class Chosen:
     note: dict[str, Any]
 
 
-def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None) -> None:
+def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int = 1) -> None:
     """Refuse options that do not fit the schema, and a budget too small to be divided; nothing private is opened."""
     if terms is not None:
-        mechanism_for(terms.budget.split([1, 2**16 - 1])[0], terms.unit)
+        mechanism_for(terms.budget.share(Fraction(1, FINEST * sets)), terms.unit)
     target = auto.on(schema)
     if schema.zeros:
         check_zeros(schema.shape, [*_one_way(schema.shape), *target.tables(2)], schema.zero_masks)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
-from dpcipher.curator.select import check_auto, measure_chosen
+from dpcipher.curator.select import FINEST, check_auto, measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.engines.solve import ENGINES, pick, solve_set
 from dpcipher.engines.unknown import unknown
@@ -74,7 +74,7 @@ class Cipher(Synthesizer):
     def _finest(self, schema: Schema) -> Fraction:
         # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.
         if self._auto() is not None:
-            return Fraction(1, 2**26 * self.sets)
+            return Fraction(1, FINEST * self.sets)
         return min(share for _, share in self._shares(schema))
 
     def _learn(self, session: Session) -> Sequence[Joint]:

@@ -76,7 +76,7 @@ def plan_auto(
     Where no number of rows is given, it is taken to be large: all distances are read.
     """
     check_sets(sets)
-    check_auto(auto, schema, Terms(budget, unit))
+    check_auto(auto, schema, Terms(budget, unit), sets)
     target, columns = auto.on(schema), len(schema.attrs)
     sizes = n_cells(schema.shape, list(target.tables(2)))
     noise = NoiseModel(budget.composable(), unit, sets)

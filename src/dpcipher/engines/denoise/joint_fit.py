@@ -29,6 +29,7 @@ from dpcipher.release.reconcile import Reconciled
 LARGEST_STEP = 1e8
 TAUS: Floats = np.logspace(1, -6, 8)
 NEWTON_STEPS = 40
+TOO_FAR = 4.0  # squared noise deviations per equation by which the weakest penalty may bias the fit
 TRACE = 0.02  # share of the uniform table in q, so that no cell is excluded
 
 
@@ -96,15 +97,25 @@ class Path:
 
 
 def fit_whole(reconciled: Reconciled, one_way: Mapping[int, Floats]) -> Whole | None:
-    """Fit the joint around independence with the given one-way tables; None where the table is too large, partly known or one cell."""
+    """Fit the joint around independence with the given one-way tables; None where the table is too large, partly known or one cell.
+
+    None also where the tables are so exact that even the weakest penalty moves the joint beyond their noise.
+    """
     equations = _equations(reconciled)
     if equations is None:
         return None
     path = _path(equations, _independent(one_way))
+    if _bias(path) > TOO_FAR * len(equations.right):
+        return None
     joint = _weights(path) @ path.joints
     passed = float(path.freedom[-1]) / max(len(equations.right), 1)
     shape = reconciled.shape
     return Whole(joint.reshape(shape), path.joints[-1].reshape(shape), passed)
+
+
+def _bias(path: Path) -> float:
+    """How much of the last misfit is the penalty's doing: that part falls with tau², what no joint can have does not."""
+    return float(path.misfit[-2] - path.misfit[-1]) / float((TAUS[-2] / TAUS[-1]) ** 2 - 1)
 
 
 def _equations(reconciled: Reconciled) -> Equations | None:
