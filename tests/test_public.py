@@ -1,6 +1,8 @@
 """The public names: other people's scripts call them, so they do not change unnoticed."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,28 +12,48 @@ import pytest
 import dpcipher as dc
 
 TESTS = Path(__file__).parent
-NAMES = {
+NAMES = [
+    "Auto",
+    "Cipher",
+    "Fourier",
+    "FullHistogram",
+    "Independent",
     "Joint",
+    "JunctionTree",
     "Ledger",
+    "MWEM",
+    "Modips",
+    "MultinomialDirichlet",
+    "PrivBayes",
     "Release",
     "Schema",
+    "Uniform",
     "combine",
+    "compare",
     "evaluate",
     "fit_models",
     "measure",
     "plan",
+    "report",
     "solve",
     "sss",
-    "Cipher",
-}
+]
 
 
 def test_the_public_names_are_there() -> None:
-    """Each name is exported, and documented by a first sentence."""
-    assert set(dc.__all__) >= NAMES
-    assert len(set(dc.__all__)) == len(dc.__all__)
+    """These and no others are exported, and each is documented by a first sentence."""
+    assert sorted(dc.__all__) == NAMES
+    assert dir(dc) == sorted([*NAMES, "__version__"])
     for name in dc.__all__:
         assert (getattr(dc, name).__doc__ or "").strip(), name
+
+
+def test_the_package_is_the_command_line_too() -> None:
+    """`python -m dpcipher --version` says the name and the version."""
+    command = [sys.executable, "-m", "dpcipher", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert said.split()[-1] == dc.__version__
+    assert said.startswith("dpcipher")
 
 
 def people(n_rows: int = 3_000) -> pd.DataFrame:

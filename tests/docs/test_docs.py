@@ -1,5 +1,6 @@
 """The documentation is run: Python blocks are executed, console blocks are typed, links lead somewhere."""
 
+import ast
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from dpcipher.cli import main
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.schema.schema import Schema
+from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -104,6 +106,22 @@ def test_every_page_is_in_the_index() -> None:
     assert [
         page.name for page in PAGES[1:] if page.name != "index.md" and f"({page.name})" not in index
     ] == []
+
+
+def first_sentence(room: str) -> str:
+    """The first line of a room's own docstring; `errors` and `files` are single files."""
+    folder = ROOT / "src" / "dpcipher" / room
+    path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
+
+
+def test_the_house_says_what_its_rooms_say() -> None:
+    """docs/house.md lists the layers in their order, each with the sentence at its own top."""
+    page = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[`(\w+)`\]\(\S+\) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert listed == [(room, first_sentence(room)) for room in LAYERS]
+    picture = (ROOT / "docs" / "house.svg").read_text(encoding="utf-8")
+    assert [room for number, room in enumerate(LAYERS, 1) if f">{number}  {room}<" not in picture] == []
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))

@@ -1,1 +1,1 @@
-"""The algebra of marginals: attributes and axes, closure, projection, counts of coded rows."""
+"""A labelled table over a few attributes, and its projections."""

@@ -1,0 +1,1 @@
+"""Noisy tables and how they were made: the file both sides share, its reconciled estimates and its standard errors."""

@@ -1,4 +1,4 @@
-"""Public facts about a table: its columns and levels, and what may be asked of it."""
+"""Public facts about a table: its columns and levels, what may be asked of it, and the code of every row."""
 
 from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.marginals.marginal import Marginal

@@ -1,0 +1,63 @@
+"""The types that a user's own checker sees: mypy reads this file, nothing runs it."""
+
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import dpcipher as dc
+from dpcipher.marginals.marginal import Marginal
+from dpcipher.methods.base import Fitted
+from dpcipher.planning.auto import AutoPlan
+from dpcipher.planning.plan import Plan
+
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Release:
+    """Plan, create a ledger, measure."""
+    assert_type(dc.plan(schema, epsilon=1.0, unit="add-remove"), Plan)
+    assert_type(dc.plan(schema, workload=[("a", "b")], rho=0.1, unit="replace", n_rows=100), Plan)
+    assert_type(dc.plan(schema, workload="auto", epsilon=1.0, unit="add-remove"), AutoPlan)
+    assert_type(dc.plan(schema, workload=dc.Auto(max_order=2), epsilon=1.0, unit="add-remove"), AutoPlan)
+    assert_type(dc.Ledger.create(ledger, epsilon=3.0, unit="add-remove"), dc.Ledger)
+    release = dc.measure(
+        rows, schema, epsilon=1.0, unit="add-remove", ledger=ledger, save="people.release.parquet"
+    )
+    assert_type(release, dc.Release)
+    assert_type(
+        dc.measure(
+            rows,
+            schema,
+            workload=dc.Auto(target=2),
+            rho=0.5,
+            unit="replace",
+            person="id",
+            missing_person="drop",
+        ),
+        dc.Release,
+    )
+    return release
+
+
+def the_data_user(release: dc.Release) -> None:
+    """Tables with margins, the joint, rows."""
+    assert_type(release.project("a"), Marginal)
+    assert_type(release.project(("a", "b")), Marginal)
+    assert_type(release.interval("a", level=0.9), Bounds)
+    joint = dc.solve(release)
+    assert_type(joint, dc.Joint | list[dc.Joint])
+    assert isinstance(joint, dc.Joint)
+    assert_type(joint.project("a"), Marginal)
+
+
+def the_researcher(rows: pd.DataFrame, schema: dc.Schema) -> None:
+    """A whole method: fitting returns a value."""
+    fitted = dc.Cipher(epsilon=1.0, unit="add-remove").fit(rows, schema)
+    assert_type(fitted, Fitted)
+    assert_type(fitted.joint, dc.Joint | list[dc.Joint])
+    assert_type(fitted.release, dc.Release | None)
+    assert_type(dc.Uniform(unit="replace").fit(rows, schema), Fitted)
+    assert_type(dc.Schema.from_domain({"a": 2, "b": 3}), dc.Schema)
