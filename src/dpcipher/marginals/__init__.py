@@ -1,1 +1,1 @@
-"""A labelled table over a few attributes, and its projections."""
+"""The algebra of marginals: sets of attributes, projections, counts of coded rows, array types, and a labelled table."""

@@ -116,12 +116,12 @@ def plan(
     """
     budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
     protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
+    limit = None if person is None else Person(person, protects.max_rows)
+    told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     auto = parse_auto(workload, weights=weights, **choice)
     if auto is not None:
         return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    limit = None if person is None else Person(person, protects.max_rows)
-    told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     request = make_request(
         schema,
         workload=workload,
