@@ -46,7 +46,7 @@ def solved(release: Release, engine: str) -> Joint:
 def test_table_and_rows_agree_on_a_tree(seed: int) -> None:
     """Both are exact there: the table to its tolerance, the rows to the grain of their population."""
     joint = tree(seed)
-    table = np.asarray(solved(release_of(joint), "table").project("abcd"))
+    table = np.asarray(solved(release_of(joint), "table").project(tuple("abcd")))
     rows = solved(release_of(joint), "rows")
     codes = np.indices(SHAPE).reshape(4, -1).T.astype(np.int32)
     chain = np.exp(rows.core.log_prob(codes)).reshape(SHAPE)
@@ -58,9 +58,9 @@ def test_all_three_engines_return_the_full_table_when_it_is_given() -> None:
     """With the whole table measured there is nothing left to build."""
     joint = np.random.default_rng(3).dirichlet(np.ones(48)).reshape(SHAPE)
     release = release_of(joint, order=4)
-    assert np.asarray(solved(release, "paper").project("abcd")) == pytest.approx(joint, abs=1e-12)
-    assert np.asarray(solved(release, "table").project("abcd")) == pytest.approx(joint, abs=1e-5)
-    assert np.abs(np.asarray(solved(release, "rows").project("abcd")) - joint).sum() / 2 < 5e-3
+    assert np.asarray(solved(release, "paper").project(tuple("abcd"))) == pytest.approx(joint, abs=1e-12)
+    assert np.asarray(solved(release, "table").project(tuple("abcd"))) == pytest.approx(joint, abs=1e-5)
+    assert np.abs(np.asarray(solved(release, "rows").project(tuple("abcd"))) - joint).sum() / 2 < 5e-3
 
 
 def test_auto_picks_by_size_and_says_why() -> None:

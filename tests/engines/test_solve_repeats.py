@@ -49,7 +49,7 @@ def probabilities(release: Release, engine: str) -> tuple[np.ndarray, Joint]:
     assert isinstance(joint, Joint)
     if engine == "rows":
         return np.exp(joint.core.log_prob(CODES)).reshape(SHAPE), joint
-    return np.asarray(joint.project("abc")), joint
+    return np.asarray(joint.project(tuple("abc"))), joint
 
 
 @pytest.mark.parametrize("engine", ["table", "rows", "paper"])

@@ -107,7 +107,7 @@ def as_json(function: Function) -> Function:
 
 
 def budget(function: Function) -> Function:
-    """The privacy budget and its unit, which have no default, because each is a promise to somebody; and the rows of a person, by default one."""
+    """The privacy budget and its unit; none of them has a default, because each is a promise to somebody."""
     options = [
         click.option(
             "--epsilon",
@@ -127,11 +127,7 @@ def budget(function: Function) -> Function:
             help="What one person may change: rows are added or removed, or replaced.",
         ),
         click.option(
-            "--max-rows",
-            type=int,
-            default=1,
-            show_default=True,
-            help="At most so many rows belong to one person.",
+            "--max-rows", type=int, required=True, help="At most so many rows belong to one person."
         ),
     ]
     return _stack(options, function)

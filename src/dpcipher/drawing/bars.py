@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcipher.drawing.numbers import rows, short, ticks
 from dpcipher.drawing.svg import clip, element, image, text
-from dpcipher.marginals.arrays import Floats
 
 BAR, MARK, WHISKER, GRID = "#3b75af", "#b34700", "#1a1a1a", "#d5d9de"
 WIDTH = 360
@@ -22,10 +22,10 @@ class Series:
 
     name: str
     labels: tuple[str, ...]
-    counts: Floats
-    compared: Floats
+    counts: NDArray[np.float64]
+    compared: NDArray[np.float64]
     says: str
-    bounds: tuple[Floats, Floats] | None = None
+    bounds: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
     @property
     def most(self) -> float:

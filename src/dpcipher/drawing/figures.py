@@ -6,12 +6,12 @@ from dataclasses import replace
 from html import escape
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import BAR, MARK, WHISKER, Series, bar_chart
 from dpcipher.drawing.heat import Grid, fold, heat_map
 from dpcipher.drawing.html import figure
 from dpcipher.drawing.svg import element
-from dpcipher.marginals.arrays import Floats
 
 MOST_LEVELS = 120
 _WHOLE_YEARS = re.compile(r"(\d{4})-01-01\.\.(\d{4})-12-31")
@@ -47,8 +47,8 @@ def pair_figure(
     title: str,
     names: tuple[str, str],
     labels: tuple[Sequence[str], Sequence[str]],
-    tables: Mapping[str, Floats],
-    variance: Floats,
+    tables: Mapping[str, NDArray[np.float64]],
+    variance: NDArray[np.float64],
 ) -> str:
     """Heat maps of two-way tables on one scale of colour, by what each table shows.
 

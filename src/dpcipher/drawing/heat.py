@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from dpcipher.drawing.bars import level_names
 from dpcipher.drawing.numbers import rows
 from dpcipher.drawing.svg import clip, element, image, text
-from dpcipher.marginals.arrays import Floats
 
 WIDTH, LEFT, MOST_LEVELS = 360, 100, 24
 FAINT = "#e3e3e3"
@@ -23,7 +22,7 @@ class Grid:
 
     names: tuple[str, str]
     labels: tuple[tuple[str, ...], tuple[str, ...]]
-    counts: Floats
+    counts: NDArray[np.float64]
     faint: NDArray[np.bool_]
     most: float
     caption: str
@@ -82,7 +81,9 @@ def _says(grid: Grid) -> str:
     return f"{grid.names[0]} by {grid.names[1]}. Largest cells: {named}."
 
 
-def fold(labels: Sequence[str], axis: int, *tables: Floats) -> tuple[tuple[str, ...], list[Floats]]:
+def fold(
+    labels: Sequence[str], axis: int, *tables: NDArray[np.float64]
+) -> tuple[tuple[str, ...], list[NDArray[np.float64]]]:
     """Keep the levels that are largest in the first table, in their order, and sum the others into one, so that a map stays readable."""
     if len(labels) <= MOST_LEVELS:
         return tuple(labels), list(tables)
