@@ -14,7 +14,7 @@ JOBS = {
     "errors": "one tree",
     "files": "whole or absent",
     "drawing": "SVG and HTML",
-    "marginals": "labelled tables",
+    "marginals": "sets, projections",
     "schema": "public facts",
     "tables": "any table, rows",
     "privacy": "budget, noise",

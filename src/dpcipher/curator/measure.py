@@ -50,12 +50,11 @@ def measure(
 
     `unit` says what one person may change: "add-remove" rows or "replace" them, at most `max_rows` of them (your assertion, unless
     `person` names the column that says whose row it is: then it is enforced, and rows that name nobody are refused, or left out with
-    `missing_person="drop"`). `n_rows_public` publishes the exact number of rows also under "add-remove": your word that it is no secret; it
-    then protects values and no longer presence. `epsilon` alone is pure; with `delta`, or as `rho`, the noise
-    is Gaussian. `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as
-    `dc.Auto(...)` in its place says in detail.
+    `missing_person="drop"`). `n_rows_public` publishes the exact number of rows also under "add-remove", on your word that it is no secret:
+    values are then protected and presence is not. `epsilon` alone is pure; with `delta`, or as `rho`, the noise is Gaussian.
 
-    Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
+    `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, and `dc.Auto(...)` in the
+    place of the word says how (its options as keywords here are the old spelling, with a warning). Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
     noise is drawn. A path that does not exist is refused, so that a slip of the pen opens no fresh budget: make it first with `Ledger.create`,
     or let `create=True` make one that is called `name` and whose limit is this release. With `save`, the release is written there before the
     ledger marks it as released.

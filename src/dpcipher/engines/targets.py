@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import margin
 
-__all__ = ["Axes", "Floats", "Targets", "margin"]
-
 
 @dataclass(frozen=True)
 class Targets:

@@ -29,9 +29,9 @@ from dpcipher.selection.target import Auto
 class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the
-    place of `epsilon`. `weights` split the budget unequally over given tables; `sets` are independent
-    sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
+    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget (the last four
+    fields are the old spelling of its options). `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
+    tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
     """
 
     title: ClassVar[str] = "CIPHER"
