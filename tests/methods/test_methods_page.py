@@ -31,7 +31,7 @@ def page() -> dict[str, object]:
 def test_the_page_runs(page: dict[str, object]) -> None:
     """Rows, a certificate and a comparison come out of it."""
     assert len(page["rows"]) == 500
-    assert page["method"].statement.certificate["total"] == pytest.approx(1.0)
+    assert page["fitted"].statement.certificate["total"] == pytest.approx(1.0)
     assert list(page["found"].table().index) == ["cipher", "independent", "uniform"]
     assert page["svg"].startswith("<svg")
 
