@@ -4,9 +4,11 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpcipher.curator.count import empty_tally
+from dpcipher.curator.measure import measure
 from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.planning.plan import Plan, plan
@@ -137,3 +139,13 @@ def test_what_measure_refuses_plan_refuses(wrong: dict[str, object]) -> None:
     """A plan that succeeds is no promise if it accepts what the session does not."""
     with pytest.raises(ValueError, match=r"must|not"):
         make(**wrong)
+
+
+@pytest.mark.parametrize("workload", [2, "auto"])
+def test_a_plan_claims_what_the_release_will_claim(workload: int | str) -> None:
+    """With the number of rows declared public, presence is protected by neither; with persons, n is not told."""
+    rows = pd.DataFrame({name: [0] for name in SCHEMA.attrs} | {"who": ["ann"]})
+    for options in ({}, {"n_rows_public": True}, {"unit": "replace"}, {"unit": "replace", "person": "who"}):
+        said = {"epsilon": 1.0, "unit": "add-remove", "workload": workload, **options}
+        release = measure(rows, SCHEMA, **said)
+        assert f"Unit     {release.statement.protection}\n" in str(plan(SCHEMA, **said))

@@ -59,6 +59,7 @@ class AutoPlan:
     second_tvd: float | None
     all_pairs_tvd: float | None
     advice: str
+    n_rows_told: bool  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
@@ -69,7 +70,14 @@ class AutoPlan:
 
 
 def plan_auto(
-    schema: Schema, auto: Auto, *, budget: Budget, unit: Unit, sets: int, n_rows: int | None
+    schema: Schema,
+    auto: Auto,
+    *,
+    budget: Budget,
+    unit: Unit,
+    sets: int,
+    n_rows: int | None,
+    n_rows_told: bool,
 ) -> AutoPlan:
     """Plan a release whose tables are selected; the same requests are refused as by `measure`.
 
@@ -103,6 +111,7 @@ def plan_auto(
         second_tvd=second,
         all_pairs_tvd=tvd,
         advice=_advice(noise, columns, sizes, tvd),
+        n_rows_told=n_rows_told,
     )
 
 

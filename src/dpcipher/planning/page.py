@@ -22,7 +22,7 @@ def to_text(plan: "Plan") -> str:
     lines = [
         f"Plan     {len(plan.tables)} tables over {plan.n_columns} columns, {plan.n_cells:,} cells{_rows(plan)}",
         f"Budget   {plan.budget.describe()}{_sets(plan)}",
-        f"Unit     {plan.unit.describe()}",
+        f"Unit     {plan.unit.describe(n_rows_told=plan.n_rows_told)}",
         "",
         *grid([_HEADS, *(_line(table) for table in shown)]),
         *([f"… and {hidden} smaller tables"] if hidden else []),
@@ -106,7 +106,7 @@ def auto_text(plan: "AutoPlan") -> str:
     lines = [
         f"Plan     tables chosen out of {_candidates(plan)} over {plan.n_columns} columns{rows}",
         f"Budget   {plan.budget.describe()}{sets}",
-        f"Unit     {plan.unit.describe()}",
+        f"Unit     {plan.unit.describe(n_rows_told=plan.n_rows_told)}",
         "",
         *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
         "",

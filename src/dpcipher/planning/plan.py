@@ -38,6 +38,9 @@ class Plan:
     cost: Cost
     gain: float
     warnings: tuple[str, ...]
+    n_rows_told: (
+        bool  # whether the release will state the exact number of rows, which changes what it protects
+    )
 
     @property
     def n_cells(self) -> int:
@@ -120,7 +123,7 @@ def plan(
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     auto = parse_auto(workload, weights=weights, **choice)
     if auto is not None:
-        return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows)
+        return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     request = make_request(
         schema,
@@ -146,6 +149,7 @@ def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
         cost=foresee(request, rows),
         gain=_gain(request, tables),
         warnings=advice.warnings(request, tables, rows),
+        n_rows_told=request.n_rows_public,
     )
 
 
