@@ -100,7 +100,9 @@ class TestContract:
     def test_bad_epsilon_is_refused_at_birth(self, name: str, epsilon: object) -> None:
         """No method exists with an epsilon that is none; only the uniform table needs no budget."""
         if name == "uniform" and epsilon is None:
-            assert self.make(name, None, "add-remove").fit(None, SCHEMA).sample(4).shape == (4, 4)
+            blind = self.make(name, None, "add-remove").fit(None, SCHEMA)
+            assert blind.sample(4).shape == (4, 4)
+            assert blind.statement.certificate["total"] == 0
             return
         with pytest.raises(ValueError, match="epsilon"):
             MADE[name](epsilon, unit="add-remove")

@@ -113,9 +113,7 @@ class Synthesizer(ABC):
         """Learn from private rows: charge the whole budget, then ask through the session. Noise cannot be seeded."""
         self._refuse(schema)
         if self._asks_nothing:
-            return Fitted(
-                (self._blind(schema),), Statement(status="unrecorded", unit=self.protects.as_dict())
-            )
+            return Fitted((self._blind(schema),), _nothing_asked(self.protects))
         what = {"method": type(self).__name__}
         return self._through(Session.open(data, schema, self.terms, what=what))
 
@@ -215,6 +213,12 @@ class Synthesizer(ABC):
             stacklevel=3,
         )
         return last
+
+
+def _nothing_asked(unit: Unit) -> Statement:
+    """The statement of a fit that read no row and drew no noise: its certificate has no events and costs nothing."""
+    certificate = {"measure": "epsilon", "events": [], "total": 0.0, "by": "nothing was asked of the rows"}
+    return Statement(status="unrecorded", unit=unit.as_dict(), certificate=certificate)
 
 
 def tables_of(schema: Schema, workload: int | Sequence[Sequence[str]]) -> Workload:
