@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.reconcile import Noisy
 
 RESULTS = Path(__file__).parent / "results"

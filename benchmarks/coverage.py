@@ -21,8 +21,8 @@ from dpcipher.engines.solve import solve_set
 from dpcipher.errors import SolveError
 from dpcipher.inference.models import fit_models
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.interval import interval
 from dpcipher.release.query import answer

@@ -18,7 +18,7 @@ from dpcipher.cli import main
 from dpcipher.comparison.compare import compare
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.methods import MWEM, FullHistogram, Uniform
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.release.curator_only import WATERMARK
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate

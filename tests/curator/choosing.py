@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpcipher.curator.count_source import RowCounts
+from dpcipher.curator.request import Terms
 from dpcipher.curator.select import Chosen, measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.curator.terms import Terms
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto

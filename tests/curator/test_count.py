@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.curator.count import Tally, count_batches, count_codes, empty_tally
-from dpcipher.curator.terms import Person
+from dpcipher.curator.request import Person
 from dpcipher.errors import DataError
 from dpcipher.schema.schema import Schema
 

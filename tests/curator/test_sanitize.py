@@ -17,7 +17,7 @@ from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit

@@ -13,11 +13,11 @@ from choosing import columns, run, shares
 
 from dpcipher.curator.count_source import CountSource, TableCounts
 from dpcipher.curator.event import Sensitivity
+from dpcipher.curator.request import Terms
 from dpcipher.curator.select import distances, measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.curator.terms import Terms
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import GRAIN

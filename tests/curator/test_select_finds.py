@@ -9,7 +9,7 @@ from choosing import columns, run, shares
 
 from dpcipher.curator.session import Session
 from dpcipher.methods import Cipher, Independent
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto

@@ -9,11 +9,11 @@ import pytest
 from dpcipher.curator import count_source as truth_module
 from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts, open_counts, receive
 from dpcipher.curator.event import Sensitivity
+from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
-from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema

@@ -14,13 +14,13 @@ from dpcipher.curator import spark as spark_module
 from dpcipher.curator.count import count_codes
 from dpcipher.curator.count_source import RowCounts, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure
+from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.spark import spark_tally
-from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema

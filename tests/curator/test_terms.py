@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcipher.curator.terms import Terms
+from dpcipher.curator.request import Terms
 from dpcipher.errors import LedgerError, LedgerExceeded, ParameterError
 from dpcipher.privacy import Budget, Ledger, Unit
 

@@ -14,8 +14,7 @@ from dpcipher.engines.wide import MOST_SETS, _one_by_one
 from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

@@ -8,7 +8,7 @@ import pytest
 
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

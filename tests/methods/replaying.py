@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.methods import Synthesizer
-from dpcipher.privacy.choose import Chooser, SeededChooser
-from dpcipher.privacy.draws import Draws
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import NoiseSource, SeededNoise
+from dpcipher.privacy.choose import Chooser, Draws, SeededChooser
+from dpcipher.privacy.noise import Mechanism, NoiseSource, SeededNoise
 from dpcipher.schema.schema import Schema
 
 

@@ -7,7 +7,7 @@ from test_contract import SCHEMA, planted
 
 from dpcipher.errors import NotPrivate, SizeError
 from dpcipher.methods import Cipher, FullHistogram, Independent, Modips, Uniform
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.generalized_gaussian import GeneralizedGaussianNoise, generalized_scale
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.privacy.unit import Unit
@@ -144,7 +144,7 @@ def test_hierarchical_consistency_is_a_case_of_reconcile() -> None:
     leaves = rng.integers(0, 100, 8)
     true = [leaves.reshape(-1, 2**height).sum(axis=1) for height in (3, 2, 1, 0)]
     noise = SeededNoise(3)
-    from dpcipher.privacy.mechanism import Mechanism
+    from dpcipher.privacy.noise import Mechanism
 
     law = Mechanism("laplace", 5.0)
     noisy = [noise.add(level.astype(np.int64), law) for level in true]

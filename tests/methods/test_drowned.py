@@ -10,8 +10,7 @@ from test_contract import MADE, SCHEMA, planted
 
 from dpcipher.errors import DpcipherWarning, SolveError
 from dpcipher.methods import Cipher, FullHistogram, Independent, cipher
-from dpcipher.privacy.choose import SeededChooser
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws, SeededChooser
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import NoiseSource, SeededNoise
 

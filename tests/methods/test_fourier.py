@@ -11,9 +11,16 @@ from test_mwem import margins
 
 from dpcipher.errors import SizeError
 from dpcipher.methods import Fourier
-from dpcipher.methods.contrasts import coefficients, design, helmert, l2_squared, n_coefficients
-from dpcipher.methods.fourier import downward, nearest_table
-from dpcipher.privacy.draws import Draws
+from dpcipher.methods.fourier import (
+    coefficients,
+    design,
+    downward,
+    helmert,
+    l2_squared,
+    n_coefficients,
+    nearest_table,
+)
+from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 
 SETS = downward(SCHEMA, 2)

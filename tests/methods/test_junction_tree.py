@@ -10,8 +10,8 @@ from test_priv_bayes import chain
 
 from dpcipher.errors import SizeError
 from dpcipher.methods import JunctionTree
-from dpcipher.methods.graph import cliques, junction_tree, merged
-from dpcipher.privacy.draws import Draws
+from dpcipher.methods.junction_tree import cliques, junction_tree, merged
+from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 
 

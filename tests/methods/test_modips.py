@@ -6,7 +6,7 @@ from replaying import run
 from test_contract import SCHEMA, planted
 
 from dpcipher.methods import Modips
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 
 
 @pytest.mark.parametrize("sets", [1, 5])

@@ -12,7 +12,7 @@ from test_contract import SCHEMA, planted, rows_of
 from dpcipher.errors import BudgetError
 from dpcipher.methods import MultinomialDirichlet
 from dpcipher.methods.multinomial_dirichlet import least_prior
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 
 

@@ -12,9 +12,9 @@ from dpcipher.errors import DpcipherWarning, SizeError
 from dpcipher.methods import Cipher, Independent, JunctionTree, PrivBayes, Synthesizer, Uniform
 from dpcipher.methods.base import Fitted
 from dpcipher.methods.junction_tree import _reconciled
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

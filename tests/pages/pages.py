@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.marginals.tables import count_rows
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.column import Column

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.count_source import TableCounts
+from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.curator.terms import Terms
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD

@@ -21,7 +21,7 @@ from dpcipher.engines.solve import solve
 from dpcipher.engines.table import solve_table
 from dpcipher.planning.cost import Cost, foresee, seconds_per_operation
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpcipher.planning.tables import best_weights, expected_absolute, expected_tvd, reconciled_sds
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.schema.schema import Schema
 
 

@@ -13,7 +13,7 @@ from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 

@@ -78,7 +78,7 @@ BUGS = (
     ),
     Bug(
         "exact number of rows",
-        "curator/terms.py",
+        "curator/request.py",
         "return self.n_rows_public or (self.unit.n_rows_is_public and self.person is None)",
         "return self.n_rows_public or self.unit.n_rows_is_public",
         "curator/test_neighbours.py::test_rows_that_are_left_out_leave_no_trace_in_the_number_of_rows",

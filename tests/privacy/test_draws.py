@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import chisquare
 
-from dpcipher.privacy.draws import Draws, polya_urn
+from dpcipher.privacy.choose import Draws, polya_urn
 
 
 def dirichlet_multinomial(drawn: tuple[int, ...], alphas: np.ndarray) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpcipher.errors import BudgetError, LedgerError, LedgerExceeded, ParameterError
-from dpcipher.privacy import Budget, Ledger, Unit, filesystem
+from dpcipher.privacy import Budget, Ledger, Unit, durable
 from dpcipher.privacy.records import HashChain, read_chain
 
 UNIT = Unit("add-remove")
@@ -242,7 +242,7 @@ def test_other_systems_and_network_file_systems_are_refused(
     """The refusal names the file system and says where to go."""
     path = tmp_path / "l"
     with pytest.raises(LedgerError, match="win32"):
-        filesystem.check_supported(path, platform="win32")
+        durable.check_supported(path, platform="win32")
     for kind in (
         "nfs4",
         "nfs",
@@ -257,11 +257,11 @@ def test_other_systems_and_network_file_systems_are_refused(
         "unheard-of",
     ):
         monkeypatch.setattr(
-            filesystem, "mounts", lambda platform, kind=kind: [("/", "ext4"), (str(tmp_path), kind)]
+            durable, "mounts", lambda platform, kind=kind: [("/", "ext4"), (str(tmp_path), kind)]
         )
         with pytest.raises(LedgerError, match=f"{kind}.*local disk"):
             Ledger.create(path, epsilon=1, unit="replace")
-    monkeypatch.setattr(filesystem, "mounts", lambda platform: [])
+    monkeypatch.setattr(durable, "mounts", lambda platform: [])
     with pytest.raises(LedgerError, match="unknown"):
         Ledger.open(path)
     assert list(tmp_path.iterdir()) == []
@@ -279,7 +279,7 @@ def test_the_deepest_and_latest_mount_decides() -> None:
     """A later mount hides an earlier one at the same place, and a similar name is another folder."""
     table = [("/", "overlay"), ("/data", "ext4"), ("/data", "nfs4"), ("/data2", "xfs"), ("/data/l", "tmpfs")]
     kinds = {
-        path: filesystem.kind_at(path, table) for path in ("/x", "/data/y", "/data2/y", "/data/l", "/data/lx")
+        path: durable.kind_at(path, table) for path in ("/x", "/data/y", "/data2/y", "/data/l", "/data/lx")
     }
     assert kinds == {
         "/x": "overlay",

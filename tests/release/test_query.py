@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ConditionError, ParameterError, ReleaseError, WorkloadError
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.query import Answer, ask
 from dpcipher.release.release import Release
 from dpcipher.schema.column import Column

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release import file
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement

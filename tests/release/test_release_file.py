@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release import facts as limits
 from dpcipher.release import file
 from dpcipher.release.reconcile import Noisy, reconcile

@@ -10,7 +10,7 @@ import pytest
 from dpcipher.cli.words import release_facts, release_text
 from dpcipher.pages.match import match_tables
 from dpcipher.pages.report import render, strongest_pairs
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

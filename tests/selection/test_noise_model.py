@@ -8,8 +8,7 @@ import pytest
 
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import choice_scale
-from dpcipher.privacy.mechanism import mechanism_for
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import SeededNoise, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import pair_round

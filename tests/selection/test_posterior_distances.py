@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.selection.posterior import MAX_SAMPLE, posterior_distances
 
 LARGEST = 20_000.0

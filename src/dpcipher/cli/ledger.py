@@ -7,8 +7,7 @@ import click
 
 from dpcipher.cli import options, output
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.verify import Verdict
-from dpcipher.privacy.witness import path_of
+from dpcipher.privacy.witness import Verdict, path_of
 from dpcipher.release.release import Release
 
 

@@ -11,7 +11,7 @@ from dpcipher.curator.count_source import CountSource
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Codes
 from dpcipher.methods import Synthesizer
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.distances import choose_tables, distances
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.curator.count import Tally, coded_rows, columns_of, count_batches, count_columns
-from dpcipher.curator.terms import Person
+from dpcipher.curator.request import Person
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import Source, open_table

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.event import Sensitivity
+from dpcipher.curator.request import Terms
 from dpcipher.curator.session import Picker, Session
-from dpcipher.curator.terms import Terms
 from dpcipher.marginals.arrays import Axes
 from dpcipher.privacy.choose import Chooser
-from dpcipher.privacy.mechanism import mechanism_for
+from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
 from dpcipher.release.release import NoisyTable

@@ -28,15 +28,13 @@ from dpcipher.curator.event import (
     Sensitivity,
     TablesMeasured,
 )
-from dpcipher.curator.request import MeasurementRequest
-from dpcipher.curator.terms import Terms
+from dpcipher.curator.request import MeasurementRequest, Terms
 from dpcipher.errors import BudgetError
 from dpcipher.marginals.arrays import Attrs, Axes, Counts
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
-from dpcipher.privacy.choose import Chooser, check_k, choice_scale
-from dpcipher.privacy.draws import Draws, polya_urn
-from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, mechanism_for
+from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
+from dpcipher.privacy.noise import SMALLEST_SCALE, Mechanism, mechanism_for
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import NoisyTable, Release
@@ -293,8 +291,7 @@ class Session:
 
     def _total(self) -> float:
         """The costs added up; each is within its share exactly, so that only their floats could add up to more."""
-        exact = self.part(self._spent) if self._spent else None
-        limit = 0.0 if exact is None else float_up(exact.rho or exact.epsilon or Fraction(0))
+        limit = float_up(self._whole.amount * self._spent)
         return min(limit, math.fsum(event.cost for event in self._events))
 
     def _status(self) -> Status:
@@ -324,10 +321,9 @@ def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Relea
 
 def _largest_share(whole: Budget, unit: Unit) -> Fraction:
     """The share that buys the least noise which is still noise."""
-    if whole.rho is not None:
-        return unit.l2_squared / (2 * Fraction(SMALLEST_SCALE["gaussian"]) ** 2 * whole.rho)
-    assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
-    return unit.l1 / (Fraction(SMALLEST_SCALE["laplace"]) * whole.epsilon)
+    if whole.kind == "pure":
+        return unit.l1 / (Fraction(SMALLEST_SCALE["laplace"]) * whole.amount)
+    return unit.l2_squared / (2 * Fraction(SMALLEST_SCALE["gaussian"]) ** 2 * whole.amount)
 
 
 @cache

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.curator.count import Tally, count_codes, empty_tally, limit_person, owned_rows
-from dpcipher.curator.terms import Person
+from dpcipher.curator.request import Person
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.marginals.arrays import Axes, Codes
 from dpcipher.schema.schema import Schema

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts
+from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
-from dpcipher.curator.terms import Person, Terms
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.outcome import require_possible
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.mechanism import mechanism_for
+from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement

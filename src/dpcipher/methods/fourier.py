@@ -1,24 +1,74 @@
-"""Barak et al. (2007): noisy Fourier coefficients, then the nearest non-negative table by a linear program."""
+"""Barak et al. (2007): noisy Fourier coefficients, then the nearest non-negative table by a linear program.
+
+Beyond binary columns the basis is of whole-number contrasts: a column of K levels has K−1 Helmert contrasts (1, −1, 0, …), (1, 1, −2, 0, …), …; for
+K = 2 that is (1, −1), the parity. The absolute values in every column of the matrix add up to K−1, so one row moves the coefficients of a set S of
+columns by Π(K_i−1) in L1: exactly as much as there are coefficients, which is the source's count |F| for parities.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache, reduce
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.marginals.sets import closure
 from dpcipher.methods.base import Synthesizer, tables_of
-from dpcipher.methods.contrasts import coefficients, design, l2_squared, n_coefficients
 from dpcipher.methods.outcome import dense_joint
 from dpcipher.schema.schema import Schema
+
+
+@lru_cache(maxsize=64)
+def helmert(levels: int) -> Counts:
+    """The K−1 contrasts of a column of K levels, as rows.
+
+    >>> helmert(3).tolist()
+    [[1, -1, 0], [1, 1, -2]]
+    """
+    matrix = np.tril(np.ones((levels - 1, levels), dtype=np.int64))
+    matrix[np.arange(levels - 1), np.arange(1, levels)] = -np.arange(1, levels)
+    return matrix
+
+
+def coefficients(table: Counts) -> Counts:
+    """The coefficients of a table on its own columns, each contrasted; of no column, the total."""
+    result = table
+    for axis, size in enumerate(table.shape):
+        result = np.moveaxis(np.tensordot(helmert(size), result, axes=(1, axis)), 0, axis)
+    return result.reshape(-1)
+
+
+def design(shape: Sequence[int], sets: Sequence[Axes]) -> NDArray[np.float64]:
+    """The matrix that takes the full table's cells to all coefficients of `sets`."""
+    blocks = []
+    for axes in sets:
+        factors = [
+            helmert(size) if axis in axes else np.ones((1, size), dtype=np.int64)
+            for axis, size in enumerate(shape)
+        ]
+        blocks.append(reduce(np.kron, factors))
+    return np.concatenate(blocks).astype(np.float64)
+
+
+def n_coefficients(shape: Sequence[int], sets: Sequence[Axes]) -> int:
+    """How many coefficients the sets have together: also how far one row moves them in L1."""
+    return sum(math.prod(shape[axis] - 1 for axis in axes) for axes in sets)
+
+
+def l2_squared(shape: Sequence[int], sets: Sequence[Axes]) -> int:
+    """An upper bound on the squared L2 norm of what one row adds to the coefficients."""
+    most = [int((helmert(size) ** 2).sum(axis=0).max()) if size > 1 else 0 for size in shape]
+    return sum(math.prod(most[axis] for axis in axes) for axes in sets)
+
 
 # The linear program holds a dense matrix of coefficients by cells; beyond this it takes minutes.
 MAX_CELLS = 2**13

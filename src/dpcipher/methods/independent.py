@@ -10,8 +10,7 @@ import numpy as np
 from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
-from dpcipher.methods.network import product_joint
-from dpcipher.methods.outcome import drowned, normalised
+from dpcipher.methods.outcome import drowned, normalised, product_joint
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 

@@ -65,9 +65,7 @@ class MultinomialDirichlet(Synthesizer):
     @property
     def prior(self) -> Fraction:
         """The α of every cell."""
-        epsilon = self.budget.epsilon
-        assert epsilon is not None  # _check refuses what is not pure
-        return least_prior(self.n_rows, epsilon, self.protects.max_rows)
+        return least_prior(self.n_rows, self.budget.amount, self.protects.max_rows)  # pure: _check sees to it
 
     def sized(self, n_rows: int) -> "MultinomialDirichlet":
         """The same method for so many rows."""

@@ -19,9 +19,8 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Attrs, Axes, Floats
 from dpcipher.methods.base import Synthesizer, check_whole, tables_of
-from dpcipher.methods.outcome import dense_joint, require_table
+from dpcipher.methods.outcome import ROWS_SHARE, Total, dense_joint, first_total, require_table
 from dpcipher.methods.scores import GRID
-from dpcipher.methods.total import ROWS_SHARE, Total, first_total
 from dpcipher.schema.schema import Schema
 
 

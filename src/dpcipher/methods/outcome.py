@@ -5,13 +5,15 @@ health says so, and `fit` warns of it once all is recorded.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.session import Session
+from dpcipher.engines.unknown import DENSE_CELLS, independent
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
@@ -109,3 +111,73 @@ def possible(schema: Schema) -> NDArray[np.bool_] | None:
     for axes, mask in schema.zero_masks:
         allowed &= ~mask.reshape([size if axis in axes else 1 for axis, size in enumerate(schema.shape)])
     return allowed
+
+
+# Nothing is known yet: any table that is measured outweighs it, without dividing infinities.
+_UNKNOWN = 1e300
+# The share of the budget that buys the number of rows where it is private.
+ROWS_SHARE = Fraction(1, 10)
+
+
+@dataclass(frozen=True)
+class Total:
+    """An estimate of the number of rows with its variance; 0 means public."""
+
+    estimate: float
+    variance: float
+
+    @property
+    def rows(self) -> float:
+        """A number of rows that can be divided by."""
+        return max(1.0, self.estimate)
+
+    def with_table(self, counts: NDArray[np.int64] | NDArray[np.float64], cell_variance: float) -> "Total":
+        """Improve the estimate by the sum of a noisy table, weighting both by their precision."""
+        if self.variance == 0:
+            return self
+        theirs = counts.size * cell_variance
+        weight = self.variance / (self.variance + theirs)
+        return Total(self.estimate + weight * (float(counts.sum()) - self.estimate), weight * theirs)
+
+
+def first_total(session: Session, share: Fraction = ROWS_SHARE) -> Total:
+    """The public number of rows, or one bought with a share of the budget."""
+    if session.n_rows is not None:
+        return Total(float(session.n_rows), 0.0)
+    noisy, mechanism = session.total(share)
+    return Total(float(noisy), mechanism.variance)
+
+
+def no_total(session: Session) -> Total:
+    """The public number of rows, or an estimate that the first measured table replaces."""
+    return Total(0.0, _UNKNOWN) if session.n_rows is None else Total(float(session.n_rows), 0.0)
+
+
+def require_no_zeros(schema: Schema, method: str) -> None:
+    """Refuse structural zeros where the network of a method cannot be written out, judged on the schema."""
+    cells = math.prod(schema.shape)
+    if schema.zeros and cells > DENSE_CELLS:
+        raise SizeError(
+            f"{method} keeps structural zeros only where the full table has at most {DENSE_CELLS:,} cells, not {cells:,}; "
+            "use Cipher, or take the zeros out of the schema"
+        )
+
+
+def network_joint(
+    session: Session, network: Network, *, n_rows: float, engine: str, warnings: tuple[str, ...] = ()
+) -> Joint:
+    """The joint of a network: written out where it is small, as it stands where it is not (and the schema has no zeros)."""
+    health = SolveReport(engine, warnings=warnings)
+    if math.prod(network.shape) > DENSE_CELLS:
+        assert not session.schema.zeros  # check_schema has refused them
+        return finished(session, network, n_rows=n_rows, health=health)
+    whole = normalised(network.project(range(len(network.shape))), possible(session.schema))
+    return finished(session, DenseTable(whole), n_rows=n_rows, health=health)
+
+
+def product_joint(
+    session: Session, one_way: Sequence[Floats], *, n_rows: float, engine: str, warnings: tuple[str, ...] = ()
+) -> Joint:
+    """Independent columns with these probabilities, but for the structural zeros."""
+    core = independent(one_way, session.schema.zero_masks)
+    return finished(session, core, n_rows=n_rows, health=SolveReport(engine, warnings=warnings))

@@ -17,13 +17,20 @@ from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
+from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
-from dpcipher.methods.network import Network, Node, conditional, network_joint, require_no_zeros
-from dpcipher.methods.outcome import drowned
-from dpcipher.methods.parents import degree_within, maximal_parents
-from dpcipher.methods.total import ROWS_SHARE, Total, first_total, no_total
+from dpcipher.methods.outcome import (
+    ROWS_SHARE,
+    Total,
+    drowned,
+    first_total,
+    network_joint,
+    no_total,
+    require_no_zeros,
+)
+from dpcipher.methods.scores import degree_within, maximal_parents
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 

@@ -1,4 +1,4 @@
-"""How strongly columns depend on one another, on the scale of counts, with sensitivities proved for either unit.
+"""Which parents a column may have, and how strongly they depend on one another, with sensitivities proved for either unit.
 
 A table here has one row for each level of X and one column for each combination of its parents. Scores are whole numbers in units of
 1/GRID, so that the exponential mechanism and its proof see the same numbers. The formulas are those of PrivBayes
@@ -7,12 +7,14 @@ need a public number of rows.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
 from dpcipher.errors import BudgetError
-from dpcipher.marginals.arrays import Counts
+from dpcipher.marginals.arrays import Axes, Counts
 from dpcipher.privacy.unit import Unit
 
 GRID = 1024
@@ -107,3 +109,38 @@ def _give(best: Counts, zero: int, one: int) -> Counts:
     to_zero = np.full_like(best, -1)
     to_zero[zero:] = best[: len(best) - zero]
     return np.maximum(to_one, to_zero)
+
+
+def maximal_parents(earlier: Sequence[int], shape: Sequence[int], cells: float, most: int) -> list[Axes]:
+    """The sets of at most `most` earlier columns with at most `cells` cells together that cannot take another one.
+
+    PrivBayes 2017, algorithm 5 (MaximalParentSets), with a limit on the number of parents.
+    """
+    fitting = [
+        set_
+        for size in range(min(most, len(earlier)) + 1)
+        for set_ in combinations(earlier, size)
+        if math.prod(shape[axis] for axis in set_) <= cells
+    ]
+    known = set(fitting)
+    return [
+        set_
+        for set_ in fitting
+        if not any(tuple(sorted((*set_, axis))) in known for axis in earlier if axis not in set_)
+    ]
+
+
+def degree_within(columns: int, candidates: int) -> int:
+    """The most parents such that no step of the greedy search has more than so many candidates."""
+    degree = 0
+    while degree < columns - 1 and _most_candidates(columns, degree + 1) <= candidates:
+        degree += 1
+    return degree
+
+
+def _most_candidates(columns: int, degree: int) -> int:
+    """The largest number of (X, parents) pairs in any step, counting every set up to that size."""
+    return max(
+        (columns - chosen) * sum(math.comb(chosen, size) for size in range(degree + 1))
+        for chosen in range(1, columns)
+    )

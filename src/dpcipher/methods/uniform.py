@@ -10,7 +10,7 @@ from dpcipher.engines.unknown import independent, uniform
 from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
-from dpcipher.methods.network import product_joint
+from dpcipher.methods.outcome import product_joint
 from dpcipher.schema.schema import Schema
 
 

@@ -18,8 +18,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
 from dpcipher.paper.stacks import Stack, margins, normalised, tvd
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.reconcile import Noisy, reconcile
 
 KINDS = ("FDH", "paper", "ours", "MWEM", "MWEM cells")

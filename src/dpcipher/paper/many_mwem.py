@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.marginals.arrays import Axes, Counts, Floats
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 
 PASSES = 20
 # One person moves the L1 error of a table by one when a row is added or removed.

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpcipher.curator.request import check_sets
+from dpcipher.curator.request import Terms, check_sets
 from dpcipher.curator.select import check_auto
-from dpcipher.curator.terms import Terms
 from dpcipher.planning import page
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit

@@ -1,22 +1,23 @@
 """`plan`: noise, expected error, memory and time of a release, before any row is read or budget spent."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
 from dpcipher.curator.measure import parse_auto
-from dpcipher.curator.request import MeasurementRequest, make_request
-from dpcipher.curator.terms import Person, Terms
-from dpcipher.errors import ParameterError
+from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
+from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.planning import advice, page
+from dpcipher.planning import page
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
@@ -148,7 +149,7 @@ def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
         tables=tables,
         cost=foresee(request, rows),
         gain=_gain(request, tables),
-        warnings=advice.warnings(request, tables, rows),
+        warnings=_warnings(request, tables, rows),
         n_rows_told=request.n_rows_public,
     )
 
@@ -200,3 +201,74 @@ def _checked_rows(n_rows: int | None) -> int | None:
             f"n_rows ({n_rows!r}) must be a whole number above 0, a public guess will do; try n_rows=1000"
         )
     return int(n_rows)
+
+
+_DELTA = Fraction(1, 10**6)
+
+
+def _warnings(
+    request: MeasurementRequest, tables: Sequence[TablePlan], n_rows: int | None
+) -> tuple[str, ...]:
+    """One warning where the standard deviation of the noise exceeds the mean count of a cell, with remedies."""
+    noisy = [table for table in tables if table.count is not None and table.sd > table.count]
+    if n_rows is None or not noisy:
+        return ()
+    worst = max(noisy, key=lambda table: table.sd * table.n_cells)
+    ratio = worst.sd * worst.n_cells / n_rows
+    return (
+        f"in {len(noisy)} of {len(tables)} tables the noise on a cell is larger than the rows it can expect. "
+        f"The worst is {' × '.join(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
+        f"What would help: {'; '.join(_remedies(request, worst, n_rows, ratio))}",
+    )
+
+
+def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
+    """Each with the number at which the noise equals the mean count."""
+    remedies = [_larger_budget(request, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
+    cells = math.floor(worst.n_cells / ratio)
+    if cells > 1:
+        largest = max(worst.attrs, key=lambda attr: request.schema.n_cells((attr,)))
+        remedies.append(f"wider bins: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
+    gaussian = _gaussian_sd(request)
+    if gaussian is not None and gaussian < worst.sd:
+        remedies.append(
+            f"delta={float(_DELTA):g} (Gaussian noise): {gaussian:,.1f} rows instead of {worst.sd:,.1f}"
+        )
+    if len(request.workload.tables) > 1:
+        remedies.append("fewer tables: list those that matter, or workload=1")
+    return remedies
+
+
+def _larger_budget(request: MeasurementRequest, ratio: float) -> str:
+    """Laplace noise goes with 1/epsilon, Gaussian noise with 1/sqrt(rho)."""
+    if request.budget.rho is not None:
+        return f"rho={_round_up(float(request.budget.rho) * ratio**2)}"
+    return f"epsilon={_round_up(float(request.budget.epsilon or 0) * ratio)}"
+
+
+def _round_up(value: float) -> str:
+    """Two digits, never less than the value: what is advised must suffice.
+
+    >>> _round_up(3.325), _round_up(0.0121)
+    ('3.4', '0.013')
+    """
+    step = Fraction(10) ** (math.floor(math.log10(value)) - 1)
+    return f"{float(math.ceil(Fraction(value) / step) * step):g}"
+
+
+def _gaussian_sd(request: MeasurementRequest) -> float | None:
+    """The noise that the same epsilon would buy with a small delta."""
+    if request.budget.epsilon is None or request.budget.delta is not None:
+        return None
+    try:
+        budget = Budget(epsilon=request.budget.epsilon, delta=_DELTA)
+        gaussian = make_request(
+            request.schema,
+            workload=request.workload.tables,
+            budget=budget,
+            unit=request.unit,
+            sets=request.sets,
+        )
+        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
+    except DpcipherError:
+        return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
 

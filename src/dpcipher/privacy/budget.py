@@ -153,22 +153,23 @@ class Budget:
             return Budget(rho=rho_for(self.epsilon, self.delta))
         return self
 
+    @property
+    def amount(self) -> Fraction:
+        """The number that adds up: rho, or pure epsilon."""
+        part = self.composable()
+        return part.rho or part.epsilon or Fraction(0)  # one of them is there and above 0
+
     def epsilon_at(self, delta: Fraction) -> Fraction:
         """An epsilon such that this guarantee implies (epsilon, delta), rounded up."""
         if self.rho is not None:
             return zcdp_to_epsilon(self.rho, delta)
         if self.delta is not None and self.delta > delta:
             raise BudgetError(f"delta ({show(delta)}) must be at least the budget's own, {show(self.delta)}")
-        assert self.epsilon is not None  # no other combination passes __post_init__
-        return self.epsilon
+        return self.epsilon or Fraction(0)  # what has no rho has an epsilon above 0
 
     def doubled(self) -> "Budget":
         """The guarantee for two steps between neighbours: 2 epsilon, or 4 rho (Bun and Steinke 2016, Proposition 1.9)."""
-        part = self.composable()
-        if part.rho is not None:
-            return Budget(rho=4 * part.rho)
-        assert part.epsilon is not None  # composable budgets are rho or pure epsilon
-        return Budget(epsilon=2 * part.epsilon)
+        return self.share(Fraction(2 if self.kind == "pure" else 4))
 
     def split(self, weights: Iterable[object]) -> tuple["Budget", ...]:
         """Parts in proportion to `weights` that add up exactly to `composable()`: (epsilon, delta) is split as rho.
@@ -184,11 +185,8 @@ class Budget:
 
     def share(self, part: Fraction) -> "Budget":
         """What a share of this guarantee is worth, in a form that adds up."""
-        whole = self.composable()
-        if whole.rho is not None:
-            return Budget(rho=whole.rho * part)
-        assert whole.epsilon is not None  # composable budgets are rho or pure epsilon
-        return Budget(epsilon=whole.epsilon * part)
+        amount = self.amount * part
+        return Budget(epsilon=amount) if self.kind == "pure" else Budget(rho=amount)
 
     def describe(self) -> str:
         """A phrase for people.

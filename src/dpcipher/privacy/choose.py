@@ -8,7 +8,10 @@ Choosing k candidates is k such rounds, each among those that are left, and cost
 the k largest, in order, is exactly that (Durfee and Rogers 2019).
 """
 
+import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, final
@@ -17,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.accounting import exponential_to_rho, float_up, sqrt_up
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import opendp
+from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise, opendp
 
 Scores = NDArray[np.int64]
 
@@ -40,11 +44,9 @@ def choice_scale(share: Budget, sensitivity: int) -> float:
         raise ParameterError(
             f"sensitivity ({sensitivity!r}) must be a whole number above 0; scores are integers"
         )
-    part = share.composable()
-    if part.rho is not None:
-        return sqrt_up(sensitivity**2 / (2 * part.rho)) * (1 + 2**-48)
-    assert part.epsilon is not None  # composable budgets are rho or pure epsilon
-    return float_up(2 * sensitivity / part.epsilon)
+    if share.kind == "pure":
+        return float_up(2 * sensitivity / share.amount)
+    return sqrt_up(sensitivity**2 / (2 * share.amount)) * (1 + 2**-48)
 
 
 def choice_cost(scale: float, sensitivity: int, k: int = 1) -> Budget:
@@ -83,9 +85,7 @@ class Chooser(ABC):
         """What choosing `k` candidates costs, rounded up: epsilon, or rho where the budget is one of zCDP."""
         if zcdp:
             return self._rho(scale, sensitivity, k)
-        epsilon = choice_cost(scale, sensitivity, k).epsilon
-        assert epsilon is not None  # choice_cost is pure
-        return float_up(epsilon)
+        return float_up(choice_cost(scale, sensitivity, k).amount)
 
     @abstractmethod
     def _rho(self, scale: float, sensitivity: int, k: int) -> float:
@@ -124,9 +124,7 @@ class SeededChooser(Chooser):
         return [int(place) for place in best[np.argsort(-noisy[best])]]
 
     def _rho(self, scale: float, sensitivity: int, k: int) -> float:
-        epsilon = choice_cost(scale, sensitivity).epsilon
-        assert epsilon is not None  # choice_cost is pure
-        return float_up(k * exponential_to_rho(epsilon))
+        return float_up(k * exponential_to_rho(choice_cost(scale, sensitivity).amount))
 
 
 def check_k(k: int, candidates: int) -> None:
@@ -145,3 +143,52 @@ def _measurement(scale: float, k: int) -> Any:
     return dp.m.make_noisy_top_k(
         domain, dp.linf_distance(T=dp.i64), dp.zero_concentrated_divergence(), k=k, scale=scale
     )
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Noise, choices, and exact whole numbers below a bound; `rng` is for post-processing, which needs no secrecy."""
+
+    noise: NoiseSource
+    chooser: Chooser
+    below: Callable[[int], int]
+    rng: np.random.Generator
+
+    @classmethod
+    def secure(cls) -> "Draws":
+        """Everything from the operating system's secure bits; nothing can be repeated."""
+        return cls(OpenDPNoise(), OpenDPChooser(), secrets.randbelow, np.random.default_rng())
+
+    @classmethod
+    def seeded(cls, seed: int, noise: NoiseSource | None = None) -> "Draws":
+        """Everything repeatable, for experiments only. NOT PRIVATE."""
+        one, two, three = np.random.SeedSequence(seed).spawn(3)
+        rng = np.random.default_rng(two)
+        source = noise or SeededNoise(int(one.generate_state(1, np.uint64)[0]))
+        return cls(
+            source, SeededChooser(rng), lambda bound: int(rng.integers(bound)), np.random.default_rng(three)
+        )
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody can repeat what is drawn."""
+        return self.noise.is_private and self.chooser.is_private and self.below is secrets.randbelow
+
+
+def polya_urn(weights: Counts, step: int, n_rows: int, below: Callable[[int], int]) -> Counts:
+    """How often each cell is drawn in `n_rows` draws from an urn, when every drawn ball goes back with `step` more of its kind.
+
+    This is exactly a multinomial draw with probabilities from Dirichlet(weights / step), in whole numbers: no float is drawn.
+    """
+    ends = np.cumsum(weights)
+    start = int(ends[-1])
+    drawn: list[int] = []
+    for _ in range(n_rows):
+        place = below(start + step * len(drawn))
+        cell = (
+            int(np.searchsorted(ends, place, side="right"))
+            if place < start
+            else drawn[(place - start) // step]
+        )
+        drawn.append(cell)
+    return np.bincount(np.asarray(drawn, dtype=np.int64), minlength=len(weights)).astype(np.int64)

@@ -15,8 +15,7 @@ from scipy.special import gammainccinv
 
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.marginals.arrays import Counts
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.privacy.noise import NoiseSource
+from dpcipher.privacy.noise import Mechanism, NoiseSource
 from dpcipher.privacy.unit import Unit
 
 

@@ -4,7 +4,7 @@ Charge before you draw. `charge` locks the file (flock), reads it and verifies i
 against the limit, appends the charge, syncs file and folder, writes and syncs the witness beside it, and only then returns:
 noise may be drawn after that and not before. There are no refunds. A crash can waste budget, never lose count of it.
 
-Where it holds: Linux and macOS, on local file systems (`filesystem.LOCAL`), for any number of processes and threads of one
+Where it holds: Linux and macOS, on local file systems (`durable.LOCAL`), for any number of processes and threads of one
 machine. Everything else is refused: systems without flock, NFS, CIFS, FUSE, 9p and every file system that is not known to
 lock. It has been tested on Linux (ext4, tmpfs); macOS follows its documentation.
 
@@ -24,11 +24,10 @@ from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
 from dpcipher.privacy import durable, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount
-from dpcipher.privacy.filesystem import check_supported
+from dpcipher.privacy.durable import check_supported
 from dpcipher.privacy.records import EMPTY, VERSION, Book, Charge, Entry, LedgerState, canonical, read_book
 from dpcipher.privacy.unit import Unit
-from dpcipher.privacy.verify import Verdict, verify
-from dpcipher.privacy.witness import Witness
+from dpcipher.privacy.witness import Verdict, Witness, verify
 
 LONGEST_NOTE = 1 << 20
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.privacy.mechanism import Mechanism, MechanismName
+from dpcipher.privacy.noise import Mechanism, MechanismName
 from dpcipher.schema.schema import Schema
 
 Counts = NDArray[np.float64] | NDArray[np.int64]

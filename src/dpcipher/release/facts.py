@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from dpcipher.errors import DpcipherError, ReleaseError, SizeError
-from dpcipher.privacy.mechanism import LARGEST_SCALE, Mechanism
+from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError
 from dpcipher.files import replacing
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.counts import Layout, read_counts, read_layout
 from dpcipher.release.facts import (
     MAX_METADATA,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.marginals.marginal import Marginal
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release import declared, file
 from dpcipher.release.interval import interval
 from dpcipher.release.query import Answer, ask

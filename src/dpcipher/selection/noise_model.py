@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.mechanism import SMALLEST_SCALE, Mechanism, MechanismName
+from dpcipher.privacy.noise import SMALLEST_SCALE, Mechanism, MechanismName
 from dpcipher.privacy.unit import Unit
 from dpcipher.selection.risk import MEAN_SIZE
 

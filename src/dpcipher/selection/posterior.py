@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.marginals.arrays import Floats
-from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import Mechanism
 
 GRID = 160
 STEPS = 100
