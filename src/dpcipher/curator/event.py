@@ -1,6 +1,6 @@
 """What a certificate is made of: one typed event for every answer, and how far one person can move what was asked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -19,27 +19,22 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Event:
-    """One answer: what was asked in words, the share of the charge it took, and what its sampler says it cost."""
+    """One answer: what was asked in words, the share of the charge it took, and what its sampler says it cost.
 
-    type: ClassVar[str] = "query"
+    The fields that a type adds are the facts it states beside that.
+    """
+
+    type: ClassVar[str]
 
     what: str
     share: Fraction
     cost: float
 
-    def facts(self) -> dict[str, Any]:
-        """What this type of event states beside that."""
-        return {}
-
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for the certificate."""
-        return {
-            "type": self.type,
-            "what": self.what,
-            **self.facts(),
-            "share": str(self.share),
-            "cost": self.cost,
-        }
+        """Plain values for the certificate, fractions as text."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)[3:]}
+        facts = {name: str(value) if isinstance(value, Fraction) else value for name, value in own.items()}
+        return {"type": self.type, "what": self.what, **facts, "share": str(self.share), "cost": self.cost}
 
 
 @dataclass(frozen=True)
@@ -51,35 +46,26 @@ class TablesMeasured(Event):
     tables: int = 1
     sets: int = 1
 
-    def facts(self) -> dict[str, Any]:
-        """How many tables, and how often."""
-        return {"tables": self.tables, "sets": self.sets}
-
 
 @dataclass(frozen=True)
 class QueryAnswered(Event):
-    """Noise on any vector of whole numbers."""
+    """Noise on any vector of whole numbers; one person moves it by so many times a table of counts."""
 
-    sensitivity: Sensitivity = Sensitivity()
+    type: ClassVar[str] = "query"
 
-    def facts(self) -> dict[str, Any]:
-        """How far one person moves it."""
-        return {"l1": str(self.sensitivity.l1), "l2_squared": str(self.sensitivity.l2_squared)}
+    l1: Fraction = Fraction(1)
+    l2_squared: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
 class CandidatesChosen(Event):
-    """Rounds of the exponential mechanism."""
+    """Rounds of the exponential mechanism; one person moves a score by at most the sensitivity."""
 
     type: ClassVar[str] = "choice"
 
     candidates: int = 1
     rounds: int = 1
     sensitivity: int = 1
-
-    def facts(self) -> dict[str, Any]:
-        """How many candidates and rounds, and how far one person moves a score."""
-        return {"candidates": self.candidates, "rounds": self.rounds, "sensitivity": self.sensitivity}
 
 
 @dataclass(frozen=True)
@@ -89,7 +75,3 @@ class RowsDrawn(Event):
     type: ClassVar[str] = "posterior"
 
     n_rows: int = 0
-
-    def facts(self) -> dict[str, Any]:
-        """How many rows."""
-        return {"n_rows": self.n_rows}

@@ -179,7 +179,10 @@ class Session:
     ) -> tuple[Counts, Mechanism]:
         """Any vector of whole numbers with noise; `sensitivity` says how far one person moves it, in tables of counts."""
         return self._answer(
-            ask, share, sensitivity, lambda cost: QueryAnswered(what, share, cost, sensitivity)
+            ask,
+            share,
+            sensitivity,
+            lambda cost: QueryAnswered(what, share, cost, sensitivity.l1, sensitivity.l2_squared),
         )
 
     def _answer(
