@@ -29,6 +29,7 @@ LAYERS = (
     "pages",
     "scoring",
     "comparison",
+    "audits",
     "paper",
     "demo",
     "cli",

@@ -28,6 +28,7 @@ NAMES = [
     "Release",
     "Schema",
     "Uniform",
+    "audit",
     "combine",
     "compare",
     "evaluate",

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpcipher.audits.audit import audit
     from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
     from dpcipher.engines.solve import solve
@@ -56,6 +57,7 @@ __all__ = [
     "Release",
     "Schema",
     "Uniform",
+    "audit",
     "combine",
     "compare",
     "evaluate",
@@ -73,6 +75,7 @@ _HOMES = {
     "Ledger": "privacy.ledger",
     "Release": "release.release",
     "Schema": "schema.schema",
+    "audit": "audits.audit",
     "combine": "inference.combine",
     "compare": "comparison.compare",
     "evaluate": "scoring.evaluate",

@@ -15,6 +15,7 @@ COMMANDS = {
     "compare": "Compare methods on private rows. Curator only.",
     "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
     "ledger": "Create a ledger, show what was spent, verify releases.",
+    "audit": "Check this installation: samplers, mechanisms, methods.",
     "demo": "Run the whole story on invented people.",
 }
 

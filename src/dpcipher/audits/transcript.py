@@ -1,0 +1,282 @@
+"""Record what a method asks on one table, and replay the same answers on its neighbour: then compare the questions.
+
+If the answers are the same, everything a method does next must be the same: the same questions, in the same order, at the same scales. What
+differs is the truth behind each question, and by no more than was declared. Recording starts where a user starts: at a frame or file.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.curator.count_source import open_counts, receive
+from dpcipher.errors import DpcipherError
+from dpcipher.marginals.arrays import Counts, Floats
+from dpcipher.methods import Synthesizer
+from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
+from dpcipher.privacy.noise import Mechanism, NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.unit import Unit
+from dpcipher.schema.schema import Schema
+
+Kind = Literal["laplace", "gaussian", "choice"]
+ROUNDING = 1 + 1e-9  # costs in a certificate are floats, rounded up
+
+
+class Violation(DpcipherError):
+    """Something that privacy rests on does not hold; the message says what."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """True numbers that met a mechanism, the scale of its noise, and the answer. Private: it never leaves an audit."""
+
+    kind: Kind
+    truth: Counts
+    scale: float
+    answer: Any
+
+    @property
+    def rounds(self) -> int:
+        """How many candidates a choice chose."""
+        return len(self.answer) if self.kind == "choice" else 1
+
+    def cost(self, other: "Question", *, zcdp: bool) -> float:
+        """What the answer tells two tables apart by, at most: epsilon, or rho."""
+        gap = np.abs(self.truth - other.truth).astype(np.float64)
+        if self.kind == "gaussian":
+            return float((gap**2).sum() / (2 * self.scale**2))
+        if self.kind == "laplace":
+            return float(gap.sum() / self.scale)
+        each = 2 * float(gap.max(initial=0)) / self.scale
+        return self.rounds * (each**2 / 8 if zcdp else each)
+
+    def range(self, other: "Question", *, zcdp: bool) -> float:
+        """The same, where a choice counts only as far as its scores move apart: if all move alike, nothing is told."""
+        if self.kind != "choice":
+            return self.cost(other, zcdp=zcdp)
+        each = float(np.ptp(self.truth - other.truth)) / self.scale
+        return self.rounds * (each**2 / 8 if zcdp else each)
+
+
+@dataclass
+class Transcript:
+    """The questions of one run in their order, the certificate's events, and what was left to ask for."""
+
+    questions: list[Question] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    replayed: Sequence[Question] | None = None
+
+    def ask(self, kind: Kind, truth: Counts, scale: float, draw: Any) -> Any:
+        """Note a question; its answer is drawn, or that of the run that is replayed."""
+        if self.replayed is None:
+            answer = draw()
+        else:
+            self._follow(kind, truth, scale)
+            answer = self.replayed[len(self.questions)].answer
+        self.questions.append(Question(kind, np.array(truth, dtype=np.int64), scale, answer))
+        return answer
+
+    def _follow(self, kind: Kind, truth: Counts, scale: float) -> None:
+        """Refuse a question that the recorded run did not ask."""
+        assert self.replayed is not None
+        if len(self.questions) == len(self.replayed):
+            raise Violation(
+                "a neighbour was asked more questions: the number of questions depends on private rows"
+            )
+        known = self.replayed[len(self.questions)]
+        if (kind, scale, truth.shape) != (known.kind, known.scale, known.truth.shape):
+            raise Violation(
+                f"question {len(self.questions) + 1} ({known.kind}) changed its kind, shape or scale on a neighbour: it depends on private rows"
+            )
+
+
+class _TapedNoise(NoiseSource):
+    """Noise whose questions are recorded; stamped NOT PRIVATE, since the recording holds the truth."""
+
+    is_private = False
+
+    def __init__(self, transcript: Transcript, inner: NoiseSource) -> None:
+        self._transcript, self._inner = transcript, inner
+
+    def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
+        if mechanism.name == "none":
+            raise Violation("true counts were asked for without noise")
+        return np.asarray(
+            self._transcript.ask(
+                mechanism.name, counts, mechanism.scale, lambda: self._inner.add(counts, mechanism)
+            )
+        )
+
+    def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
+        """What the sampler says."""
+        return self._inner.certificate(mechanism, unit)
+
+
+class _TapedChooser(Chooser):
+    """Choices whose scores are recorded."""
+
+    is_private = False
+
+    def __init__(self, transcript: Transcript, inner: Chooser) -> None:
+        self._transcript, self._inner = transcript, inner
+
+    def _choose(self, scores: NDArray[np.int64], scale: float, k: int) -> list[int]:
+        return list(
+            self._transcript.ask("choice", scores, scale, lambda: self._inner.choose_many(scores, scale, k))
+        )
+
+    def _rho(self, scale: float, sensitivity: int, k: int) -> float:
+        return self._inner._rho(scale, sensitivity, k)
+
+
+def record(
+    method: Synthesizer,
+    data: Any,
+    schema: Schema,
+    *,
+    replay: Transcript | None = None,
+    seed: int | None = None,
+) -> Transcript:
+    """Run a method on a frame or file and record its questions; with `replay`, give that run's answers.
+
+    Noise is drawn by the installed sampler, or, with a seed, by its repeatable stand-in. Post-processing has a fixed seed, so that two runs with
+    the same answers do the same. No ledger is charged and nothing is released.
+    """
+    transcript = Transcript(replayed=None if replay is None else replay.questions)
+    noise, chooser = (
+        (OpenDPNoise(), OpenDPChooser())
+        if seed is None
+        else (SeededNoise(seed), SeededChooser(np.random.default_rng(seed + 1)))
+    )
+    draws = Draws(
+        _TapedNoise(transcript, noise),
+        _TapedChooser(transcript, chooser),
+        lambda bound: bound // 2,
+        np.random.default_rng(0),
+    )
+    truth = open_counts(receive(data, schema, method.terms.person), schema)
+    fitted = method.fit_counts(truth, schema, draws=draws)
+    transcript.events = fitted.statement.certificate["events"]
+    if replay is not None and len(transcript.questions) != len(replay.questions):
+        raise Violation(
+            "a neighbour was asked fewer questions: the number of questions depends on private rows"
+        )
+    return transcript
+
+
+def compare(method: Synthesizer, here: Transcript, there: Transcript) -> list[tuple[str, float, float]]:
+    """What each event tells the two runs apart by, and what it declares: name, true cost, declared cost; a Violation where it is more.
+
+    Events are matched with their questions in order: a choice of k tables stands for k rounds, asked at once or one by one; an event of several
+    tables for all of them.
+    """
+    if here.events != there.events:
+        raise Violation("the certificate depends on private rows beyond the answers")
+    zcdp = method.budget.kind != "pure"
+    pairs = iter(zip(here.questions, there.questions, strict=True))
+    rows = []
+    for event in here.events:
+        if event["type"] == "posterior":  # drawn from an urn, not asked: its law is audited by itself
+            continue
+        cost, left = 0.0, _answers(event)
+        while left > 0:
+            mine, theirs = next(pairs)
+            cost += mine.cost(theirs, zcdp=zcdp)
+            left -= mine.rounds
+        if cost > event["cost"] * ROUNDING:
+            raise Violation(
+                f"{event['what']}: one person changes it by {cost:.6g}, and {event['cost']:.6g} was declared"
+            )
+        rows.append((str(event["what"]), cost, float(event["cost"])))
+    if next(pairs, None) is not None:
+        raise Violation("an answer was drawn that no event of the certificate declares")
+    if sum(declared for _, _, declared in rows) > float(method.budget.amount) * ROUNDING:
+        raise Violation("the events of the certificate cost more than the budget")
+    return rows
+
+
+def _answers(event: dict[str, Any]) -> int:
+    """How many answers an event stands for."""
+    if event["type"] == "choice":
+        return int(event["rounds"])
+    return int(event.get("tables", 1)) * int(event.get("sets", 1))
+
+
+def losses(
+    here: Sequence[Question],
+    there: Sequence[Question],
+    trials: int,
+    rng: np.random.Generator,
+    *,
+    of_first: bool,
+) -> Floats:
+    """The privacy loss of fresh answers to recorded questions, answered from the first table or from the second.
+
+    The loss is exact, since the law of every answer is known: log P(answer | first) − log P(answer | second), summed over the questions.
+    """
+    total = np.zeros(trials)
+    for mine, theirs in zip(here, there, strict=True):
+        if mine.kind == "choice":
+            total += _choice_losses(mine, theirs, trials, rng, of_first=of_first)
+        else:
+            total += _noise_losses(mine, theirs, trials, rng, of_first=of_first)
+    return total
+
+
+def answered_loss(here: Sequence[Question], there: Sequence[Question]) -> float:
+    """The privacy loss of the answers that were given: log P(answers | first) − log P(answers | second)."""
+    total = 0.0
+    for mine, theirs in zip(here, there, strict=True):
+        if mine.kind == "choice":
+            scores = [question.truth / question.scale for question in (mine, theirs)]
+            total += float(choice_losses(scores[0], scores[1], np.array([mine.answer]))[0])
+        else:
+            noise = (np.asarray(mine.answer).reshape(-1) - mine.truth.reshape(-1))[None]
+            gap = (mine.truth - theirs.truth).reshape(-1)
+            total += float(additive_losses(mine.kind, mine.scale, noise, gap, of_first=True)[0])
+    return total
+
+
+def _noise_losses(
+    mine: Question, theirs: Question, trials: int, rng: np.random.Generator, *, of_first: bool
+) -> Floats:
+    gap = (mine.truth - theirs.truth).reshape(-1)
+    moved = gap[gap != 0]
+    if not moved.size:
+        return np.zeros(trials)
+    assert mine.kind != "choice"
+    source = SeededNoise(int(rng.integers(2**62)))
+    drawn = source.add(np.zeros((trials, moved.size), dtype=np.int64), Mechanism(mine.kind, mine.scale))
+    return additive_losses(mine.kind, mine.scale, drawn, moved, of_first=of_first)
+
+
+def additive_losses(kind: str, scale: float, drawn: Counts, gap: Counts, *, of_first: bool) -> Floats:
+    """The loss of noise (trials by cells) on counts of which the first table has `gap` more than the second."""
+    first = drawn if of_first else drawn - gap
+    second = first + gap
+    if kind == "laplace":
+        return np.asarray((np.abs(second) - np.abs(first)).sum(axis=1) / scale, dtype=np.float64)
+    return np.asarray((second.astype(float) ** 2 - first.astype(float) ** 2).sum(axis=1) / (2 * scale**2))
+
+
+def _choice_losses(
+    mine: Question, theirs: Question, trials: int, rng: np.random.Generator, *, of_first: bool
+) -> Floats:
+    """Rounds of the exponential mechanism by Gumbel noise: the largest noisy scores, in order."""
+    scores = [np.asarray(q.truth, dtype=float) / q.scale for q in (mine, theirs)]
+    noisy = scores[0 if of_first else 1] + rng.gumbel(size=(trials, scores[0].size))
+    chosen = np.argsort(-noisy, axis=1)[:, : mine.rounds]
+    return choice_losses(scores[0], scores[1], chosen)
+
+
+def choice_losses(first: Floats, second: Floats, chosen: NDArray[np.intp]) -> Floats:
+    """The loss of choices (trials by rounds) with these scores over their scale: each round among those that are left."""
+    total, each = np.zeros(len(chosen)), np.arange(len(chosen))
+    for sign, scores in ((1, first), (-1, second)):
+        left = np.tile(scores, (len(chosen), 1))
+        for place in chosen.T:
+            total += sign * (left[each, place] - np.logaddexp.reduce(left, axis=1))
+            left[each, place] = -np.inf
+    return total
