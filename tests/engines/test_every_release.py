@@ -18,8 +18,8 @@ from dpcipher.privacy.mechanism import Mechanism
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 TEN = (2,) * 10
 GROUPS = range(20)

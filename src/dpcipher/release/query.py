@@ -15,7 +15,7 @@ from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.interval import quantile
 from dpcipher.release.reconcile import Reconciled
-from dpcipher.schema.cover import Cover
+from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
 

@@ -19,7 +19,7 @@ from dpcipher.release.interval import interval
 from dpcipher.release.query import Answer, ask
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
-from dpcipher.schema.cover import Cover
+from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
 # Beyond any number of rows and its noise: what whole numbers of 64 bits can hold.

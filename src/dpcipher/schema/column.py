@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import Codes
-from dpcipher.schema.binned import Binned, from_edges, from_range
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
-from dpcipher.schema.listed import Level, Listed
+from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -206,8 +205,10 @@ class Column:
 
     def _plain_marks(self, cells: pa.Array) -> pa.Array:
         """The marks of cells of one type."""
-        nearest = isinstance(self.domain, Binned) and self.other == "nearest"
-        codes = np.array(self.domain.nearest(cells) if nearest else self.domain.codes(cells))  # type: ignore[union-attr]
+        if isinstance(self.domain, Binned):
+            codes = self.domain.codes(cells, nearest=self.other == "nearest")
+        else:
+            codes = self.domain.codes(cells)
         codes[(codes < 0) & is_missing(cells, blank=True)] = _ABSENT  # unless a level is called so
         codes[is_missing(cells, blank=False)] = _ABSENT
         return pa.array(codes)

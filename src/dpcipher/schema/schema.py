@@ -18,11 +18,10 @@ from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadErro
 from dpcipher.marginals.arrays import Axes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
-from dpcipher.schema.condition import attr_masks
-from dpcipher.schema.cover import Cover, cover
+from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.plain import product_within
-from dpcipher.schema.provenance import Provenance, SignOff
-from dpcipher.schema.zeros import Zero
+from dpcipher.schema.rows import Zero
+from dpcipher.schema.spec import Provenance, SignOff
 
 _CODE_LIMIT = 2**31
 
