@@ -23,7 +23,7 @@ from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.release.curator_only import WATERMARK, private_folder
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 Progress = Callable[[int, int], None]
 EPSILONS = (0.1, 1.0, 10.0)

@@ -9,7 +9,7 @@ from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.mechanism import Mechanism, mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.facts import check_fits_file
+from dpcipher.release.file import check_fits_file
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,26 +13,15 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.marginals.marginal import Marginal
-from dpcipher.privacy.mechanism import Mechanism
-from dpcipher.release import declared, file
-from dpcipher.release.interval import interval
-from dpcipher.release.query import Answer, ask
+from dpcipher.release import declared, file, load
+from dpcipher.release.file import NoisyTable
+from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
-# Beyond any number of rows and its noise: what whole numbers of 64 bits can hold.
-
-
-@dataclass(frozen=True)
-class NoisyTable:
-    """One measured table: counts with noise, the mechanism that drew it, and the set it belongs to."""
-
-    attrs: tuple[str, ...]
-    counts: NDArray[np.float64] | NDArray[np.int64]
-    mechanism: Mechanism
-    set: int = 0
+__all__ = ["NoisyTable", "Release"]
 
 
 @dataclass(frozen=True)
@@ -74,15 +63,13 @@ class Release:
         `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
         nothing is certified.
         """
-        read = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
-        statement = Statement(status="declared", n_rows=declared.checked_rows(n_rows))
-        return cls(schema, tuple(NoisyTable(*parts) for parts in read), statement)
+        checked = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
+        return cls(schema, checked, Statement("declared", n_rows=declared.checked_rows(n_rows)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        schema, parts, statement = file.read(Path(path))
-        return cls(schema, tuple(NoisyTable(*part) for part in parts), statement)
+        return cls(*load.read(Path(path)))
 
     def save(self, path: str | Path) -> Path:
         """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
@@ -91,12 +78,12 @@ class Release:
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self._parts(), self.statement)
+        return file.write(Path(path), self.schema, self.tables, self.statement)
 
     @property
     def checksum(self) -> str:
         """SHA-256 over the content: schema, tables and statement."""
-        return file.checksum(self.schema, self._parts(), self.statement)
+        return file.checksum(self.schema, self.tables, self.statement)
 
     @property
     def sets(self) -> int:
@@ -137,11 +124,11 @@ class Release:
 
     def _with_names(self, message: str) -> str:
         """The algebra knows attributes by number; a person knows them by name."""
-        named = re.sub(r"\((\d+(?:, \d+)*),?\)", lambda found: self._name_axes(found[1]), message)
-        return named.replace("on axes ", "on ")
 
-    def _name_axes(self, numbers: str) -> str:
-        return " × ".join(self.schema.attrs[int(number)] for number in numbers.split(", "))
+        def names(axes: re.Match[str]) -> str:
+            return " × ".join(self.schema.attrs[int(axis)] for axis in axes[1].split(", "))
+
+        return re.sub(r"\((\d+(?:, \d+)*),?\)", names, message).replace("on axes ", "on ")
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
@@ -200,9 +187,6 @@ class Release:
                 "whose error includes the model's"
             )
         return cover
-
-    def _parts(self) -> Iterator[file.Part]:
-        return ((t.attrs, t.counts, t.mechanism, t.set) for t in self.tables)
 
 
 def _check_table(schema: Schema, table: NoisyTable) -> None:

@@ -69,11 +69,8 @@ class Column:
             raise SchemaError(f"other ({self.other!r:.60}) must be refuse, nearest or one level")
         if self.size >= _LIMIT:
             raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
-        if (
-            self.missing == "level"
-            and isinstance(self.domain, Listed)
-            and MISSING_LABEL in self.domain.labels
-        ):
+        listed = self.domain.labels if isinstance(self.domain, Listed) else ()
+        if self.missing == "level" and MISSING_LABEL in listed:
             raise SchemaError(
                 f"levels must not hold {MISSING_LABEL!r} beside missing: level; rename that level"
             )
@@ -110,9 +107,9 @@ class Column:
         if self.kind in ("categorical", "ordinal"):
             allowed = ({"levels"},)
         if given not in allowed:
-            ways = " or ".join("/".join(sorted(way)) or "nothing more" for way in allowed)
+            forms = " or ".join("/".join(sorted(form)) or "nothing more" for form in allowed)
             raise SchemaError(
-                f"a column of kind {self.kind} must declare {ways}, not {'/'.join(sorted(given)) or 'nothing'}"
+                f"a column of kind {self.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
             )
 
     @property
@@ -158,12 +155,11 @@ class Column:
             code = int(self._marks(cell)[0]) if named is None or value != value else named
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
-        unit = isinstance(self.domain, Binned) and isinstance(
-            self.domain.edges, range
-        )  # its labels are its values
-        if code < 0 and not unit and isinstance(value, str):
-            return self._places.get(value)
-        return code if code >= 0 else None
+        if code >= 0:
+            return code
+        # The labels of bins of one value each are their values.
+        unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
+        return self._places.get(value) if isinstance(value, str) and not unit_bins else None
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -61,8 +61,8 @@ class Listed:
             return self._look_up(as_truth(cells))
         if not isinstance(self.levels[0], str):
             return self._look_up(as_number(cells))
-        found = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
-        codes = np.array(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        places = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
+        codes = np.array(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
         unlisted = codes < 0
         if unlisted.any() and not np.isnan(self._numbers).all():
             codes[unlisted] = self._look_up(as_number(cells.filter(pa.array(unlisted))))

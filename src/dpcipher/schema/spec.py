@@ -125,7 +125,7 @@ def _read_columns(plain: object) -> tuple[Column, ...]:
 def _check_bins(specs: Iterable[object]) -> None:
     """Judge the bins of all columns together, before any are built."""
     bins = (spec.get("bins") for spec in specs if isinstance(spec, Mapping))
-    total = sum(many for many in bins if isinstance(many, int))
+    total = sum(number for number in bins if isinstance(number, int))
     if total > MAX_TOTAL_BINS:
         raise SizeError(f"the columns have more than {MAX_TOTAL_BINS} bins together; use wider bins")
 

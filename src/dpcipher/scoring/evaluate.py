@@ -19,7 +19,7 @@ from dpcipher.scoring.distances import choose_tables, distances
 from dpcipher.scoring.overlap import interval_overlap, share_overlap
 from dpcipher.scoring.propensity import Propensity, propensity
 from dpcipher.scoring.scores import ModelScore, Scores, TableScore
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 
 def evaluate(
