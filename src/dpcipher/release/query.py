@@ -77,7 +77,9 @@ def ask(
     `weights` has one dimension per name, in their order (all ones if left out); `where={"sex": "F"}` counts only the cells that
     meet its conditions; `share=True` divides by the total.
     """
-    wanted = _opened(cover, weights).reshape([schema.shape[axis] for axis in cover.axes])
+    wanted = np.ones([schema.shape[axis] for axis in cover.axes])
+    if weights is not None:
+        wanted = cover.spread(_checked_weights(cover, weights)).reshape(wanted.shape)
     allowed = schema.allowed(where) if where else {}
     outside = [schema.attrs[axis] for axis in allowed if axis not in cover.axes]
     if outside:
@@ -110,12 +112,7 @@ def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool =
     return Answer(ratio, math.sqrt(reconciled.linear_variance(axes, weights - ratio)) / abs(reconciled.total))
 
 
-def _opened(cover: Cover, weights: ArrayLike | None) -> Floats:
-    """Weights over the names, spread over every dimension of the covering attributes, in schema order."""
-    inner = [name for name, _ in cover.opened]
-    full = np.ones([size for _, size in cover.opened])
-    if weights is None:
-        return full
+def _checked_weights(cover: Cover, weights: ArrayLike) -> Floats:
     try:
         array = np.asarray(weights, dtype=float)
     except (TypeError, ValueError):
@@ -125,7 +122,4 @@ def _opened(cover: Cover, weights: ArrayLike | None) -> Floats:
         raise ParameterError(
             f"weights of shape {array.shape} must have the table's shape {expected}; give one per cell"
         )
-    turned = array.transpose(np.argsort([inner.index(name) for name in cover.names]))
-    return np.asarray(
-        full * turned.reshape([size if name in cover.names else 1 for name, size in cover.opened])
-    )
+    return array

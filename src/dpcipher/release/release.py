@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
+from dpcipher.marginals.arrays import Attrs, Floats
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.release import declared, file, load
 from dpcipher.release.file import NoisyTable
@@ -49,11 +49,11 @@ class Release:
     @classmethod
     def from_tables(
         cls,
-        tables: Mapping[tuple[str, ...], object],
+        tables: Mapping[Attrs, object],
         schema: Schema,
         *,
-        scale: float | Mapping[tuple[str, ...], float],
-        mechanism: str | Mapping[tuple[str, ...], str] = "laplace",
+        scale: float | Mapping[Attrs, float],
+        mechanism: str | Mapping[Attrs, str] = "laplace",
         n_rows: int | None = None,
         count: str = "count",
     ) -> "Release":
@@ -91,7 +91,7 @@ class Release:
         return 1 + max(table.set for table in self.tables)
 
     @property
-    def workload(self) -> tuple[tuple[str, ...], ...]:
+    def workload(self) -> tuple[Attrs, ...]:
         """The attrs of the measured tables, each once."""
         return tuple(dict.fromkeys(table.attrs for table in self.tables if table.set == 0))
 
@@ -111,10 +111,10 @@ class Release:
         """Make the tables agree: those of one set, or of all of them together."""
         if set is not None and not 0 <= set < self.sets:
             raise ReleaseError(f"set ({set}) must be one of the release's sets, 0 to {self.sets - 1}")
-        chosen = [table for table in self.tables if set in (None, table.set)]
         measured = [
             Noisy(self.schema.axes(t.attrs), np.asarray(t.counts, dtype=np.float64), t.mechanism.variance)
-            for t in chosen
+            for t in self.tables
+            if set in (None, t.set)
         ]
         total = None if self.statement.n_rows is None else float(self.statement.n_rows)
         try:
@@ -135,9 +135,7 @@ class Release:
         cover = self._inside(attrs)
         return Marginal(cover.names, cover.labels, cover.fold(self.reconciled.table(cover.axes)))
 
-    def interval(
-        self, attrs: str | Sequence[str], level: float = 0.95
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds `(low, high)` of every count of a table, the privacy noise included.
 
         Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level`. Only tables inside a
@@ -149,7 +147,7 @@ class Release:
     def query(
         self,
         attrs: str | Sequence[str],
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
         *,
         where: Mapping[str, object] | None = None,
         share: bool = False,
@@ -161,20 +159,16 @@ class Release:
         """
         return ask(self.schema, self.reconciled, self._inside(attrs), weights, where=where, share=share)
 
-    def _variance(self, cover: Cover) -> NDArray[np.float64]:
+    def _variance(self, cover: Cover) -> Floats:
         """The noise variance of every cell of a table, sums over the rest of a compound included."""
         if len(cover.opened) == len(cover.names):
             return cover.fold(self.reconciled.variance(cover.axes))
         shape = tuple(len(labels) for labels in cover.labels)
-        opened = [size for _, size in cover.opened]
-        names = [name for name, _ in cover.opened]
-        places = np.indices(opened)[[names.index(name) for name in cover.names]]
-        home = np.ravel_multi_index(tuple(places), shape).reshape(
-            [self.schema.shape[axis] for axis in cover.axes]
-        )
+        numbers = np.arange(math.prod(shape)).reshape(shape)
+        home = cover.spread(numbers).reshape([self.schema.shape[axis] for axis in cover.axes])
         cells = (
             self.reconciled.linear_variance(cover.axes, (home == cell).astype(float))
-            for cell in range(math.prod(shape))
+            for cell in range(numbers.size)
         )
         return np.fromiter(cells, dtype=np.float64).reshape(shape)
 
@@ -209,7 +203,7 @@ def _check_table(schema: Schema, table: NoisyTable) -> None:
 
 def _check_sets(tables: Sequence[NoisyTable]) -> None:
     """Sets are numbered from 0 without a gap, and each holds the same tables."""
-    held: dict[object, Counter[tuple[str, ...]]] = {}
+    held: dict[object, Counter[Attrs]] = {}
     for table in tables:
         held.setdefault(table.set, Counter())[table.attrs] += 1
     if set(held) != set(range(len(held))) or any(isinstance(number, bool) for number in held):

@@ -167,14 +167,10 @@ class Column:
 
     def to_spec(self) -> dict[str, object]:
         """The declaration as plain values, what is default left out."""
-        spec = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("missing", "other"):
-            if spec[name] == "refuse":
-                del spec[name]
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in spec.items()
-            if value is not None
+            field.name: list(value) if isinstance(value, tuple) else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         }
 
     @classmethod

@@ -6,9 +6,10 @@ A column may be part of a compound attribute: conditions are spread over the com
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
 from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
@@ -17,6 +18,8 @@ from dpcipher.schema.domain import Binned, parse_day
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
+
+Cell = TypeVar("Cell", bound=np.generic)
 
 _MANY = 10_000  # past it, looking for a similar label takes too long
 
@@ -111,7 +114,8 @@ def _bound(domain: Binned, value: object, default: float) -> float:
 class Cover:
     """The attributes that cover some names, and how to get from their table to the table of the names.
 
-    `attrs` and `axes` are in schema order; `fold` takes a table over `axes` and gives the table over `names`, in their order.
+    `attrs` and `axes` are in schema order; `fold` takes a table over `axes` and gives the table over `names`, in their order;
+    `spread` goes the other way.
     """
 
     names: Attrs
@@ -127,6 +131,13 @@ class Cover:
         kept = [name for name in inner if name in self.names]
         summed = cube.sum(axis=tuple(i for i, name in enumerate(inner) if name not in self.names))
         return np.asarray(summed).transpose([kept.index(name) for name in self.names])
+
+    def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
+        """For each cell of the opened dimensions, the value of the cell over `names` that `fold` sums it into."""
+        inner = [name for name, _ in self.opened]
+        ordered = values.transpose(np.argsort([inner.index(name) for name in self.names]))
+        shaped = ordered.reshape([size if name in self.names else 1 for name, size in self.opened])
+        return np.broadcast_to(shaped, [size for _, size in self.opened])
 
 
 def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
