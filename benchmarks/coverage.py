@@ -24,8 +24,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.interval import interval
-from dpcipher.release.query import answer
+from dpcipher.release.query import answer, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.schema.schema import Schema
 

@@ -23,8 +23,8 @@ SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})
 LARGE = Schema.from_domain(
     {"a": 2, "b": 3, "c": 2, "d": 600, "e": 600}
 )  # its full table is not held: coded rows are
-READERS = ("dpcipher/tables/read", "dpcipher/tables/frame", "dpcipher/tables/csvfile", "dpcipher/tables/parquetfile",
-           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/listed",
+READERS = ("dpcipher/tables/read", "dpcipher/tables/frame", "dpcipher/tables/files",
+           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/domain",
            "dpcipher/curator/spark")  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from dpcipher.privacy.choose import OpenDPChooser
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.release.release import Release
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 SCHEMA = Schema.from_domain({"age": 4, "sex": 2, "job": 3, "pay": 3})
 BUDGETS = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}]

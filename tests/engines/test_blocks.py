@@ -5,8 +5,7 @@ import pytest
 
 from dpcipher.engines import raking as blocks
 from dpcipher.engines.raking import Goal, carry, cells_within, collapse, gaps, rake
-from dpcipher.marginals.sets import maximal
-from dpcipher.marginals.tables import margin
+from dpcipher.marginals.tables import margin, maximal
 
 
 def random_joint(shape: tuple[int, ...], seed: int, weight: float = 1.0) -> np.ndarray:

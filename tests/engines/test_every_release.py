@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcipher.engines.consistency import sweep_to
+from dpcipher.engines.raking import sweep_to
 from dpcipher.engines.solve import solve
 from dpcipher.engines.wide import MOST_SETS, _one_by_one
 from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
@@ -17,8 +17,8 @@ from dpcipher.joint.joint import Joint
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 TEN = (2,) * 10
 GROUPS = range(20)

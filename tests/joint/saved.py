@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dpcipher.joint.report import SolveReport
 
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.link import Link
 from dpcipher.joint.network import Network, Node
 from dpcipher.schema.schema import Schema

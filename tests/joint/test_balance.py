@@ -2,8 +2,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from dpcipher.joint.even_rows import balance
 
-from dpcipher.joint.balance import balance
 from dpcipher.joint.dense import DenseTable
 
 

@@ -13,8 +13,8 @@ from dpcipher.errors import DataError, DpcipherError, LedgerError, LedgerExceede
 from dpcipher.methods import METHODS, Cipher, Synthesizer
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 2, "c": 3, "d": 3})
 UNITS = ("add-remove", "replace")

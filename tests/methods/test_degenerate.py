@@ -23,8 +23,8 @@ from dpcipher.methods import (
 from dpcipher.methods.base import Fitted
 from dpcipher.methods.priv_bayes import MAX_TABLE_CELLS
 from dpcipher.privacy.choose import Draws
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 # Every method with its defaults, and with options that take it elsewhere.
 MADE: Mapping[str, Callable[..., Synthesizer]] = METHODS | {

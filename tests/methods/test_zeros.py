@@ -17,8 +17,8 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 NO_CHILD_DRIVES = (Zero({"age": 0, "drives": [1, 2]}), Zero({"age": 3}))
 LARGE = Schema.from_domain({"age": 4, "drives": 3, **{f"c{number}": 9 for number in range(5)}})

@@ -11,7 +11,7 @@ from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 SPITEFUL = "<script>alert(1)</script> & \"quoted\" 'level'"
 

@@ -19,7 +19,7 @@ from dpcipher.pages.match import match_tables
 from dpcipher.pages.report import render, report, strongest_pairs
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The release: what goes into the file comes out of it, and nothing else is accepted."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import pytest
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.privacy.noise import Mechanism
-from dpcipher.release import file
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
@@ -77,7 +77,7 @@ def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(file.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ReleaseError, match="No space left on device; choose a folder"):
         declared().save(tmp_path / "r.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,6 @@ import pytest
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.privacy.noise import Mechanism
-from dpcipher.release import facts as limits
 from dpcipher.release import file
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.release.release import NoisyTable, Release
@@ -149,7 +148,6 @@ def test_metadata_beyond_its_limit_is_not_parsed(tmp_path: Path, monkeypatch: py
     facts, counts = forge.given()
     path = forge.save(tmp_path / "r.parquet", forge.sealed(facts, counts), counts)
     release = Release.load(path)
-    monkeypatch.setattr(limits, "MAX_METADATA", 1000)
     monkeypatch.setattr(file, "MAX_METADATA", 1000)
     with pytest.raises(ReleaseError, match="must have at most 1000 bytes"):
         Release.load(path)
@@ -223,7 +221,7 @@ def test_the_writer_keeps_to_the_limits_of_the_reader(
     """What is too large to be read is not written."""
     facts, counts = forge.given()
     release = Release.load(forge.save(tmp_path / "r.parquet", forge.sealed(facts, counts), counts))
-    monkeypatch.setattr(limits, "MAX_CELLS", 31)
+    monkeypatch.setattr(file, "MAX_CELLS", 31)
     with pytest.raises(ReleaseError, match="and 31 together"):
         release.save(tmp_path / "again.parquet")
     with pytest.raises(ReleaseError, match="and 31 together"):

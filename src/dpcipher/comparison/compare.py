@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.comparison.comparison import Comparison
-from dpcipher.comparison.journal import Journal
-from dpcipher.comparison.runs import Experiment, Run
+from dpcipher.comparison.runs import Experiment, Journal, Run
 from dpcipher.curator.count_source import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.marginals.tables import count_rows
@@ -23,7 +22,7 @@ from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.release.curator_only import WATERMARK, private_folder
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 Progress = Callable[[int, int], None]
 EPSILONS = (0.1, 1.0, 10.0)

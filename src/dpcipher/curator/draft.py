@@ -10,12 +10,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.binned import MAX_NUMBER, day_text
 from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, by_type, flat, is_missing
 from dpcipher.schema.column import Column
-from dpcipher.schema.listed import EXACT
-from dpcipher.schema.provenance import Provenance
+from dpcipher.schema.domain import EXACT, MAX_NUMBER, day_text
 from dpcipher.schema.schema import Schema
+from dpcipher.schema.spec import Provenance
 from dpcipher.tables.read import open_table
 
 MAX_LEVELS = 200  # a text column with more distinct values cannot be listed

@@ -17,7 +17,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import Mechanism, mechanism_for
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.facts import check_fits_file
+from dpcipher.release.file import check_fits_file
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload

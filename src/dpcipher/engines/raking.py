@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.consistency import meet
+from dpcipher.engines.raking import meet
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import broadcast_over, margin
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.engines.order import mutual_information, order_attributes
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.targets import Targets, mutual_information, order_attributes
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
 from dpcipher.marginals.arrays import Axes, Codes, Floats
-from dpcipher.marginals.sets import maximal
-from dpcipher.marginals.tables import count_rows, margin
+from dpcipher.marginals.tables import count_rows, margin, maximal
 
 PASSES = 4  # of settling the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy

@@ -10,8 +10,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dpcipher.joint.even_rows import row_sums
 from dpcipher.joint.link import Link, incidence, raw_probabilities, scaled
-from dpcipher.joint.sequence import row_sums
 from dpcipher.marginals.arrays import Axes, Codes, Floats
 from dpcipher.marginals.tables import cell_numbers
 

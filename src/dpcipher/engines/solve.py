@@ -10,14 +10,14 @@ import numpy as np
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import RowsFit, solve_rows
+from dpcipher.engines.solve import unknown
 from dpcipher.engines.table import TableFit, solve_table
 from dpcipher.engines.targets import Targets
-from dpcipher.engines.unknown import unknown
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
+from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.gls import zero_cells

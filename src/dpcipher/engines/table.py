@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from dpcipher.engines import raking
 from dpcipher.engines.additive import Link, conditional
-from dpcipher.engines.order import order_attributes
 from dpcipher.engines.raking import Cell, Goal, gaps, rake
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.targets import Targets, order_attributes
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.tables import maximal
 
 MAX_CELLS = 2**27
 # Sweeps of the steps before the last, which rakes to all goals anyway.

@@ -9,9 +9,9 @@ from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.targets import Targets
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node
+from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Zeros

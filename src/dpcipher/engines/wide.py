@@ -15,12 +15,10 @@ from math import comb
 
 import numpy as np
 
-from dpcipher.engines.consistency import nearest, sweep_to
 from dpcipher.engines.denoise.shrink import Deviation, Shrinker, trusted
-from dpcipher.engines.raking import Goal, rake
+from dpcipher.engines.raking import Goal, nearest, rake, sweep_to
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import maximal
-from dpcipher.marginals.tables import margin
+from dpcipher.marginals.tables import margin, maximal
 from dpcipher.release.components import centre, freedom, spread
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.link import Link, draw_column, scaled
-from dpcipher.joint.pack import pack_links, unpack_links
-from dpcipher.joint.sequence import systematic
+from dpcipher.joint.even_rows import systematic
+from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
 from dpcipher.marginals.arrays import Axes, Codes, Floats
 from dpcipher.marginals.tables import count_rows
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
-from dpcipher.joint.balance import balance
+from dpcipher.joint.even_rows import balance
 from dpcipher.marginals.arrays import Codes, Floats
 
 CHUNK = 1 << 18

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpcipher.errors import JointError
 from dpcipher.files import replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
-from dpcipher.joint.health import SolveReport
-from dpcipher.joint.layout import Arrays, read_arrays
+from dpcipher.joint.file import Arrays, read_arrays
+from dpcipher.joint.report import SolveReport
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
 

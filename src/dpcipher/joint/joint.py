@@ -14,8 +14,8 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.network import Network
+from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror

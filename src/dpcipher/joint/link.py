@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.joint.match_goals import PASSES, match_goals
-from dpcipher.joint.sequence import Ladder, row_sums, spread
+from dpcipher.joint.even_rows import PASSES, Ladder, match_goals, row_sums, spread
 from dpcipher.marginals.arrays import Axes, Codes, Floats
 from dpcipher.marginals.tables import cell_numbers
 

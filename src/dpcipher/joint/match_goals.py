@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.joint.sequence import Ladder, row_sums
+from dpcipher.joint.even_rows import Ladder, row_sums
 from dpcipher.marginals.arrays import Codes, Floats
 
 PASSES = 8

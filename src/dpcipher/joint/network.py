@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.sequence import Ladder, spread
+from dpcipher.joint.even_rows import Ladder, spread
 from dpcipher.marginals.arrays import Axes, Floats
 
 CHUNK = 65_536

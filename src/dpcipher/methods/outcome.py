@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.session import Session
-from dpcipher.engines.unknown import DENSE_CELLS, independent
+from dpcipher.engines.solve import DENSE_CELLS, independent
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network
+from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Floats
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import NoisyTable

@@ -19,7 +19,7 @@ from dpcipher.pages.certificate import certificate
 from dpcipher.pages.match import Match, match_tables, scaled
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 MOST_COLUMNS, MOST_PAIRS, MOST_MATCHES = 60, 12, 40
 

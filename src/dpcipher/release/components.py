@@ -10,7 +10,7 @@ Only components that two tables share need work: a table equals its own counts p
 the mean component and its own. So an isolated table of any width costs nothing.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,9 +20,8 @@ from math import isfinite, prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import subsets
-from dpcipher.marginals.tables import margin
+from dpcipher.marginals.arrays import Axes, Floats, Shape
+from dpcipher.marginals.tables import margin, subsets
 
 _FREE_SETS = 2**20
 
@@ -55,27 +54,27 @@ def centre(table: Floats) -> Floats:
     return table
 
 
-def spread(component: Floats, keep: Axes, axes: Axes, shape: tuple[int, ...]) -> Floats:
+def spread(component: Floats, keep: Axes, axes: Axes, shape: Shape) -> Floats:
     """Shape a component on `keep` so that it broadcasts, evenly shared, over a table on `axes`."""
     inside, others = _place(keep, axes, shape)
     return component.reshape(inside) / others
 
 
 @lru_cache(maxsize=4096)
-def _place(keep: Axes, axes: Axes, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def _place(keep: Axes, axes: Axes, shape: Shape) -> tuple[tuple[int, ...], int]:
     """The shape of a table on `keep` that broadcasts over one on `axes`, and how many cells there share one of its own."""
     inside = tuple(shape[axis] if axis in keep else 1 for axis in axes)
     return inside, cells(axes, shape) // prod(inside)
 
 
 @lru_cache(maxsize=4096)
-def cells(axes: Axes, shape: tuple[int, ...]) -> int:
+def cells(axes: Axes, shape: Shape) -> int:
     """How many cells a table on `axes` has."""
     return prod(shape[axis] for axis in axes)
 
 
 @lru_cache(maxsize=4096)
-def freedom(axes: Axes, shape: tuple[int, ...]) -> int:
+def freedom(axes: Axes, shape: Shape) -> int:
     """How many free numbers the component on `axes` holds: ∏ (K − 1)."""
     return prod(shape[axis] - 1 for axis in axes)
 
@@ -83,14 +82,13 @@ def freedom(axes: Axes, shape: tuple[int, ...]) -> int:
 def merge_repeats(measured: Sequence[Noisy]) -> dict[Axes, Noisy]:
     """One table per set of axes: repeats are averaged with inverse-variance weights."""
     groups: dict[Axes, list[Noisy]] = defaultdict(list)
-    for one in measured:
-        groups[one.axes].append(one)
+    for table in measured:
+        groups[table.axes].append(table)
     return {axes: group[0] if len(group) == 1 else _merge(axes, group) for axes, group in groups.items()}
 
 
 def _merge(axes: Axes, group: list[Noisy]) -> Noisy:
-    values, variance = weighted_mean([(one.axes, one.counts, one.variance) for one in group])
-    return Noisy(axes, values, variance)
+    return Noisy(axes, *weighted_mean([(axes, table.counts, table.variance) for table in group]))
 
 
 def weighted_mean(sources: Sequence[tuple[Axes, Floats, float]]) -> tuple[Floats, float]:
@@ -115,29 +113,29 @@ def _check_agreement(exact: Sequence[tuple[Axes, Floats]]) -> None:
             )
 
 
-def shared_sets(tables: Iterable[Axes], shape: tuple[int, ...]) -> dict[Axes, list[Axes]]:
+def shared_sets(tables: Iterable[Axes], shape: Shape) -> dict[Axes, list[Axes]]:
     """The subsets that at least two tables cover, each with the tables that cover it.
 
     Attributes of one level double the subsets of a table and leave its cells as they are, so that a tiny release could hold
     endless work: more subsets than eight for each cell are a `SizeError`.
     """
-    everything = list(tables)
-    room = _FREE_SETS + 8 * sum(cells(axes, shape) for axes in everything)
-    found: dict[Axes, list[Axes]] = defaultdict(list)
-    for axes in everything:
-        narrow = 2 ** len(axes) <= max(len(everything), 64)
-        room = _left(room, 0 if narrow else len(everything))
-        overlaps = {axes} if narrow else _overlaps(axes, everything)
+    all_axes = list(tables)
+    room = _FREE_SETS + 8 * sum(cells(axes, shape) for axes in all_axes)
+    covering: dict[Axes, list[Axes]] = defaultdict(list)
+    for axes in all_axes:
+        narrow = 2 ** len(axes) <= max(len(all_axes), 64)
+        room = _left(room, 0 if narrow else len(all_axes))
+        overlaps = {axes} if narrow else _overlaps(axes, all_axes)
         room = _left(room, sum(2 ** len(overlap) for overlap in overlaps))
         for sub in subsets(axes) if narrow else set(chain.from_iterable(map(subsets, overlaps))):
-            found[sub].append(axes)
-    return {sub: covers for sub, covers in found.items() if len(covers) > 1}
+            covering[sub].append(axes)
+    return {sub: covers for sub, covers in covering.items() if len(covers) > 1}
 
 
-def _overlaps(axes: Axes, everything: Sequence[Axes]) -> set[Axes]:
+def _overlaps(axes: Axes, all_axes: Sequence[Axes]) -> set[Axes]:
     """What a table shares with each of the others: fewer sets than all of its own, where it is wide."""
-    mine = set(axes)
-    return {tuple(sorted(mine & set(other))) for other in everything if other != axes}
+    wide = set(axes)
+    return {tuple(sorted(wide & set(other))) for other in all_axes if other != axes}
 
 
 def _left(room: int, work: int) -> int:
@@ -150,8 +148,8 @@ def inside(axes: Axes, known: Collection[Axes]) -> list[Axes]:
     """The known sets that lie inside `axes`, found by going through whichever are fewer."""
     if 2 ** len(axes) <= len(known):
         return [sub for sub in subsets(axes) if sub in known]
-    mine = set(axes)
-    return [sub for sub in known if mine.issuperset(sub)]
+    wide = set(axes)
+    return [sub for sub in known if wide.issuperset(sub)]
 
 
 @dataclass(frozen=True)
@@ -161,13 +159,13 @@ class Components:
     `shared` holds those means and the scale of their variance, `gaps` what separates each from the component of (a table, on a set).
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     tables: Mapping[Axes, Noisy]
     shared: Mapping[Axes, tuple[Floats, float]]
     gaps: Mapping[tuple[Axes, Axes], Floats]
 
     @classmethod
-    def fit(cls, shape: tuple[int, ...], tables: Mapping[Axes, Noisy], total: float | None) -> "Components":
+    def fit(cls, shape: Shape, tables: Mapping[Axes, Noisy], total: float | None) -> "Components":
         """Average what the tables share; a public `total` is one more, exact, source of the empty component."""
         covers = shared_sets(tables, shape)
         if total is not None:
@@ -183,7 +181,7 @@ class Components:
     def table(self, cover: Axes, axes: Axes) -> Floats:
         """The estimate of the margin of table `cover` on `axes`."""
         result = margin(self.tables[cover].counts, cover, axes)
-        for sub in self._corrections(axes):
+        for sub in inside(axes, self.shared):
             result = result + spread(self.gaps[cover, sub], sub, axes, self.shape)
         return result
 
@@ -195,7 +193,7 @@ class Components:
         """The variance of any cell of `table(cover, axes)`."""
         base = self._scale(cover, axes)
         value = base
-        for sub in self._corrections(axes):
+        for sub in inside(axes, self.shared):
             others = _place(sub, axes, self.shape)[1]
             centred = freedom(sub, self.shape) / cells(sub, self.shape)
             value += (self.shared[sub][1] - base * others) * centred / others**2
@@ -206,7 +204,7 @@ class Components:
         """The variance of `sum(weights * table)`."""
         base = self._scale(cover, axes)
         value = base * float((weights**2).sum())
-        for sub in self._corrections(axes):
+        for sub in inside(axes, self.shared):
             others = _place(sub, axes, self.shape)[1]
             seen = float((centre(margin(weights, axes, sub)) ** 2).sum()) / others**2
             value += (self.shared[sub][1] - base * others) * seen
@@ -218,47 +216,38 @@ class Components:
             return 0.0
         return self.shared[axes][1] if axes in self.shared else self._scale(cover, axes)
 
-    def misfit(self, one: Noisy) -> tuple[float, int]:
+    def misfit(self, table: Noisy) -> tuple[float, int]:
         """χ² and degrees of freedom of one measured table against everything else (repeats of itself included)."""
-        merged = self.tables[one.axes]
-        rest = one.counts - merged.counts
+        merged = self.tables[table.axes]
+        rest = table.counts - merged.counts
         chi2, dof, left, left_dof = 0.0, 0, float((rest**2).sum()), rest.size
-        for sub in self._corrections(one.axes):
-            others = _place(sub, one.axes, self.shape)[1]
-            own, variance = own_component(one, sub, self.shape)
+        for sub in inside(table.axes, self.shared):
+            others = _place(sub, table.axes, self.shape)[1]
+            own, variance = own_component(table, sub, self.shape)
             gap, spare = own - self.shared[sub][0], variance - self.shared[sub][1]
-            left -= float((centre(margin(rest, one.axes, sub)) ** 2).sum()) / others
+            left -= float((centre(margin(rest, table.axes, sub)) ** 2).sum()) / others
             left_dof -= freedom(sub, self.shape)
             if spare > 1e-12 * variance:
                 chi2, dof = chi2 + float((gap**2).sum()) / spare, dof + freedom(sub, self.shape)
-        if one.variance > merged.variance * (1 + 1e-12):
-            chi2, dof = chi2 + max(left, 0.0) / (one.variance - merged.variance), dof + left_dof
+        if table.variance > merged.variance * (1 + 1e-12):
+            chi2, dof = chi2 + max(left, 0.0) / (table.variance - merged.variance), dof + left_dof
         return chi2, dof
 
     def parameters(self) -> int:
         """How many free numbers the noisy tables estimate together (what exact tables fix is not counted)."""
-        noisy = [axes for axes, one in self.tables.items() if one.variance > 0]
+        noisy = [axes for axes, table in self.tables.items() if table.variance > 0]
         count = sum(cells(axes, self.shape) for axes in noisy)
-        for sub, covers in self._covers(noisy).items():
+        covers = Counter(sub for axes in noisy for sub in inside(axes, self.shared))
+        for sub, number in covers.items():
             estimated = 1 if self.shared[sub][1] > 0 else 0
-            count -= (len(covers) - estimated) * freedom(sub, self.shape)
+            count -= (number - estimated) * freedom(sub, self.shape)
         return count
-
-    def _covers(self, noisy: list[Axes]) -> dict[Axes, list[Axes]]:
-        found: dict[Axes, list[Axes]] = defaultdict(list)
-        for axes in noisy:
-            for sub in self._corrections(axes):
-                found[sub].append(axes)
-        return found
-
-    def _corrections(self, axes: Axes) -> list[Axes]:
-        return inside(axes, self.shared)
 
     def _scale(self, cover: Axes, axes: Axes) -> float:
         return self.tables[cover].variance * _place(axes, cover, self.shape)[1]
 
 
-def own_component(one: Noisy, sub: Axes, shape: tuple[int, ...]) -> tuple[Floats, float]:
+def own_component(table: Noisy, sub: Axes, shape: Shape) -> tuple[Floats, float]:
     """The component of one table on `sub`, and the variance scale of its noise (times a projector)."""
-    variance = one.variance * _place(sub, one.axes, shape)[1]
-    return centre(margin(one.counts, one.axes, sub)), variance
+    variance = table.variance * _place(sub, table.axes, shape)[1]
+    return centre(margin(table.counts, table.axes, sub)), variance

@@ -20,9 +20,8 @@ MAGIC = b"PAR1"
 COLUMN = b"count"
 # Two copies of the metadata, one of them in base64 inside Arrow's own schema; and what describes the columns.
 MAX_FOOTER = 3 * 2**26
-MAX_NODES = (
-    2**19
-)  # a column takes about 40 in each row group of a million cells: 36 columns of 2**28 cells, 341,000
+# A column takes about 40 in each row group of a million cells: 36 columns of 2**28 cells, 341,000.
+MAX_NODES = 2**19
 _INT64, _DOUBLE = 2, 5
 _PACKINGS = (0, 1, 2, 4, 6, 7)  # none, snappy, gzip, brotli, zstd, lz4
 _PLAIN, _ENCODED = {0, 2}, {0, 2, 8}  # plain values, or places in a dictionary of plain values
@@ -96,12 +95,14 @@ def _footer(file: BinaryIO, size: int) -> tuple[Struct, int]:
 def _column(footer: Struct) -> tuple[int, Struct]:
     """Which of the columns holds the counts; columns inside columns are refused."""
     root, *columns = _take(footer, 2, list)
-    if any(not isinstance(one, dict) or 5 in one for one in columns) or _take(root, 5, int) != len(columns):
+    nested = any(not isinstance(column, dict) or 5 in column for column in columns)
+    if nested or _take(root, 5, int) != len(columns):
         raise ValueError("its columns are not plain")
-    found = [(place, one) for place, one in enumerate(columns) if one.get(4) == COLUMN]
-    if len(found) != 1 or found[0][1].get(1) not in (_INT64, _DOUBLE) or found[0][1].get(3) not in (0, 1):
+    places = [place for place, column in enumerate(columns) if column.get(4) == COLUMN]
+    counts = columns[places[0]] if len(places) == 1 else {}
+    if counts.get(1) not in (_INT64, _DOUBLE) or counts.get(3) not in (0, 1):
         raise ValueError("it must have one column 'count', of whole numbers or reals of 64 bits")
-    return found[0]
+    return places[0], counts
 
 
 def _chunk(group: Struct, place: int, kind: int, end: int) -> Chunk:
@@ -205,9 +206,9 @@ def _one_column(chunk: Chunk, dictionary: int, layout: Layout) -> bytes:
     )
 
 
-def _take(found: Any, number: int, kind: type) -> Any:
+def _take(fields: Any, number: int, kind: type) -> Any:
     """A field that must be there, of a type."""
-    value = found.get(number) if isinstance(found, dict) else None
+    value = fields.get(number) if isinstance(fields, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError("it does not describe its columns")
     return value
@@ -215,7 +216,7 @@ def _take(found: Any, number: int, kind: type) -> Any:
 
 def _bytes(file: BinaryIO, start: int, size: int) -> bytes:
     file.seek(start)
-    found = file.read(size)
-    if len(found) != size:
+    content = file.read(size)
+    if len(content) != size:
         raise ValueError("it ends too early")
-    return found
+    return content

@@ -52,14 +52,14 @@ def private_folder(folder: str | Path) -> Path:
 
 def check_folder(path: Path) -> None:
     """Refuse a folder where publishable files lie, or that belongs to something else."""
-    found = sorted(path.iterdir()) if path.is_dir() else []
-    published = [one.name for one in found if _is_publishable(one)]
+    files = sorted(path.iterdir()) if path.is_dir() else []
+    published = [file.name for file in files if _is_publishable(file)]
     if published:
         raise NotPrivate(
             f"folder ({path}) holds {published[0]}, which is publishable; what is computed from private rows must not lie beside it. "
             "Name another folder"
         )
-    if found and not (path / MARKED_CURATOR).exists():
+    if files and not (path / MARKED_CURATOR).exists():
         raise NotPrivate(
             f"folder ({path}) is in use for something else and would be closed to everybody but you; name a new folder"
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.noise import Mechanism, MechanismName
+from dpcipher.release.file import LARGEST_COUNT, NoisyTable
 from dpcipher.schema.schema import Schema
 
 Counts = NDArray[np.float64] | NDArray[np.int64]
@@ -25,17 +26,19 @@ def read_tables(
     scale: float | Mapping[Attrs, float],
     mechanism: str | Mapping[Attrs, str],
     count: str,
-) -> list[tuple[Attrs, Counts, Mechanism]]:
+) -> tuple[NoisyTable, ...]:
     """Check every table against the schema and put its axes in the schema's order."""
-    found: dict[Attrs, tuple[Attrs, Counts, Mechanism]] = {}
+    checked: dict[Attrs, NoisyTable] = {}
     for given, source in tables.items():
         key = (given,) if isinstance(given, str) else tuple(given)
         attrs = tuple(schema.attrs[axis] for axis in schema.axes(key))
-        if attrs in found:
+        if attrs in checked:
             raise ReleaseError(f"tables name {' × '.join(attrs)} twice; give each set of attributes once")
-        noise = _mechanism(_one(mechanism, given, "mechanism"), _one(scale, given, "scale"), attrs)
-        found[attrs] = (attrs, _counts(source, key, attrs, schema, count), noise)
-    return list(found.values())
+        noise = _mechanism(
+            _for_table(mechanism, given, "mechanism"), _for_table(scale, given, "scale"), attrs
+        )
+        checked[attrs] = NoisyTable(attrs, _counts(source, key, attrs, schema, count), noise)
+    return tuple(checked.values())
 
 
 def checked_rows(n_rows: int | None) -> int | None:
@@ -49,7 +52,7 @@ def checked_rows(n_rows: int | None) -> int | None:
     return int(n_rows)
 
 
-def _one(values: Value | Mapping[Attrs, Value], attrs: Attrs, name: str) -> Value:
+def _for_table(values: Value | Mapping[Attrs, Value], attrs: Attrs, name: str) -> Value:
     """One value for all tables, or the one given for this table."""
     if not isinstance(values, Mapping):
         return values
@@ -86,13 +89,11 @@ def _counts(source: object, key: Attrs, attrs: Attrs, schema: Schema, count: str
         raise ReleaseError(
             f"table ({name}) must hold numbers; give an array, a data frame or a CSV file"
         ) from None
-    expected = tuple(schema.shape[axis] for axis in (schema.attrs.index(attr) for attr in key))
+    expected = tuple(schema.shape[schema.attrs.index(attr)] for attr in key)
     if numbers.shape != expected:
         raise ReleaseError(
             f"table ({' × '.join(key)}) of shape {numbers.shape} must have shape {expected}, as the schema says"
         )
-    if not np.isfinite(numbers).all():
-        raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
     return cast(Counts, np.ascontiguousarray(numbers.transpose([key.index(attr) for attr in attrs])))
 
 
@@ -117,8 +118,6 @@ def _from_frame(frame: pd.DataFrame, attrs: Attrs, schema: Schema, count: str) -
         values = pd.to_numeric(frame[count]).to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         raise ReleaseError(f"table ({name}) must hold numbers in its column {count!r}") from None
-    if not np.isfinite(values).all():
-        raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
     shape = tuple(schema.n_cells((attr,)) for attr in attrs)
     cells = np.ravel_multi_index([_level_codes(frame[attr], attr, schema) for attr in attrs], shape)
     size = int(np.prod(shape))
@@ -128,8 +127,8 @@ def _from_frame(frame: pd.DataFrame, attrs: Attrs, schema: Schema, count: str) -
         )
     counts = np.empty(size)
     counts[cells] = values
-    table = counts.reshape(shape)
-    return table.astype(np.int64) if (table == np.round(table)).all() else table
+    whole = (counts == np.round(counts)).all() and np.abs(counts).max() <= LARGEST_COUNT
+    return (counts.astype(np.int64) if whole else counts).reshape(shape)
 
 
 def _level_codes(values: pd.Series, attr: str, schema: Schema) -> NDArray[np.int64]:

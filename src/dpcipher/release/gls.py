@@ -19,22 +19,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import margin
+from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
+from dpcipher.marginals.tables import broadcast_over, dropped, margin
 from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
 
 MOST_SHARED = 5_000
 
 
-def zero_cells(
-    axes: Axes, shape: Sequence[int], zeros: Iterable[tuple[Axes, NDArray[np.bool_]]]
-) -> NDArray[np.bool_]:
+def zero_cells(axes: Axes, shape: Sequence[int], zeros: Iterable[tuple[Axes, Bools]]) -> Bools:
     """The cells of the table on `axes` that structural zeros leave no row in."""
     empty = np.zeros([shape[axis] for axis in axes], dtype=bool)
     for known, mask in zeros:
-        outside = tuple(i for i, axis in enumerate(known) if axis not in axes)
-        inside = [shape[axis] if axis in known else 1 for axis in axes]
-        empty |= mask.all(axis=outside).reshape(inside)
+        empty |= broadcast_over(np.asarray(mask.all(axis=dropped(known, axes))), known, axes)
     return empty
 
 
@@ -46,14 +42,14 @@ class Block:
     matrix: sparse.csr_matrix
     precision: Floats
     null: Floats
-    possible: NDArray[np.bool_]
+    possible: Bools
 
 
 @dataclass(frozen=True)
 class WithZeros:
     """A least-squares fit over tables with structural zeros."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     tables: Mapping[Axes, Noisy]
     blocks: Mapping[Axes, Block]
     shared: Floats
@@ -63,27 +59,28 @@ class WithZeros:
     @classmethod
     def fit(
         cls,
-        shape: tuple[int, ...],
+        shape: Shape,
         tables: Mapping[Axes, Noisy],
         total: float | None,
-        zeros: Iterable[tuple[Axes, NDArray[np.bool_]]],
+        zeros: Iterable[tuple[Axes, Bools]],
     ) -> "WithZeros":
         """Estimate the shared margins t and their covariance."""
         zeros = tuple(zeros)
-        where = _positions(shape, tables)
+        where = shared_positions(shape, tables)
         blocks = {
-            axes: _block(one, shape, where, zero_cells(axes, shape, zeros)) for axes, one in tables.items()
+            axes: _block(table, shape, where, zero_cells(axes, shape, zeros))
+            for axes, table in tables.items()
         }
         size = sum(freedom(sub, shape) for sub in where)
         return cls(shape, tables, blocks, *_solve(tables, blocks, _known(tables, blocks, size, total)))
 
     def table(self, cover: Axes, axes: Axes) -> Floats:
         """The estimate of the margin of table `cover` on `axes`."""
-        one, block = self.tables[cover], self.blocks[cover]
-        full = np.zeros(one.counts.shape)
-        full[block.possible] = one.counts[block.possible]
+        table, block = self.tables[cover], self.blocks[cover]
+        full = np.zeros(table.counts.shape)
+        full[block.possible] = table.counts[block.possible]
         gap = self.shared[block.index] - block.matrix @ full[block.possible]
-        full[block.possible] += one.variance * (block.matrix.T @ (block.precision @ gap))
+        full[block.possible] += table.variance * (block.matrix.T @ (block.precision @ gap))
         return margin(full, cover, axes)
 
     def variance(self, cover: Axes, axes: Axes) -> Floats:
@@ -91,7 +88,7 @@ class WithZeros:
         levels = [self.shape[axis] for axis in axes]
         numbers = np.arange(cells(axes, self.shape), dtype=np.int64)
         label = np.broadcast_to(
-            _inflate(numbers.reshape(levels), axes, cover), self.tables[cover].counts.shape
+            broadcast_over(numbers.reshape(levels), axes, cover), self.tables[cover].counts.shape
         )
         label = label[self.blocks[cover].possible]
         weights = sparse.csr_matrix(
@@ -106,7 +103,7 @@ class WithZeros:
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
         block, levels = self.blocks[cover], self.tables[cover].counts.shape
-        spread = np.broadcast_to(_inflate(weights, axes, cover), levels)[block.possible]
+        spread = np.broadcast_to(broadcast_over(weights, axes, cover), levels)[block.possible]
         return float(self._variances(cover, sparse.csr_matrix(spread[None, :]))[0])
 
     def interaction_variance(self, cover: Axes, axes: Axes) -> float:
@@ -120,26 +117,26 @@ class WithZeros:
 
     def _variances(self, cover: Axes, weights: sparse.csr_matrix) -> Floats:
         """Var(wᵀμ) for every row w of `weights` (over the possible cells of `cover`)."""
-        one, block = self.tables[cover], self.blocks[cover]
-        seen = one.variance * np.asarray((weights @ block.matrix.T).todense())
+        table, block = self.tables[cover], self.blocks[cover]
+        seen = table.variance * np.asarray((weights @ block.matrix.T).todense())
         lever = seen @ block.precision
         known = self.covariance[np.ix_(block.index, block.index)]
-        own = one.variance * np.asarray(weights.multiply(weights).sum(axis=1)).ravel()
+        own = table.variance * np.asarray(weights.multiply(weights).sum(axis=1)).ravel()
         value = own - (lever * seen).sum(axis=1) + ((lever @ known) * lever).sum(axis=1)
         return np.asarray(np.maximum(value, 0.0))
 
-    def misfit(self, one: Noisy) -> tuple[float, int]:
+    def misfit(self, table: Noisy) -> tuple[float, int]:
         """χ² and degrees of freedom of one measured table against everything else (repeats of itself included)."""
-        block, merged = self.blocks[one.axes], self.tables[one.axes]
-        if one.variance == 0:
+        block, merged = self.blocks[table.axes], self.tables[table.axes]
+        if table.variance == 0:
             return 0.0, 0
         unit = _gram(block.matrix)
-        gap = block.matrix @ one.counts[block.possible] - self.shared[block.index]
-        chi2, dof = _quadratic(gap, one.variance * unit - self.covariance[np.ix_(block.index, block.index)])
-        if one.variance > merged.variance * (1 + 1e-12):
-            rest = (one.counts - merged.counts)[block.possible]
+        gap = block.matrix @ table.counts[block.possible] - self.shared[block.index]
+        chi2, dof = _quadratic(gap, table.variance * unit - self.covariance[np.ix_(block.index, block.index)])
+        if table.variance > merged.variance * (1 + 1e-12):
+            rest = (table.counts - merged.counts)[block.possible]
             inside, rank = _quadratic(block.matrix @ rest, unit)
-            chi2 += max(float(rest @ rest) - inside, 0.0) / (one.variance - merged.variance)
+            chi2 += max(float(rest @ rest) - inside, 0.0) / (table.variance - merged.variance)
             dof += len(rest) - rank
         return chi2, dof
 
@@ -150,18 +147,11 @@ class WithZeros:
         return int(own) + len(self.shared) - self.constraints
 
 
-def _inflate(values: NDArray[np.generic], axes: Axes, cover: Axes) -> NDArray[np.generic]:
-    """Give `values` on `axes` the dimensions of `cover`, ready to broadcast."""
-    return values.reshape([values.shape[axes.index(axis)] if axis in axes else 1 for axis in cover])
+def shared_positions(shape: Shape, tables: Iterable[Axes]) -> dict[Axes, int]:
+    """Where the entries of each shared set start in t; the empty set, the total, always has one.
 
-
-def check_shared(shape: tuple[int, ...], tables: Iterable[Axes]) -> None:
-    """Refuse tables that share too many margin cells, which can be told before any is measured."""
-    _positions(shape, tables)
-
-
-def _positions(shape: tuple[int, ...], tables: Iterable[Axes]) -> dict[Axes, int]:
-    """Where the entries of each shared set start in t; the empty set, the total, always has one."""
+    Too many of them are a `SizeError`, which can be told before anything is measured.
+    """
     shared = sorted({(), *shared_sets(tables, shape)}, key=lambda sub: (len(sub), sub))
     sizes = [freedom(sub, shape) for sub in shared]
     if sum(sizes) > MOST_SHARED:
@@ -172,17 +162,18 @@ def _positions(shape: tuple[int, ...], tables: Iterable[Axes]) -> dict[Axes, int
     return dict(zip(shared, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
 
 
-def _block(one: Noisy, shape: tuple[int, ...], where: Mapping[Axes, int], empty: NDArray[np.bool_]) -> Block:
-    mine = sorted(inside(one.axes, where), key=lambda sub: (len(sub), sub))
-    index = np.concatenate([where[sub] + np.arange(freedom(sub, shape)) for sub in mine])
+def _block(table: Noisy, shape: Shape, where: Mapping[Axes, int], empty: Bools) -> Block:
+    subs = sorted(inside(table.axes, where), key=lambda sub: (len(sub), sub))
+    index = np.concatenate([where[sub] + np.arange(freedom(sub, shape)) for sub in subs])
     possible = ~empty
-    matrix = sparse.vstack([_reader(sub, one.axes, shape, possible) for sub in mine], format="csr")
+    matrix = sparse.vstack([_reader(sub, table.axes, shape, possible) for sub in subs], format="csr")
     values, vectors = np.linalg.eigh(_gram(matrix))
     real = values > 1e-9 * values.max(initial=1.0)
-    if one.variance == 0:
-        _check_empty(one, empty)
-        return Block(index, matrix, np.zeros((len(index), len(index))), vectors[:, ~real].T, possible)
-    precision = (vectors[:, real] / values[real]) @ vectors[:, real].T / one.variance
+    if table.variance == 0:
+        _check_empty(table, empty)
+        precision = np.zeros((len(index), len(index)))
+    else:
+        precision = (vectors[:, real] / values[real]) @ vectors[:, real].T / table.variance
     return Block(index, matrix, precision, vectors[:, ~real].T, possible)
 
 
@@ -190,7 +181,7 @@ def _gram(matrix: sparse.csr_matrix) -> Floats:
     return np.asarray((matrix @ matrix.T).todense(), dtype=float)
 
 
-def _reader(sub: Axes, axes: Axes, shape: tuple[int, ...], possible: NDArray[np.bool_]) -> sparse.csr_matrix:
+def _reader(sub: Axes, axes: Axes, shape: Shape, possible: Bools) -> sparse.csr_matrix:
     """The 0/1 rows that sum the possible cells of a table into its margin on `sub`, last levels left out."""
     grid = np.indices(possible.shape)[:, possible]
     code = np.zeros(grid.shape[1], dtype=np.int64)
@@ -205,10 +196,10 @@ def _reader(sub: Axes, axes: Axes, shape: tuple[int, ...], possible: NDArray[np.
     )
 
 
-def _check_empty(one: Noisy, empty: NDArray[np.bool_]) -> None:
-    if np.any(one.counts[empty] != 0):
+def _check_empty(table: Noisy, empty: Bools) -> None:
+    if np.any(table.counts[empty] != 0):
         raise ReleaseError(
-            f"the exact table on axes {one.axes} has rows where the schema's structural zeros allow none; correct one of them"
+            f"the exact table on axes {table.axes} has rows where the schema's structural zeros allow none; correct one of them"
         )
 
 
@@ -216,23 +207,19 @@ def _known(
     tables: Mapping[Axes, Noisy], blocks: Mapping[Axes, Block], size: int, total: float | None
 ) -> tuple[Floats, Floats]:
     """The equations Kt = k that hold exactly."""
-    rows, right = (
-        [np.eye(1, size)] if total is not None else [],
-        [np.array([total])] if total is not None else [],
-    )
+    rows, right = ([], []) if total is None else ([np.eye(1, size)], [np.array([total])])
     for axes, block in blocks.items():
         exact = tables[axes].variance == 0
         local = np.eye(len(block.index)) if exact else block.null
         rows.append(np.zeros((len(local), size)))
         rows[-1][:, block.index] = local
         right.append(local @ (block.matrix @ tables[axes].counts[block.possible]))
-        _check_known(axes, np.vstack(rows), np.concatenate(right), exact)
+        if exact:
+            _check_known(axes, np.vstack(rows), np.concatenate(right))
     return np.vstack(rows), np.concatenate(right)
 
 
-def _check_known(axes: Axes, rows: Floats, right: Floats, exact: bool) -> None:
-    if not exact:
-        return
+def _check_known(axes: Axes, rows: Floats, right: Floats) -> None:
     gap = rows @ np.linalg.lstsq(rows, right, rcond=None)[0] - right
     if np.abs(gap).max(initial=0.0) > 1e-6 * (1 + np.abs(right).max(initial=0.0)):
         raise ReleaseError(

@@ -1,7 +1,8 @@
 """Linear queries of a release: a weighted sum of the counts of one table, with a standard error that includes the noise.
 
 The estimate is the weighted sum of the reconciled counts, which are unbiased; its variance is in closed form (`Reconciled`). A
-share divides by the total: with r = Σwt / N the delta method gives Var(r) = Var(Σ(w − r)t) / N², again one linear query.
+share divides by the total: with r = Σwt / N the delta method gives Var(r) = Var(Σ(w − r)t) / N², again one linear query. Intervals are
+normal: the noise is public, so no simulation is needed.
 """
 
 import math
@@ -9,14 +10,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.release.interval import quantile
+from dpcipher.marginals.tables import broadcast_over
 from dpcipher.release.reconcile import Reconciled
-from dpcipher.schema.cover import Cover
+from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
+
+
+def interval(estimate: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
+    """Normal bounds around reconciled counts.
+
+    A reconciled cell averages many independent noises, so its error is close to normal (benchmarks/results/coverage.md). Counts cannot be
+    negative, so neither are the bounds; that loses no coverage.
+    """
+    half = quantile(level) * np.sqrt(variance)
+    return np.maximum(estimate - half, 0.0), np.maximum(estimate + half, 0.0)
+
+
+def quantile(level: float) -> float:
+    """The normal quantile that a two-sided interval of this level uses.
+
+    >>> round(quantile(0.95), 4)
+    1.96
+    """
+    real = isinstance(level, (int, float)) and not isinstance(level, bool)
+    if not real or not math.isfinite(level) or not 0 < level < 1:
+        raise ParameterError(f"level ({level!r}) must be a number between 0 and 1; try level=0.95")
+    return float(ndtri(0.5 + level / 2))
 
 
 @dataclass(frozen=True)
@@ -53,14 +77,18 @@ def ask(
     `weights` has one dimension per name, in their order (all ones if left out); `where={"sex": "F"}` counts only the cells that
     meet its conditions; `share=True` divides by the total.
     """
-    given = _opened(cover, weights).reshape([schema.shape[axis] for axis in cover.axes])
+    wanted = np.ones([schema.shape[axis] for axis in cover.axes])
+    if weights is not None:
+        wanted = cover.spread(_checked_weights(cover, weights)).reshape(wanted.shape)
     allowed = schema.allowed(where) if where else {}
     outside = [schema.attrs[axis] for axis in allowed if axis not in cover.axes]
     if outside:
         raise WorkloadError(
             f"where names {', '.join(outside)}, which must be among attrs ({', '.join(cover.names)}); add it there"
         )
-    return answer(reconciled, cover.axes, given * _indicator(allowed, cover.axes, schema.shape), share=share)
+    for axis, mask in allowed.items():
+        wanted = wanted * broadcast_over(mask, (axis,), cover.axes)
+    return answer(reconciled, cover.axes, wanted, share=share)
 
 
 def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool = False) -> Answer:
@@ -84,12 +112,7 @@ def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool =
     return Answer(ratio, math.sqrt(reconciled.linear_variance(axes, weights - ratio)) / abs(reconciled.total))
 
 
-def _opened(cover: Cover, weights: ArrayLike | None) -> Floats:
-    """Weights over the names, spread over every dimension of the covering attributes, in schema order."""
-    inner = [name for name, _ in cover.opened]
-    full = np.ones([size for _, size in cover.opened])
-    if weights is None:
-        return full
+def _checked_weights(cover: Cover, weights: ArrayLike) -> Floats:
     try:
         array = np.asarray(weights, dtype=float)
     except (TypeError, ValueError):
@@ -99,18 +122,4 @@ def _opened(cover: Cover, weights: ArrayLike | None) -> Floats:
         raise ParameterError(
             f"weights of shape {array.shape} must have the table's shape {expected}; give one per cell"
         )
-    turned = array.transpose(np.argsort([inner.index(name) for name in cover.names]))
-    return np.asarray(
-        full * turned.reshape([size if name in cover.names else 1 for name, size in cover.opened])
-    )
-
-
-def _indicator(allowed: Mapping[int, NDArray[np.bool_]], axes: Axes, shape: tuple[int, ...]) -> Floats:
-    """Weight 1 where every condition holds and 0 elsewhere; conditions are masks by axis."""
-    weights = np.ones([shape[axis] for axis in axes])
-    for place, axis in enumerate(axes):
-        if axis in allowed:
-            level = [1] * len(axes)
-            level[place] = shape[axis]
-            weights = weights * allowed[axis].reshape(level)
-    return weights
+    return array

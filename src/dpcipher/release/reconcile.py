@@ -8,22 +8,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import closure
+from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
+from dpcipher.marginals.tables import closure
 from dpcipher.release.components import Components, Noisy, cells, merge_repeats
-from dpcipher.release.gls import WithZeros, check_shared, zero_cells
+from dpcipher.release.gls import WithZeros, shared_positions, zero_cells
 
 __all__ = ["Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
 
 MAX_SETS = 2**25
 
-Zeros = tuple[tuple[Axes, NDArray[np.bool_]], ...]
+Zeros = tuple[tuple[Axes, Bools], ...]
 
 
 @dataclass(frozen=True)
@@ -51,41 +49,19 @@ class Disagreement:
     overall: Misfit
 
 
-class Estimate(Protocol):
-    """A least-squares fit that can say what the margin of a measured table is, and how sure."""
-
-    def table(self, cover: Axes, axes: Axes) -> Floats:
-        """The estimate of the margin of table `cover` on `axes`."""
-
-    def variance(self, cover: Axes, axes: Axes) -> Floats:
-        """The variance of every cell of that estimate."""
-
-    def mean_variance(self, cover: Axes, axes: Axes) -> float:
-        """The mean of those variances."""
-
-    def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
-        """The variance of `sum(weights * table)`."""
-
-    def interaction_variance(self, cover: Axes, axes: Axes) -> float:
-        """The variance of a unit contrast of the interaction on `axes`, which no smaller table sees."""
-
-    def misfit(self, one: Noisy) -> tuple[float, int]:
-        """χ² and degrees of freedom of one measured table."""
-
-    def parameters(self) -> int:
-        """How many free numbers the noisy tables estimate together."""
-
-
 @dataclass(frozen=True)
 class Reconciled:
-    """Overlapping noisy tables made to agree: counts, and variances, for every set of attributes they cover."""
+    """Overlapping noisy tables made to agree: counts, and variances, for every set of attributes they cover.
 
-    shape: tuple[int, ...]
+    `estimate` is the least-squares fit, which knows the margins of each measured table.
+    """
+
+    shape: Shape
     total: float
     total_variance: float
     zeros: Zeros
     measured: tuple[Noisy, ...]
-    estimate: Estimate
+    estimate: Components | WithZeros
 
     def closure(self) -> list[Axes]:
         """Every non-empty set of attributes that some measured table covers, small sets first."""
@@ -122,30 +98,30 @@ class Reconciled:
     @cached_property
     def disagreement(self) -> Disagreement:
         """How many sigmas the measured tables disagree by, one by one and together."""
-        each = tuple(Misfit(one.axes, *self.estimate.misfit(one)) for one in self.measured)
+        each = tuple(Misfit(table.axes, *self.estimate.misfit(table)) for table in self.measured)
         return Disagreement(each, self._overall())
 
     def _overall(self) -> Misfit:
-        noisy = [one for one in self.measured if one.variance > 0]
+        noisy = [table for table in self.measured if table.variance > 0]
         chi2, observed = 0.0, 0
-        for one in noisy:
-            seen = ~zero_cells(one.axes, self.shape, self.zeros)
-            chi2 += float((((one.counts - self.table(one.axes)) ** 2)[seen]).sum()) / one.variance
+        for table in noisy:
+            seen = ~zero_cells(table.axes, self.shape, self.zeros)
+            chi2 += float((((table.counts - self.table(table.axes)) ** 2)[seen]).sum()) / table.variance
             observed += int(seen.sum())
         return Misfit((), chi2, observed - self.estimate.parameters())
 
     @cached_property
     def _tables(self) -> dict[Axes, None]:
-        return dict.fromkeys(one.axes for one in self.measured)
+        return dict.fromkeys(table.axes for table in self.measured)
 
     @cached_property
     def _holding(self) -> dict[int, list[Axes]]:
         """The measured sets that hold each attribute, narrow ones first."""
-        found: dict[int, list[Axes]] = defaultdict(list)
+        holding: dict[int, list[Axes]] = defaultdict(list)
         for axes in sorted(self._tables, key=lambda axes: (len(axes), cells(axes, self.shape))):
             for axis in axes:
-                found[axis].append(axes)
-        return found
+                holding[axis].append(axes)
+        return holding
 
     def _is_inside(self, axes: Axes) -> bool:
         if any(len(self._holding[axis][-1]) == len(axes) for axis in axes):
@@ -184,7 +160,7 @@ def reconcile(
     shape = tuple(shape)
     _check(shape, measured)
     tables = merge_repeats(measured)
-    estimate: Estimate = (
+    estimate: Components | WithZeros = (
         WithZeros.fit(shape, tables, total, zeros)
         if _touched(shape, tables, zeros)
         else Components.fit(shape, tables, total)
@@ -203,21 +179,20 @@ def reconcile(
 def check_zeros(shape: Sequence[int], tables: Sequence[Axes], zeros: Zeros) -> None:
     """Refuse tables that structural zeros make too many to reconcile: a `SizeError` before anything is measured."""
     if _touched(tuple(shape), tables, zeros):
-        check_shared(tuple(shape), tables)
+        shared_positions(tuple(shape), tables)
 
 
-def _touched(shape: tuple[int, ...], tables: Iterable[Axes], zeros: Zeros) -> bool:
+def _touched(shape: Shape, tables: Iterable[Axes], zeros: Zeros) -> bool:
     """Whether a structural zero leaves a whole cell of some table empty."""
     return bool(zeros) and any(zero_cells(axes, shape, zeros).any() for axes in tables)
 
 
-def _check(shape: tuple[int, ...], measured: Sequence[Noisy]) -> None:
+def _check(shape: Shape, measured: Sequence[Noisy]) -> None:
     if not measured:
         raise ReleaseError("measured (none) must hold at least one table")
-    for one in measured:
-        if (one.axes and one.axes[-1] >= len(shape)) or one.counts.shape != tuple(
-            shape[axis] for axis in one.axes
-        ):
+    for table in measured:
+        known = all(axis < len(shape) for axis in table.axes)
+        if not known or table.counts.shape != tuple(shape[axis] for axis in table.axes):
             raise ReleaseError(
-                f"the table on axes {one.axes} must have the levels of its axes, got {one.counts.shape}"
+                f"the table on axes {table.axes} must have the levels of its axes, got {table.counts.shape}"
             )

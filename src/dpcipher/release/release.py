@@ -3,36 +3,25 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
+from dpcipher.marginals.arrays import Attrs, Floats
 from dpcipher.marginals.marginal import Marginal
-from dpcipher.privacy.noise import Mechanism
-from dpcipher.release import declared, file
-from dpcipher.release.interval import interval
-from dpcipher.release.query import Answer, ask
+from dpcipher.release import declared, file, load
+from dpcipher.release.file import NoisyTable
+from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
-from dpcipher.schema.cover import Cover
+from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
-# Beyond any number of rows and its noise: what whole numbers of 64 bits can hold.
-
-
-@dataclass(frozen=True)
-class NoisyTable:
-    """One measured table: counts with noise, the mechanism that drew it, and the set it belongs to."""
-
-    attrs: tuple[str, ...]
-    counts: NDArray[np.float64] | NDArray[np.int64]
-    mechanism: Mechanism
-    set: int = 0
+__all__ = ["NoisyTable", "Release"]
 
 
 @dataclass(frozen=True)
@@ -60,11 +49,11 @@ class Release:
     @classmethod
     def from_tables(
         cls,
-        tables: Mapping[tuple[str, ...], object],
+        tables: Mapping[Attrs, object],
         schema: Schema,
         *,
-        scale: float | Mapping[tuple[str, ...], float],
-        mechanism: str | Mapping[tuple[str, ...], str] = "laplace",
+        scale: float | Mapping[Attrs, float],
+        mechanism: str | Mapping[Attrs, str] = "laplace",
         n_rows: int | None = None,
         count: str = "count",
     ) -> "Release":
@@ -74,15 +63,13 @@ class Release:
         `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
         nothing is certified.
         """
-        read = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
-        statement = Statement(status="declared", n_rows=declared.checked_rows(n_rows))
-        return cls(schema, tuple(NoisyTable(*parts) for parts in read), statement)
+        checked = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
+        return cls(schema, checked, Statement("declared", n_rows=declared.checked_rows(n_rows)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        schema, parts, statement = file.read(Path(path))
-        return cls(schema, tuple(NoisyTable(*part) for part in parts), statement)
+        return cls(*load.read(Path(path)))
 
     def save(self, path: str | Path) -> Path:
         """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
@@ -91,12 +78,12 @@ class Release:
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self._parts(), self.statement)
+        return file.write(Path(path), self.schema, self.tables, self.statement)
 
     @property
     def checksum(self) -> str:
         """SHA-256 over the content: schema, tables and statement."""
-        return file.checksum(self.schema, self._parts(), self.statement)
+        return file.checksum(self.schema, self.tables, self.statement)
 
     @property
     def sets(self) -> int:
@@ -104,7 +91,7 @@ class Release:
         return 1 + max(table.set for table in self.tables)
 
     @property
-    def workload(self) -> tuple[tuple[str, ...], ...]:
+    def workload(self) -> tuple[Attrs, ...]:
         """The attrs of the measured tables, each once."""
         return tuple(dict.fromkeys(table.attrs for table in self.tables if table.set == 0))
 
@@ -124,10 +111,10 @@ class Release:
         """Make the tables agree: those of one set, or of all of them together."""
         if set is not None and not 0 <= set < self.sets:
             raise ReleaseError(f"set ({set}) must be one of the release's sets, 0 to {self.sets - 1}")
-        chosen = [table for table in self.tables if set in (None, table.set)]
         measured = [
             Noisy(self.schema.axes(t.attrs), np.asarray(t.counts, dtype=np.float64), t.mechanism.variance)
-            for t in chosen
+            for t in self.tables
+            if set in (None, t.set)
         ]
         total = None if self.statement.n_rows is None else float(self.statement.n_rows)
         try:
@@ -137,20 +124,18 @@ class Release:
 
     def _with_names(self, message: str) -> str:
         """The algebra knows attributes by number; a person knows them by name."""
-        named = re.sub(r"\((\d+(?:, \d+)*),?\)", lambda found: self._name_axes(found[1]), message)
-        return named.replace("on axes ", "on ")
 
-    def _name_axes(self, numbers: str) -> str:
-        return " × ".join(self.schema.attrs[int(number)] for number in numbers.split(", "))
+        def names(axes: re.Match[str]) -> str:
+            return " × ".join(self.schema.attrs[int(axis)] for axis in axes[1].split(", "))
+
+        return re.sub(r"\((\d+(?:, \d+)*),?\)", names, message).replace("on axes ", "on ")
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
         cover = self._inside(attrs)
         return Marginal(cover.names, cover.labels, cover.fold(self.reconciled.table(cover.axes)))
 
-    def interval(
-        self, attrs: str | Sequence[str], level: float = 0.95
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds `(low, high)` of every count of a table, the privacy noise included.
 
         Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level`. Only tables inside a
@@ -162,7 +147,7 @@ class Release:
     def query(
         self,
         attrs: str | Sequence[str],
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
         *,
         where: Mapping[str, object] | None = None,
         share: bool = False,
@@ -174,20 +159,16 @@ class Release:
         """
         return ask(self.schema, self.reconciled, self._inside(attrs), weights, where=where, share=share)
 
-    def _variance(self, cover: Cover) -> NDArray[np.float64]:
+    def _variance(self, cover: Cover) -> Floats:
         """The noise variance of every cell of a table, sums over the rest of a compound included."""
         if len(cover.opened) == len(cover.names):
             return cover.fold(self.reconciled.variance(cover.axes))
         shape = tuple(len(labels) for labels in cover.labels)
-        opened = [size for _, size in cover.opened]
-        names = [name for name, _ in cover.opened]
-        places = np.indices(opened)[[names.index(name) for name in cover.names]]
-        home = np.ravel_multi_index(tuple(places), shape).reshape(
-            [self.schema.shape[axis] for axis in cover.axes]
-        )
+        numbers = np.arange(math.prod(shape)).reshape(shape)
+        home = cover.spread(numbers).reshape([self.schema.shape[axis] for axis in cover.axes])
         cells = (
             self.reconciled.linear_variance(cover.axes, (home == cell).astype(float))
-            for cell in range(math.prod(shape))
+            for cell in range(numbers.size)
         )
         return np.fromiter(cells, dtype=np.float64).reshape(shape)
 
@@ -200,9 +181,6 @@ class Release:
                 "whose error includes the model's"
             )
         return cover
-
-    def _parts(self) -> Iterator[file.Part]:
-        return ((t.attrs, t.counts, t.mechanism, t.set) for t in self.tables)
 
 
 def _check_table(schema: Schema, table: NoisyTable) -> None:
@@ -225,7 +203,7 @@ def _check_table(schema: Schema, table: NoisyTable) -> None:
 
 def _check_sets(tables: Sequence[NoisyTable]) -> None:
     """Sets are numbered from 0 without a gap, and each holds the same tables."""
-    held: dict[object, Counter[tuple[str, ...]]] = {}
+    held: dict[object, Counter[Attrs]] = {}
     for table in tables:
         held.setdefault(table.set, Counter())[table.attrs] += 1
     if set(held) != set(range(len(held))) or any(isinstance(number, bool) for number in held):

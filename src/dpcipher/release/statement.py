@@ -1,5 +1,13 @@
-"""How a release was made: privacy facts as data, for people and for programs."""
+"""How a release was made: privacy facts as data, for people and for programs. They are checked, since a file may say anything.
 
+The certificate is what the sampler says that each answer cost. It holds `events`, each with its `type`, `what` was asked in words, the
+`share` of the budget it took and its `cost`, and by its type a few facts more; the `measure` (epsilon or rho), the `total`, and `by` whom it
+is certified. What else was remarked, such as the `selection`, stands beside them. Files of the first version have events without a type
+or, for given tables, `per_table`: the cost of each.
+"""
+
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
@@ -8,7 +16,6 @@ from typing import Any, Literal, Self
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.certificate import check_certificate
 from dpcipher.schema.plain import check_plain
 
 Status = Literal["certified", "unrecorded", "declared", "NOT PRIVATE"]
@@ -23,6 +30,10 @@ _MEANING: Mapping[Status, str] = {
 MOST_ROWS = 2**53  # below it every count is a float of its own
 _MOST_MAX_ROWS = 2**63
 _MOST_TEXTS, _LONGEST_TEXT = 64, 1_000
+_SHARE = re.compile(r"[0-9]+(/[0-9]+)?")
+_LONGEST_SHARE = 10_000  # a sum of exact shares may have many digits; it is shown, never computed with
+_EVENT_TEXTS = {"what", "type", "l1", "l2_squared"}
+_EVENT_NUMBERS = {"tables", "sets", "candidates", "rounds", "sensitivity", "n_rows"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,7 @@ class Statement:
 
     `unit`, `budget` and `certificate` are plain values, as they stand in the file: `unit` has `relation` and `max_rows`; `budget` has
     the exact fractions charged; `certificate` what the sampler's own privacy map says of each table and of the whole. `n_rows` is the number of
-    rows only where it is public. All of it is checked at birth, since a file may say anything.
+    rows only where it is public.
     """
 
     status: Status
@@ -54,7 +65,7 @@ class Statement:
                 )
         _check_unit(self.unit)
         _check_budget(self.budget)
-        check_certificate(self.certificate, finite=self.may_be_released)
+        _check_certificate(self.certificate, finite=self.may_be_released)
         _check_texts("ledger", self.ledger)
         _check_texts("software", self.software)
         _check_created(self.created)
@@ -72,11 +83,8 @@ class Statement:
     @property
     def tells_presence(self) -> bool:
         """Whether the exact number of rows is published although neighbours differ in it."""
-        return (
-            self.status != "declared"
-            and self.unit.get("relation") == "add-remove"
-            and self.n_rows is not None
-        )
+        relation = self.unit.get("relation")
+        return self.status != "declared" and relation == "add-remove" and self.n_rows is not None
 
     @property
     def protection(self) -> str:
@@ -101,7 +109,7 @@ class Statement:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read plain values back; what is unknown, and what is wrong, is a `ReleaseError`."""
-        known = [one.name for one in fields(cls)]
+        known = [field.name for field in fields(cls)]
         if not isinstance(values, Mapping) or "status" not in values:
             raise ReleaseError("a statement must be a mapping with a status")
         for key in values:
@@ -110,10 +118,19 @@ class Statement:
         return cls(**values)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_ROWS
+
+
+def _check_plain(name: str, value: object) -> None:
+    try:
+        check_plain(value)
+    except ValueError as wrong:
+        raise ReleaseError(f"{name}: {wrong}") from None
+
+
 def _check_rows(n_rows: object) -> None:
-    if n_rows is None:
-        return
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or not 0 <= n_rows < MOST_ROWS:
+    if n_rows is not None and not _is_number(n_rows):
         raise ReleaseError(
             f"n_rows ({n_rows!r:.60}) must be a whole number from 0 to 2**53, or None where it is not public"
         )
@@ -144,16 +161,12 @@ def _check_budget(budget: Mapping[str, Any]) -> None:
 def _check_texts(name: str, values: Mapping[str, Any]) -> None:
     """A few texts of a line each: people read them on the certificate."""
     texts = [*values, *values.values()]
-    if len(values) > _MOST_TEXTS or any(
-        not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts
-    ):
+    wrong = any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts)
+    if wrong or len(values) > _MOST_TEXTS:
         raise ReleaseError(
             f"{name} must hold at most {_MOST_TEXTS} texts by name, each of at most {_LONGEST_TEXT} characters"
         )
-    try:
-        check_plain(texts)
-    except ValueError as wrong:
-        raise ReleaseError(f"{name}: {wrong}") from None
+    _check_plain(name, texts)
 
 
 def _check_created(created: object) -> None:
@@ -164,3 +177,69 @@ def _check_created(created: object) -> None:
         raise ReleaseError(
             f"created ({created!r:.60}) must be a date such as 2024-01-31, or empty where it is not known"
         ) from None
+
+
+def _check_certificate(certificate: Mapping[str, Any], *, finite: bool) -> None:
+    """Refuse a certificate that is in neither form; costs must be finite where the noise is private."""
+    if not certificate:
+        return
+    if any(not isinstance(key, str) for key in certificate):
+        raise ReleaseError("certificate must hold its facts by name")
+    _check_plain("certificate", dict(certificate))
+    if certificate.get("measure") not in ("epsilon", "rho"):
+        raise _wrong("measure", certificate.get("measure"), "must be epsilon or rho")
+    _check_cost("total", certificate.get("total"), finite)
+    if not isinstance(certificate.get("by"), str):
+        raise _wrong("by", certificate.get("by"), "must say who certifies")
+    for name in ("per_table", "events"):
+        if not isinstance(certificate.get(name, []), list | tuple):
+            raise _wrong(name, certificate[name], "must be a list")
+    for cost in certificate.get("per_table", []):
+        _check_cost("per_table", cost, finite)
+    for event in certificate.get("events", []):
+        _check_event(event, finite)
+    _check_share(certificate.get("share", "0"))
+    _check_selection(certificate.get("selection"))
+
+
+def _check_event(event: object, finite: bool) -> None:
+    if not isinstance(event, Mapping) or not set(event) >= {"what", "share", "cost"}:
+        raise _wrong("events", event, "must each hold what, share and cost")
+    for name in _EVENT_TEXTS & set(event):
+        if not isinstance(event[name], str):
+            raise _wrong(name, event[name], "must be a text")
+    for name in _EVENT_NUMBERS & set(event):
+        _check_number(name, event[name])
+    _check_share(event["share"])
+    _check_cost("cost", event["cost"], finite)
+
+
+def _check_cost(name: str, value: object, finite: bool) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= (MOST_ROWS if finite else math.inf):  # type: ignore[operator]
+        raise _wrong(name, value, "must be a number, 0 or above")
+
+
+def _check_share(value: object) -> None:
+    if not isinstance(value, str) or len(value) > _LONGEST_SHARE or not _SHARE.fullmatch(value):
+        raise _wrong("share", value, "must be a fraction such as '1/20'")
+
+
+def _check_selection(note: object) -> None:
+    """How tables were chosen, where they were: numbers of rounds, candidates and tables looked at, and the share that it took."""
+    if note is None:
+        return
+    if not isinstance(note, Mapping):
+        raise _wrong("selection", note, "must be a mapping")
+    for name in ("rounds", "candidates", "shortlist"):
+        _check_number(f"selection {name}", note.get(name))
+    _check_share(note.get("share"))
+
+
+def _check_number(name: str, number: object) -> None:
+    if not _is_number(number):
+        raise _wrong(name, number, "must be a whole number, 0 or above")
+
+
+def _wrong(name: str, value: object, rule: str) -> ReleaseError:
+    return ReleaseError(f"certificate: {name} ({value!r:.60}) {rule}")

@@ -25,15 +25,15 @@ class Reader:
 
     def struct(self, depth: int = 0) -> Struct:
         """The next struct."""
-        found: Struct = {}
+        fields: Struct = {}
         number = 0
         while header := self._byte():
             kind, step = header & 15, header >> 4
             number = number + step if step else _signed(self._varint(), 16)
-            if number in found:
+            if number in fields:
                 raise ValueError("a field comes twice")
-            found[number] = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
-        return found
+            fields[number] = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
+        return fields
 
     def _value(self, kind: int, depth: int) -> Any:
         self._nodes -= 1

@@ -3,11 +3,11 @@
 from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.column import MISSING_LABEL, Column
-from dpcipher.schema.cover import Cover
-from dpcipher.schema.provenance import Provenance, SignOff
+from dpcipher.schema.condition import Cover
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
+from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.workload import Workload
-from dpcipher.schema.zeros import Zero
 
 __all__ = [
     "MISSING_LABEL",

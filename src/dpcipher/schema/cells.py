@@ -22,6 +22,7 @@ _WHOLE_ID = r"^[-+]?[0-9]+(\.0*)?$"
 _TRUE, _FALSE = pa.array(["true", "t", "yes", "y"]), pa.array(["false", "f", "no", "n"])
 _BLANK = pa.array(["", "nan", "NaN", "NAN"])
 _BLANK_ID = pa.array(["", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "<na>"])
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 _INT64 = 2.0**63
 
 
@@ -55,7 +56,8 @@ def flat(cells: pa.Array | pa.ChunkedArray) -> pa.Array:
         return flat(pc.run_end_decode(cells))
     if pa.types.is_large_string(cells.type) or cells.type == pa.string_view():
         return pc.cast(cells, pa.string())
-    return _decoded(cells) if _is_bytes(cells.type) else cells
+    is_bytes = cells.type in _BYTES or pa.types.is_fixed_size_binary(cells.type)
+    return _decoded(cells) if is_bytes else cells
 
 
 def is_missing(cells: pa.Array, *, blank: bool) -> Bools:
@@ -222,16 +224,6 @@ def _utf8(value: bytes | None) -> str | None:
         return None if value is None else value.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    of = pa.types
-    return bool(
-        of.is_binary(kind)
-        or of.is_large_binary(kind)
-        or of.is_fixed_size_binary(kind)
-        or kind == pa.binary_view()
-    )
 
 
 def _floats(cells: pa.Array) -> Floats:

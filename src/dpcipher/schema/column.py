@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import Codes
-from dpcipher.schema.binned import Binned, from_edges, from_range
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
-from dpcipher.schema.listed import Level, Listed
+from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -70,11 +69,8 @@ class Column:
             raise SchemaError(f"other ({self.other!r:.60}) must be refuse, nearest or one level")
         if self.size >= _LIMIT:
             raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
-        if (
-            self.missing == "level"
-            and isinstance(self.domain, Listed)
-            and MISSING_LABEL in self.domain.labels
-        ):
+        listed = self.domain.labels if isinstance(self.domain, Listed) else ()
+        if self.missing == "level" and MISSING_LABEL in listed:
             raise SchemaError(
                 f"levels must not hold {MISSING_LABEL!r} beside missing: level; rename that level"
             )
@@ -111,9 +107,9 @@ class Column:
         if self.kind in ("categorical", "ordinal"):
             allowed = ({"levels"},)
         if given not in allowed:
-            ways = " or ".join("/".join(sorted(way)) or "nothing more" for way in allowed)
+            forms = " or ".join("/".join(sorted(form)) or "nothing more" for form in allowed)
             raise SchemaError(
-                f"a column of kind {self.kind} must declare {ways}, not {'/'.join(sorted(given)) or 'nothing'}"
+                f"a column of kind {self.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
             )
 
     @property
@@ -159,12 +155,11 @@ class Column:
             code = int(self._marks(cell)[0]) if named is None or value != value else named
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
-        unit = isinstance(self.domain, Binned) and isinstance(
-            self.domain.edges, range
-        )  # its labels are its values
-        if code < 0 and not unit and isinstance(value, str):
-            return self._places.get(value)
-        return code if code >= 0 else None
+        if code >= 0:
+            return code
+        # The labels of bins of one value each are their values.
+        unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
+        return self._places.get(value) if isinstance(value, str) and not unit_bins else None
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -172,14 +167,10 @@ class Column:
 
     def to_spec(self) -> dict[str, object]:
         """The declaration as plain values, what is default left out."""
-        spec = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("missing", "other"):
-            if spec[name] == "refuse":
-                del spec[name]
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in spec.items()
-            if value is not None
+            field.name: list(value) if isinstance(value, tuple) else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         }
 
     @classmethod
@@ -206,8 +197,10 @@ class Column:
 
     def _plain_marks(self, cells: pa.Array) -> pa.Array:
         """The marks of cells of one type."""
-        nearest = isinstance(self.domain, Binned) and self.other == "nearest"
-        codes = np.array(self.domain.nearest(cells) if nearest else self.domain.codes(cells))  # type: ignore[union-attr]
+        if isinstance(self.domain, Binned):
+            codes = self.domain.codes(cells, nearest=self.other == "nearest")
+        else:
+            codes = self.domain.codes(cells)
         codes[(codes < 0) & is_missing(cells, blank=True)] = _ABSENT  # unless a level is called so
         codes[is_missing(cells, blank=False)] = _ABSENT
         return pa.array(codes)

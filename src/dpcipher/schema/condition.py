@@ -1,31 +1,27 @@
-"""Conditions such as {"sex": "F", "age": {"min": 18}}: which levels of each measured attribute they allow."""
+"""What is asked of a schema by column name: conditions such as {"sex": "F", "age": {"min": 18}}, and the tables of some columns.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+A column may be part of a compound attribute: conditions are spread over the compound, and of a table the other parts are summed out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcipher.errors import ConditionError, SchemaError, did_you_mean
-from dpcipher.marginals.arrays import Bools
-from dpcipher.schema.binned import Binned, parse_day
+from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
+from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
 from dpcipher.schema.column import Column
+from dpcipher.schema.domain import Binned, parse_day
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
+Cell = TypeVar("Cell", bound=np.generic)
 
 _MANY = 10_000  # past it, looking for a similar label takes too long
-
-
-def column_mask(column: Column, wanted: object) -> Bools:
-    """The levels of a column that a condition allows: a value, a list of values, or {min, max} for a cut column."""
-    mask = np.zeros(column.size, dtype=np.bool_)
-    if isinstance(wanted, Mapping):
-        mask[_span(column, wanted)] = True
-        return mask
-    for value in wanted if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]:
-        mask[level_code(column, value)] = True
-    return mask
 
 
 def attr_masks(schema: "Schema", condition: Mapping[str, object]) -> dict[int, Bools]:
@@ -61,22 +57,28 @@ def _compound_mask(schema: "Schema", attr: str, wanted: object) -> Bools:
     return mask
 
 
+def column_mask(column: Column, wanted: object) -> Bools:
+    """The levels of a column that a condition allows: a value, a list of values, or {min, max} for a cut column."""
+    mask = np.zeros(column.size, dtype=np.bool_)
+    if isinstance(wanted, Mapping):
+        mask[_span(column, wanted)] = True
+        return mask
+    for value in wanted if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]:
+        mask[level_code(column, value)] = True
+    return mask
+
+
 def level_code(column: Column, value: object) -> int:
     """The code of one level, asked for by its value or its label."""
     code = column.find(value)
-    if code is None:
-        hint = _hint(column, value)
-        raise ConditionError(f"column {column.name!r} has no level {value!r}{hint}")
-    return code
-
-
-def _hint(column: Column, value: object) -> str:
-    if column.size > _MANY:
-        return ""
-    labels = column.labels
-    return did_you_mean(str(value), labels) or "; it has " + ", ".join(labels[:6]) + (
-        ", …" if len(labels) > 6 else ""
-    )
+    if code is not None:
+        return code
+    hint = ""
+    if column.size <= _MANY:
+        labels = column.labels
+        some = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
+        hint = did_you_mean(str(value), labels) or f"; it has {some}"
+    raise ConditionError(f"column {column.name!r} has no level {value!r}{hint}")
 
 
 def _span(column: Column, wanted: Mapping[str, object]) -> slice:
@@ -86,9 +88,7 @@ def _span(column: Column, wanted: Mapping[str, object]) -> slice:
             f"column {column.name!r}: a condition must be a value or a list of values, "
             "or {min, max} for an integer, number or date column"
         )
-    low, high = (
-        _bound(domain, wanted.get(end), default) for end, default in (("min", -np.inf), ("max", np.inf))
-    )
+    low, high = _bound(domain, wanted.get("min"), -np.inf), _bound(domain, wanted.get("max"), np.inf)
     span = domain.between(low, high)
     if span.start >= span.stop:
         raise ConditionError(
@@ -108,3 +108,60 @@ def _bound(domain: Binned, value: object, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or value != value:
         raise ConditionError(f"min and max of a condition must be numbers, not {value!r}")
     return float(value)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The attributes that cover some names, and how to get from their table to the table of the names.
+
+    `attrs` and `axes` are in schema order; `fold` takes a table over `axes` and gives the table over `names`, in their order;
+    `spread` goes the other way.
+    """
+
+    names: Attrs
+    attrs: Attrs
+    axes: Axes
+    labels: tuple[tuple[str, ...], ...]
+    opened: tuple[tuple[str, int], ...]  # the dimensions once compounds are taken apart: name and size
+
+    def fold(self, table: Floats) -> Floats:
+        """Sum out what was not asked for, and put the axes in the order of the names."""
+        inner = [name for name, _ in self.opened]
+        cube = np.asarray(table).reshape([size for _, size in self.opened])
+        kept = [name for name in inner if name in self.names]
+        summed = cube.sum(axis=tuple(i for i, name in enumerate(inner) if name not in self.names))
+        return np.asarray(summed).transpose([kept.index(name) for name in self.names])
+
+    def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
+        """For each cell of the opened dimensions, the value of the cell over `names` that `fold` sums it into."""
+        inner = [name for name, _ in self.opened]
+        ordered = values.transpose(np.argsort([inner.index(name) for name in self.names]))
+        shaped = ordered.reshape([size if name in self.names else 1 for name, size in self.opened])
+        return np.broadcast_to(shaped, [size for _, size in self.opened])
+
+
+def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
+    """The attributes that cover `names`, each a column, a part of a compound, or a compound."""
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    homes = {name: _home(schema, name) for name in wanted}
+    attrs = tuple(attr for attr in schema.attrs if attr in homes.values())
+    opened = tuple(chain.from_iterable(_dimensions(schema, attr, wanted) for attr in attrs))
+    if len(homes) < len(wanted) or not homes.keys() <= {name for name, _ in opened}:
+        raise WorkloadError(f"attrs ({', '.join(wanted)}) must name each column once; remove the repeats")
+    labels = tuple(schema.labels(name) for name in wanted)
+    return Cover(wanted, attrs, tuple(schema.attrs.index(attr) for attr in attrs), labels, opened)
+
+
+def _home(schema: "Schema", name: str) -> str:
+    for attr in schema.attrs:
+        if name == attr or any(part.name == name for part in schema.parts(attr)):
+            return attr
+    raise WorkloadError(
+        f"column {name!r} is not in the schema{did_you_mean(str(name), (*schema.names, *schema.attrs))}"
+    )
+
+
+def _dimensions(schema: "Schema", attr: str, wanted: Attrs) -> list[tuple[str, int]]:
+    if attr in wanted:
+        return [(attr, schema.n_cells([attr]))]
+    return [(part.name, part.size) for part in schema.parts(attr)]

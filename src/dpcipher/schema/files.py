@@ -11,7 +11,7 @@ import yaml
 
 from dpcipher.errors import SchemaError
 from dpcipher.files import write_text
-from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json, whole_number
+from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json
 
 MAX_BYTES = 2**26
 
@@ -40,10 +40,15 @@ _ADVICE = {
 def read(path: str | PathLike[str]) -> dict[str, object]:
     """The plain values in a schema file."""
     text = _read_text(Path(path))
+    form = "JSON" if Path(path).suffix == ".json" else "YAML"
     try:
-        plain = read_json(text) if Path(path).suffix == ".json" else _read_yaml(text)
+        if form == "JSON":
+            plain = read_json(text)
+        else:
+            plain = yaml.load(text, Loader=_Loader)
+            check_plain(plain)
     except (ValueError, RecursionError, yaml.YAMLError) as wrong:
-        raise SchemaError(f"is not readable as {_format(path)} ({_where(wrong)}); correct the file") from None
+        raise SchemaError(f"is not readable as {form} ({_where(wrong)}); correct the file") from None
     if not isinstance(plain, dict):
         raise SchemaError("a schema must be a mapping with the key columns")
     return plain
@@ -51,11 +56,10 @@ def read(path: str | PathLike[str]) -> dict[str, object]:
 
 def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: bool) -> None:
     """Write plain values as a schema file; `awaiting` adds what a person must check before signing."""
-    text = (
-        json.dumps(plain, indent=2) + "\n"
-        if Path(path).suffix == ".json"
-        else to_yaml(plain, awaiting=awaiting)
-    )
+    if Path(path).suffix == ".json":
+        text = json.dumps(plain, indent=2) + "\n"
+    else:
+        text = to_yaml(plain, awaiting=awaiting)
     try:
         write_text(Path(path), text)
     except OSError as wrong:
@@ -100,19 +104,9 @@ def _read_text(path: Path) -> str:
         raise SchemaError(f"cannot be read ({wrong.strerror})") from None
 
 
-def _format(path: str | PathLike[str]) -> str:
-    return "JSON" if Path(path).suffix == ".json" else "YAML"
-
-
 def _where(wrong: Exception) -> str:
     mark = getattr(wrong, "problem_mark", None)
     return f"line {mark.line + 1}: {getattr(wrong, 'problem', '')}" if mark else str(wrong)
-
-
-def _read_yaml(text: str) -> object:
-    plain = yaml.load(text, Loader=_Loader)
-    check_plain(plain)
-    return plain
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
@@ -155,7 +149,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
         text = self.construct_scalar(node)
         if not _WHOLE.match(text) or len(text) > MAX_DIGITS:
             raise _wrong(f"a whole number must be written in at most {MAX_DIGITS} digits", node)
-        return whole_number(text)
+        return int(text)
 
     def construct_real(self, node: Any) -> float:
         """A number in plain digits."""

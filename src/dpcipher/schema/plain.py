@@ -19,8 +19,8 @@ MAX_CONTAINERS = 3 * 2**19
 MAX_DIGITS = 308  # so that every whole number is a finite float too
 
 # Possessive, and never failing half-way: it takes time in proportion to the text, whatever that is.
-_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-_LONE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_json(raw: bytes | str) -> object:
@@ -34,8 +34,8 @@ def read_json(raw: bytes | str) -> object:
     try:
         plain = json.loads(
             text,
-            object_pairs_hook=_once,
-            parse_int=whole_number,
+            object_pairs_hook=_unique_keys,
+            parse_int=_whole_number,
             parse_float=_real_number,
             parse_constant=_no_constant,
         )
@@ -49,8 +49,10 @@ def check_plain(value: object) -> None:
     """Refuse values that are nested too deep, and texts that no file can hold; layer by layer, so that depth costs nothing."""
     layer: list[Container] = [[value]]
     for _ in range(MAX_DEPTH + 1):
-        keys = chain.from_iterable(one for one in layer if isinstance(one, dict))
-        items = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in layer)
+        keys = chain.from_iterable(container for container in layer if isinstance(container, dict))
+        items = chain.from_iterable(
+            container.values() if isinstance(container, dict) else container for container in layer
+        )
         layer = list(_checked(chain(keys, items)))
     if layer:
         raise ValueError(f"lists are nested more than {MAX_DEPTH} deep")
@@ -70,13 +72,6 @@ def product_within(sizes: Iterable[int], most: int) -> int | None:
     return product
 
 
-def whole_number(text: str) -> int:
-    """A whole number of bounded length: reading one takes time that grows with the square of its digits."""
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"a whole number has more than {MAX_DIGITS} digits")
-    return int(text)
-
-
 def _checked(items: Iterable[object]) -> Iterator[Container]:
     """The lists and objects among the items, once the texts are seen to be texts.
 
@@ -84,7 +79,7 @@ def _checked(items: Iterable[object]) -> Iterator[Container]:
     """
     for item in items:
         if isinstance(item, str):
-            if not item.isascii() and _LONE.search(item):
+            if not item.isascii() and _LONE_SURROGATE.search(item):
                 raise ValueError("a text holds half of a surrogate pair")
         elif isinstance(item, dict | list | tuple):
             yield item
@@ -92,12 +87,19 @@ def _checked(items: Iterable[object]) -> Iterator[Container]:
 
 def _check_containers(text: str) -> None:
     """Brackets are counted before anything is built; only where there are many is it worth telling those in texts apart."""
-    if _brackets(text) > MAX_CONTAINERS and _brackets(_TEXT.sub("", text)) > MAX_CONTAINERS:
+    if _brackets(text) > MAX_CONTAINERS and _brackets(_STRING.sub("", text)) > MAX_CONTAINERS:
         raise ValueError(f"it has more than {MAX_CONTAINERS:,} lists and objects")
 
 
 def _brackets(text: str) -> int:
     return text.count("[") + text.count("{")
+
+
+def _whole_number(text: str) -> int:
+    """A whole number of bounded length: reading one takes time that grows with the square of its digits."""
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"a whole number has more than {MAX_DIGITS} digits")
+    return int(text)
 
 
 def _real_number(text: str) -> float:
@@ -111,7 +113,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number that JSON knows")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object whose keys appear once; plain JSON would keep the last and forget the others."""
     plain = dict(pairs)
     if len(plain) < len(pairs):

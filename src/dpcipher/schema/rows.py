@@ -1,41 +1,126 @@
-"""Rows as codes and codes as rows, column by column."""
+"""Rows as codes and codes as rows, column by column; and the structural zeros, combinations of levels that no row can have."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dpcipher.errors import DataError, ParameterError
-from dpcipher.marginals.arrays import Codes
-from dpcipher.schema.zeros import move_out_of_zeros
+from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
+from dpcipher.marginals.arrays import Axes, Bools, Codes
+from dpcipher.schema.condition import attr_masks, column_mask, level_code
+from dpcipher.schema.plain import product_within
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
+MAX_MASK_CELLS = 2**27
+_TOO_MANY = "a structural zero touches too many cells; name fewer columns in it"
 
-def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
+
+@dataclass(frozen=True)
+class Zero:
+    """No row can meet all conditions of `impossible` at once; a row that does is moved to `becomes`, or refused."""
+
+    impossible: Mapping[str, object]
+    becomes: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def from_spec(cls, spec: object) -> "Zero":
+        """The structural zero that a schema file declares; `check` sees whether it fits the columns."""
+        if not isinstance(spec, Mapping) or not {"impossible"} <= set(spec) <= {"impossible", "becomes"}:
+            raise _no_zero()
+        return cls(spec["impossible"], spec.get("becomes") or {})
+
+    def check(self, schema: "Schema") -> None:
+        """Refuse what the schema's columns cannot mean."""
+        if not (
+            isinstance(self.impossible, Mapping) and self.impossible and isinstance(self.becomes, Mapping)
+        ):
+            raise _no_zero()
+        self._check_sizes(schema)
+        try:
+            masks = {
+                name: column_mask(schema.column(name), wanted) for name, wanted in self.impossible.items()
+            }
+            moves = self.moves(schema)
+        except ConditionError as wrong:
+            raise SchemaError(f"structural zero: {wrong}") from None
+        if moves and all(masks[name][moves[name]] for name in moves if name in masks):
+            raise SchemaError(
+                "becomes of a structural zero must leave it: name a level that `impossible` does not list"
+            )
+
+    def _check_sizes(self, schema: "Schema") -> None:
+        """Judge the sizes before any mask is made: a few bytes can name columns of millions of levels."""
+        sizes = (schema.column(name).size for name in self.impossible)
+        if product_within(sizes, MAX_MASK_CELLS) is None:
+            raise SizeError(_TOO_MANY)
+        for name, wanted in self.impossible.items():
+            listed = wanted if isinstance(wanted, list | tuple) else ()
+            nested = any(isinstance(level, list | tuple | Mapping) for level in listed)
+            if nested or len(listed) > schema.column(name).size:
+                raise SchemaError(f"a structural zero must list levels of {name!r}, each once")
+
+    def moves(self, schema: "Schema") -> dict[str, int]:
+        """The codes that `becomes` stands for."""
+        return {name: level_code(schema.column(name), level) for name, level in self.becomes.items()}
+
+    def mask(self, schema: "Schema") -> tuple[Axes, Bools]:
+        """The axes it touches, and True where no row can be."""
+        masks = attr_masks(schema, self.impossible)
+        axes = tuple(sorted(masks))
+        if schema.n_cells([schema.attrs[axis] for axis in axes]) > MAX_MASK_CELLS:
+            raise SizeError(_TOO_MANY)
+        return axes, np.asarray(reduce(np.logical_and.outer, [masks[axis] for axis in axes]))
+
+    def inside(self, schema: "Schema", codes: Mapping[str, Codes]) -> Bools:
+        """Which coded rows lie in the zero."""
+        hits = [
+            column_mask(schema.column(name), wanted)[codes[name]] for name, wanted in self.impossible.items()
+        ]
+        return np.asarray(reduce(np.logical_and, hits))
+
+
+def _no_zero() -> SchemaError:
+    return SchemaError(
+        "a structural zero must be {impossible: {column: levels, …}, becomes: {column: level}}"
+    )
+
+
+def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
     """The codes of each row, one column for each attribute; columns are contiguous in memory."""
     _check_names(schema, table)
     codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
-    move_out_of_zeros(schema, codes)
+    _move_out_of_zeros(schema, codes)
     out = np.empty((table.num_rows, len(schema.attrs)), dtype=np.int32, order="F")
     for axis, attr in enumerate(schema.attrs):
-        out[:, axis] = _crossed(schema, attr, codes)
+        parts = schema.parts(attr)
+        crossed = codes[parts[0].name]
+        for part in parts[1:]:
+            crossed = crossed * np.int32(part.size) + codes[part.name]
+        out[:, axis] = crossed
     return out
 
 
-def decode(schema: "Schema", codes: NDArray[np.int32], rng: np.random.Generator) -> pa.Table:
+def decode(schema: "Schema", codes: Codes, rng: np.random.Generator) -> pa.Table:
     """A value for each code, in the order of the user's columns."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(schema.attrs):
         raise ParameterError(
             f"codes must have one column for each of the {len(schema.attrs)} attributes, not {codes.shape}"
         )
-    apart: dict[str, Codes] = {}
+    by_column: dict[str, Codes] = {}
     for axis, attr in enumerate(schema.attrs):
-        apart |= _uncrossed(schema, attr, codes[:, axis])
-    arrays = [column.decode(apart[column.name], rng) for column in schema.columns]
+        parts = schema.parts(attr)
+        if len(parts) == 1:
+            by_column[attr] = codes[:, axis]
+            continue
+        apart = np.unravel_index(codes[:, axis], [part.size for part in parts])
+        by_column |= {part.name: code.astype(np.int32) for part, code in zip(parts, apart, strict=True)}
+    arrays = [column.decode(by_column[column.name], rng) for column in schema.columns]
     return pa.table(arrays, names=list(schema.names))
 
 
@@ -48,17 +133,16 @@ def _check_names(schema: "Schema", table: pa.RecordBatch | pa.Table) -> None:
             raise DataError(f"column {name!r} {state} the table; check its column names")
 
 
-def _crossed(schema: "Schema", attr: str, codes: dict[str, Codes]) -> Codes:
-    parts = schema.parts(attr)
-    crossed = codes[parts[0].name]
-    for part in parts[1:]:
-        crossed = crossed * np.int32(part.size) + codes[part.name]
-    return crossed
-
-
-def _uncrossed(schema: "Schema", attr: str, codes: Codes) -> dict[str, Codes]:
-    parts = schema.parts(attr)
-    if len(parts) == 1:
-        return {parts[0].name: codes}
-    apart = np.unravel_index(codes, [part.size for part in parts])
-    return {part.name: code.astype(np.int32) for part, code in zip(parts, apart, strict=True)}
+def _move_out_of_zeros(schema: "Schema", codes: dict[str, Codes]) -> None:
+    """Move rows out of structural zeros where the schema says where to, and refuse the others."""
+    for zero in schema.zeros:
+        rows = zero.inside(schema, codes) if zero.becomes else None
+        if rows is not None and rows.any():
+            for name, code in zero.moves(schema).items():
+                codes[name][rows] = code
+    for zero in schema.zeros:
+        if zero.inside(schema, codes).any():
+            names = ", ".join(repr(name) for name in zero.impossible)
+            raise DataError(
+                f"columns {names}: rows in a structural zero are refused; say where they go with becomes, or correct them"
+            )

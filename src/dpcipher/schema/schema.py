@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,17 +13,15 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Axes
+from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
-from dpcipher.schema.condition import attr_masks
-from dpcipher.schema.cover import Cover, cover
+from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.plain import product_within
-from dpcipher.schema.provenance import Provenance, SignOff
-from dpcipher.schema.zeros import Zero
+from dpcipher.schema.rows import Zero
+from dpcipher.schema.spec import Provenance, SignOff
 
 _CODE_LIMIT = 2**31
 
@@ -61,11 +60,9 @@ class Schema:
     def _check_columns(self) -> None:
         if not self.columns:
             raise SchemaError("columns ([]) must hold at least one column")
-        seen: set[str] = set()
-        for column in self.columns:
-            if column.name in seen:
-                raise SchemaError(f"column {column.name!r} must be declared once; remove the repeat")
-            seen.add(column.name)
+        name, times = Counter(self.names).most_common(1)[0]
+        if times > 1:
+            raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
 
     def _check_compounds(self) -> None:
         taken: set[str] = set()
@@ -134,12 +131,10 @@ class Schema:
     def _axis_of(self, attr: str) -> int:
         if attr in self._axis:
             return self._axis[attr]
-        whole = next((name for name, parts in self.compounds.items() if attr in parts), None)
-        hint = (
-            f"; it is part of the compound {whole!r}: use that"
-            if whole
-            else did_you_mean(str(attr), self.attrs)
-        )
+        hint = did_you_mean(str(attr), self.attrs)
+        for name, parts in self.compounds.items():
+            if attr in parts:
+                hint = f"; it is part of the compound {name!r}: use that"
         raise WorkloadError(f"column {attr!r} is not among what is measured{hint}")
 
     def n_cells(self, attrs: Sequence[str]) -> int:
@@ -150,7 +145,7 @@ class Schema:
         """The attributes that cover these columns, and the way to sum the rest out."""
         return cover(self, names)
 
-    def allowed(self, given: Mapping[str, object]) -> dict[int, NDArray[np.bool_]]:
+    def allowed(self, given: Mapping[str, object]) -> dict[int, Bools]:
         """The levels of each touched axis that `given` allows, such as {"sex": "F"} or {"age": {"min": 18}}."""
         masks = attr_masks(self, given)
         for axis, mask in masks.items():
@@ -166,17 +161,17 @@ class Schema:
         return masks
 
     @cached_property
-    def zero_masks(self) -> tuple[tuple[Axes, NDArray[np.bool_]], ...]:
+    def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros: axes, and True where no row can be."""
         return tuple(zero.mask(self) for zero in self.zeros)
 
     # Rows
 
-    def encode(self, table: pa.RecordBatch | pa.Table) -> NDArray[np.int32]:
+    def encode(self, table: pa.RecordBatch | pa.Table) -> Codes:
         """Rows as codes, one column for each attribute."""
         return rows.encode(self, table)
 
-    def decode(self, codes: NDArray[np.int32], rng: np.random.Generator) -> pa.Table:
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Table:
         """Codes as rows again, with the columns and types of the user's table."""
         return rows.decode(self, codes, rng)
 

@@ -1,21 +1,58 @@
-"""The parts of a schema as plain values: what files and releases hold."""
+"""The parts of a schema as plain values, as files and releases hold them; where it came from, and who vouches that it holds nothing private."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
 from typing import cast
 
 import numpy as np
 
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
-from dpcipher.schema.binned import MAX_BINS
 from dpcipher.schema.column import Column
-from dpcipher.schema.provenance import Provenance, SignOff
-from dpcipher.schema.zeros import Zero
+from dpcipher.schema.domain import MAX_BINS
+from dpcipher.schema.rows import Zero
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
 MAX_TOTAL_BINS = 4 * MAX_BINS
 MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
 _KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes")
+
+
+@dataclass(frozen=True)
+class SignOff:
+    """A person's word that a draft may be used; `hash` ties it to one state of the schema."""
+
+    name: str
+    date: str
+    hash: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise SchemaError(
+                f"sign_off name ({self.name!r}) must be the name of the person who checked the schema"
+            )
+        try:
+            date.fromisoformat(str(self.date))
+        except ValueError:
+            raise SchemaError(f"sign_off date ({self.date!r}) must be a date such as 2024-01-31") from None
+
+    @classmethod
+    def from_spec(cls, spec: object) -> "SignOff":
+        """The sign-off that a schema file holds."""
+        if not isinstance(spec, Mapping) or set(spec) != {"name", "date", "hash"}:
+            raise SchemaError("sign_off must hold name, date and hash; `dpcipher schema sign` writes it")
+        return cls(name=spec["name"], date=str(spec["date"]), hash=str(spec["hash"]))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Declared by a person (the default), or drawn from data; `notes` tell the person what to check."""
+
+    drawn_from_data: bool = False
+    sign_off: SignOff | None = None
+    notes: tuple[str, ...] = ()
+
 
 Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
 
@@ -60,18 +97,19 @@ def write_parts(
     provenance: Provenance,
 ) -> dict[str, object]:
     """The parts of a schema as plain values; what is empty is left out."""
-    sign_off = provenance.sign_off
-    parts: dict[str, object] = {
+    parts = {
+        "version": VERSION,
         "columns": [column.to_spec() for column in columns],
         "compounds": {name: list(parts) for name, parts in compounds.items()},
-        "zeros": [_write_zero(zero) for zero in zeros],
+        "zeros": [
+            _filled({"impossible": _plain(zero.impossible), "becomes": _plain(zero.becomes)})
+            for zero in zeros
+        ],
         "drawn_from_data": provenance.drawn_from_data,
         "notes": list(provenance.notes),
-        "sign_off": {"name": sign_off.name, "date": sign_off.date, "hash": sign_off.hash}
-        if sign_off
-        else None,
+        "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
     }
-    return {"version": VERSION} | {key: value for key, value in parts.items() if value}
+    return _filled(parts)
 
 
 def _read_columns(plain: object) -> tuple[Column, ...]:
@@ -87,7 +125,7 @@ def _read_columns(plain: object) -> tuple[Column, ...]:
 def _check_bins(specs: Iterable[object]) -> None:
     """Judge the bins of all columns together, before any are built."""
     bins = (spec.get("bins") for spec in specs if isinstance(spec, Mapping))
-    total = sum(many for many in bins if isinstance(many, int))
+    total = sum(number for number in bins if isinstance(number, int))
     if total > MAX_TOTAL_BINS:
         raise SizeError(f"the columns have more than {MAX_TOTAL_BINS} bins together; use wider bins")
 
@@ -113,30 +151,12 @@ def _read_zeros(plain: Sequence[object]) -> tuple[Zero, ...]:
         raise SizeError(
             f"zeros ({len(plain)} of them) must be at most {MAX_ZEROS}; list several levels in one"
         )
-    zeros = tuple(_read_zero(zero) for zero in plain)
-    wanted = (
-        found for zero in zeros if isinstance(zero.impossible, Mapping) for found in zero.impossible.values()
-    )
-    if sum(len(found) for found in wanted if isinstance(found, list | tuple)) > MAX_ZERO_LEVELS:
+    zeros = tuple(Zero.from_spec(zero) for zero in plain)
+    conditions = (zero.impossible.values() for zero in zeros if isinstance(zero.impossible, Mapping))
+    levels = (wanted for columns in conditions for wanted in columns if isinstance(wanted, list | tuple))
+    if sum(map(len, levels)) > MAX_ZERO_LEVELS:
         raise SizeError(f"zeros must list at most {MAX_ZERO_LEVELS} levels together; use {{min, max}}")
     return zeros
-
-
-def _read_zero(plain: object) -> Zero:
-    if (
-        not isinstance(plain, Mapping)
-        or "impossible" not in plain
-        or not set(plain) <= {"impossible", "becomes"}
-    ):
-        raise SchemaError(
-            "a structural zero must be {impossible: {column: levels, …}, becomes: {column: level}}"
-        )
-    return Zero(plain["impossible"], plain.get("becomes") or {})
-
-
-def _write_zero(zero: Zero) -> dict[str, object]:
-    plain = {"impossible": _plain(zero.impossible)}
-    return plain | ({"becomes": _plain(zero.becomes)} if zero.becomes else {})
 
 
 def _read_provenance(plain: Mapping[str, object]) -> Provenance:
@@ -153,6 +173,10 @@ def _listed(plain: object, key: str) -> Sequence[object]:
     if not isinstance(plain, list | tuple):
         raise SchemaError(f"{key} must be a list")
     return cast(Sequence[object], plain)
+
+
+def _filled(values: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value}
 
 
 def _plain(value: object) -> object:

@@ -1,6 +1,7 @@
 """Which tables to measure."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,7 +10,7 @@ import numpy as np
 
 from dpcipher.errors import SizeError, WorkloadError
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.marginals.sets import closure, elementary_symmetric, maximal
+from dpcipher.marginals.tables import closure, elementary_symmetric, maximal
 from dpcipher.schema.schema import Schema
 
 MAX_TABLE_CELLS = 2**27
@@ -72,8 +73,9 @@ def _of_order(schema: Schema, order: int) -> Workload:
 
 def _of_tables(schema: Schema, tables: Iterable[Sequence[str]]) -> Workload:
     ordered = [tuple(schema.attrs[axis] for axis in schema.axes(table)) for table in tables]
-    if len(set(ordered)) < len(ordered):
-        raise WorkloadError(f"workload names the table {_first_repeat(ordered)} twice; remove one")
+    table, times = Counter(ordered).most_common(1)[0]
+    if times > 1:
+        raise WorkloadError(f"workload names the table {table} twice; remove one")
     covered = {attr for table in ordered for attr in table}
     omitted = [attr for attr in schema.attrs if attr not in covered]
     if omitted:
@@ -104,10 +106,10 @@ def _checked_list(spec: object) -> list[Sequence[str]]:
     return [tuple(table) for table in tables]
 
 
-def _check_size(cells: int, what: str) -> None:
+def _check_size(cells: int, name: str) -> None:
     if cells > MAX_TABLE_CELLS:
         raise SizeError(
-            f"workload: {what} has {_show(cells)} cells; at most {MAX_TABLE_CELLS} fit: use wider bins or a lower order"
+            f"workload: {name} has {_show(cells)} cells; at most {MAX_TABLE_CELLS} fit: use wider bins or a lower order"
         )
 
 
@@ -127,7 +129,3 @@ def _check_total(cells: int) -> None:
 
 def _show(count: int) -> str:
     return f"{count:,}" if count < 10**12 else f"about 10^{math.floor(count.bit_length() * math.log10(2))}"
-
-
-def _first_repeat(tables: Sequence[Attrs]) -> Attrs:
-    return next(table for i, table in enumerate(tables) if table in tables[:i])

@@ -18,7 +18,7 @@ from dpcipher.marginals.tables import count_rows
 from dpcipher.release.curator_only import WATERMARK, private_folder, write
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.scores import ModelScore, Scores
-from dpcipher.tables.coded import coded_rows
+from dpcipher.tables.read import coded_rows
 
 PAGE, NUMBERS = "curator.html", "scores.json"
 MOST_CHARTS, MOST_MAPS, MOST_TABLES = 24, 8, 20

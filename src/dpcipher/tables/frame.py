@@ -69,7 +69,7 @@ def _object_cells(values: NDArray[np.object_]) -> pa.Array:
     for row, value in enumerate(values):
         name, read = kinds[type(value)]
         cell = read(value)
-        if cell is None or name == "nothing":
+        if cell is None:
             continue  # null in the first part
         if cell is _UNFIT:
             part[row] = -1
@@ -92,7 +92,7 @@ def _part(kind: type) -> Part:
     for known, part in _PARTS:
         if issubclass(kind, known):
             return part
-    return "nothing" if kind in _MISSING else "text", lambda _: _UNFIT
+    return "text", lambda _: _UNFIT
 
 
 def _of_float(value: Any) -> float | None:
@@ -158,9 +158,8 @@ def _of_datetime64(value: np.datetime64) -> object:
     return _of_moment(moment) if isinstance(moment, datetime) else _UNFIT
 
 
-_MISSING = (type(None), type(pd.NA), type(pd.NaT))
 _PARTS: tuple[tuple[tuple[type, ...], Part], ...] = (
-    (_MISSING, ("nothing", lambda _: None)),
+    ((type(None), type(pd.NA), type(pd.NaT)), ("nothing", lambda _: None)),
     ((bool, np.bool_), ("truth", bool)),
     ((int, np.integer), ("text", _of_int)),
     ((float, np.floating), ("number", _of_float)),

@@ -1,20 +1,20 @@
 """Anything tabular as Arrow record batches; the reader decides nothing private and never quotes a cell."""
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dpcipher.errors import DpcipherError, TableFileError
-from dpcipher.tables.csvfile import csv_batches, csv_names, is_csv
+from dpcipher.errors import DpcipherError, ParameterError, TableFileError
+from dpcipher.marginals.arrays import Codes
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.files import file_batches, file_names, find_files
 from dpcipher.tables.frame import frame_batches
-from dpcipher.tables.parquetfile import is_parquet, parquet_batches, parquet_names
 
 STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]
@@ -48,14 +48,21 @@ def open_table(data: object) -> Source:
     if isinstance(data, str | PathLike):
         return _open_path(str(data))
     if isinstance(data, pd.DataFrame):
-        return Source(
-            "pandas", tuple(str(name) for name in data.columns), lambda columns: frame_batches(data, columns)
-        )
+        return Source("pandas", tuple(map(str, data.columns)), lambda columns: frame_batches(data, columns))
     if isinstance(data, pa.RecordBatchReader):
         return _open_reader(data)
     if isinstance(data, pa.Table | pa.RecordBatch):
-        return Source("pyarrow", tuple(data.schema.names), lambda columns: _of_table(data, columns))
+        return Source("pyarrow", tuple(data.schema.names), lambda columns: _table_batches(data, columns))
     return _open_stream(data)
+
+
+def coded_rows(data: object, schema: Schema, name: str) -> Codes:
+    """All rows of a table as integer codes; `name` is what messages call it."""
+    parts = [schema.encode(batch) for batch in open_table(data).batches(schema.names)]
+    codes = np.concatenate(parts) if parts else np.empty((0, len(schema.attrs)), dtype=np.int32)
+    if not len(codes):
+        raise ParameterError(f"{name} must hold at least one row; it has none")
+    return codes
 
 
 def check_names(names: Sequence[str], columns: Sequence[str], where: str = "the table") -> None:
@@ -71,52 +78,17 @@ def check_names(names: Sequence[str], columns: Sequence[str], where: str = "the 
 
 def _open_path(text: str) -> Source:
     """One source for all files that a path stands for; each file must have the wanted columns."""
-    files = _files(text)
-    if all(is_csv(file) for file in files):
-        names, batches = csv_names, csv_batches
-    elif all(is_parquet(file) for file in files):
-        names, batches = parquet_names, parquet_batches
-    else:
-        raise TableFileError(
-            f"{text}: files must all end in .csv, .csv.gz or all in .parquet; convert the others"
-        )
+    files = find_files(text)
 
     def read(columns: tuple[str, ...]) -> Batches:
         for file in files:
-            check_names(names(file), columns, str(file))
-            yield from batches(file, columns)
+            check_names(file_names(file), columns, str(file))
+            yield from file_batches(file, columns)
 
-    return Source("path", names(files[0]), read)
-
-
-def _files(text: str) -> list[Path]:
-    """The files that a path, a folder or a glob stands for, in a fixed order."""
-    path = Path(text)
-    if path.is_dir():
-        found = [file for file in sorted(path.rglob("*")) if is_csv(file) or is_parquet(file)]
-        found = [file for file in found if not any(part[0] in "._" for part in file.relative_to(path).parts)]
-    elif path.exists() or not glob.has_magic(text):
-        found = [path]
-    else:
-        found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]
-    if not found:
-        raise TableFileError(f"{text}: no CSV or Parquet file is there; check the path")
-    for file in found:
-        _check_file(file)
-    return found
+    return Source("path", file_names(files[0]), read)
 
 
-def _check_file(file: Path) -> None:
-    try:
-        if not file.exists():
-            raise TableFileError(f"{file}: there is no such file; check the path")
-        if not file.is_file():
-            raise TableFileError(f"{file}: must be a regular file, not a folder, pipe or device")
-    except OSError as wrong:
-        raise TableFileError(f"{file}: cannot be opened ({wrong.strerror})") from None
-
-
-def _of_table(table: pa.Table | pa.RecordBatch, columns: tuple[str, ...]) -> Batches:
+def _table_batches(table: pa.Table | pa.RecordBatch, columns: tuple[str, ...]) -> Batches:
     chosen = table.select(list(columns))
     yield from chosen.to_batches(max_chunksize=STREAM_ROWS) if isinstance(chosen, pa.Table) else [chosen]
 
@@ -131,65 +103,56 @@ def _open_reader(reader: pa.RecordBatchReader) -> Source:
                 "data (RecordBatchReader) can be read once and was; pass a table or a path instead"
             )
         used.append(True)
-        return _of_stream(reader, columns)
+        return _stream_batches(reader, columns)
 
     return Source("pyarrow", tuple(reader.schema.names), read)
 
 
 def _open_stream(data: object) -> Source:
-    kind = _library(data)
+    home = type(data).__module__.split(".")[0].lstrip("_")
+    kind: TableKind = "polars" if home == "polars" else "duckdb" if home == "duckdb" else "arrow"
     if kind == "polars" and type(data).__name__ == "LazyFrame":
-        data = _collected(data)
+        lazy = TableFileError("data (polars LazyFrame) cannot be collected; collect it yourself to see why")
+        with _raising(lazy):
+            data = data.collect()  # type: ignore[attr-defined]
     if not isinstance(data, ArrowStream):
-        raise _no_table(data)
+        raise _not_a_table(data)
     stream: ArrowStream = data
     if kind == "duckdb":  # looking at its stream would run the query
         names = tuple(stream.columns)  # type: ignore[attr-defined]
-        return Source(kind, names, lambda columns: _of_stream(_reader(stream), columns))
+        return Source(kind, names, lambda columns: _stream_batches(_reader(stream), columns))
     # A stream of unknown make may be good for one reading: the reader that shows its names is kept for the rows.
     kept = [_reader(stream)]
     names = tuple(kept[0].schema.names)
-    return Source(kind, names, lambda columns: _of_stream(kept.pop() if kept else _reader(stream), columns))
-
-
-def _collected(lazy: object) -> object:
-    with _in_our_words(
-        TableFileError("data (polars LazyFrame) cannot be collected; collect it yourself to see why")
-    ):
-        return lazy.collect()  # type: ignore[attr-defined]
-
-
-def _library(data: object) -> TableKind:
-    home = type(data).__module__.split(".")[0].lstrip("_")
-    return "polars" if home == "polars" else "duckdb" if home == "duckdb" else "arrow"
+    return Source(
+        kind, names, lambda columns: _stream_batches(kept.pop() if kept else _reader(stream), columns)
+    )
 
 
 def _reader(stream: ArrowStream) -> pa.RecordBatchReader:
-    with _in_our_words(_no_table(stream)):
+    with _raising(_not_a_table(stream)):
         return pa.RecordBatchReader.from_stream(stream)
 
 
-def _no_table(data: object) -> TableFileError:
+def _not_a_table(data: object) -> TableFileError:
     return TableFileError(
         f"data (of type {type(data).__name__}) must be a path or glob of CSV or Parquet files, a pandas or polars "
         "DataFrame, a pyarrow table, a DuckDB relation or a stream of Arrow batches; check that it can be read"
     )
 
 
-def _of_stream(reader: pa.RecordBatchReader, columns: tuple[str, ...]) -> Batches:
-    broken = TableFileError("data broke off before its end; check where the stream comes from")
-    with _in_our_words(broken):
+def _stream_batches(reader: pa.RecordBatchReader, columns: tuple[str, ...]) -> Batches:
+    with _raising(TableFileError("data broke off before its end; check where the stream comes from")):
         for batch in reader:
             chosen = batch.select(list(columns))
-            for start in range(
-                0, max(batch.num_rows, 1), STREAM_ROWS
-            ):  # some libraries hand over all rows at once
+            # Some libraries hand over all rows at once.
+            for start in range(0, max(batch.num_rows, 1), STREAM_ROWS):
                 yield chosen.slice(start, STREAM_ROWS)
 
 
 @contextmanager
-def _in_our_words(error: TableFileError) -> Iterator[None]:
-    """Whatever another library raises may quote cells; a panic of its Rust is no Exception."""
+def _raising(error: TableFileError) -> Iterator[None]:
+    """Raise `error` instead of whatever another library raises, which may quote cells; a panic of its Rust is no Exception."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, DpcipherError):

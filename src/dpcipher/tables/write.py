@@ -20,10 +20,17 @@ _ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 def mirror(kind: str, table: pa.Table) -> object:
     """The table as the library it came from has it; pandas where there was none to mirror."""
-    if kind == "polars":
-        return _polars(table)
-    if kind == "duckdb":
-        return _duckdb(table)
+    try:
+        if kind == "polars":
+            import polars
+
+            return polars.from_arrow(table)
+        if kind == "duckdb":
+            import duckdb
+
+            return duckdb.from_arrow(table)
+    except ImportError:
+        raise MissingExtra(kind, kind) from None
     return table if kind in ("pyarrow", "arrow") else to_pandas(table)
 
 
@@ -31,13 +38,15 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     """A frame whose integers and booleans stay such beside missing values, and whose dates are datetimes."""
     frame = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        series = column.to_pandas(date_as_object=False)
-        if column.null_count and pa.types.is_integer(column.type):
-            series = pd.Series(pd.array(column.to_pylist(), dtype="Int64"))
-        if column.null_count and pa.types.is_boolean(column.type):
-            series = pd.Series(pd.array(column.to_pylist(), dtype="boolean"))
-        frame[name] = series
+        mapper = _nullable if column.null_count else None
+        frame[name] = column.to_pandas(date_as_object=False, types_mapper=mapper)
     return pd.DataFrame(frame)
+
+
+def _nullable(kind: pa.DataType) -> pd.Int64Dtype | pd.BooleanDtype | None:
+    if pa.types.is_integer(kind):
+        return pd.Int64Dtype()
+    return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
 
 
 def write_table(path: str | PathLike[str], batches: pa.Table | Iterable[pa.RecordBatch | pa.Table]) -> None:
@@ -93,23 +102,6 @@ def _as_table_error(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as wrong:
-        reason = (
-            os.strerror(wrong.errno) if isinstance(wrong, OSError) and wrong.errno else "the disk refused"
-        )
+        number = wrong.errno if isinstance(wrong, OSError) else None
+        reason = os.strerror(number) if number else "the disk refused"
         raise TableFileError(f"{path}: cannot be written ({reason}); choose another place") from None
-
-
-def _polars(table: pa.Table) -> object:
-    try:
-        import polars
-    except ImportError:
-        raise MissingExtra("polars", "polars") from None
-    return polars.from_arrow(table)
-
-
-def _duckdb(table: pa.Table) -> object:
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtra("duckdb", "duckdb") from None
-    return duckdb.from_arrow(table)

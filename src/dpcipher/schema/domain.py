@@ -1,27 +1,114 @@
-"""The values of a column cut into bins: integer, number and date columns."""
+"""The values that a column declares: levels listed one by one, or a range cut into bins."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, floor
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.marginals.arrays import Codes, Floats
-from dpcipher.schema.cells import as_day, as_number
-from dpcipher.schema.listed import EXACT
+from dpcipher.schema.cells import as_day, as_number, as_text, as_truth
 
+Level = str | int | float | bool
 BinnedKind = Literal["integer", "number", "date"]
 
+EXACT = 2**53  # below it every whole number is a float of its own
 MAX_BINS = 2**20
 MAX_NUMBER = 1e300  # so that the width of a range is finite too
 _EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Distinct levels of one type, in the order their codes follow."""
+
+    levels: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise SchemaError("levels ([]) must list at least one level; try levels: [a, b]")
+        object.__setattr__(self, "levels", _one_type(self.levels))
+        label, times = Counter(self.labels).most_common(1)[0]
+        if times > 1:
+            raise SchemaError(f"levels must be distinct, but {label!r} is listed twice; remove one")
+
+    @property
+    def size(self) -> int:
+        """How many levels there are."""
+        return len(self.levels)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The levels as text."""
+        return tuple(str(level) for level in self.levels)
+
+    def codes(self, cells: pa.Array) -> Codes:
+        """The code of each cell, -1 where its value is not listed.
+
+        A cell goes to the level with its text; if there is none, to the first level that is the same number, so that 1, 1.0 and "01"
+        are the level "1" (true and false are the numbers 1 and 0).
+        """
+        if isinstance(self.levels[0], bool):
+            return self._look_up(as_truth(cells))
+        if not isinstance(self.levels[0], str):
+            return self._look_up(as_number(cells))
+        places = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
+        codes = np.array(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        unlisted = codes < 0
+        if unlisted.any() and not np.isnan(self._numbers).all():
+            codes[unlisted] = self._look_up(as_number(cells.filter(pa.array(unlisted))))
+        return codes
+
+    @cached_property
+    def _numbers(self) -> Floats:
+        """The levels as numbers, NaN for those that are none."""
+        numbers = as_number(pa.array(self.levels))
+        return np.where(np.abs(numbers) < EXACT, numbers, np.nan)
+
+    def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """The level of each code; nothing is random here."""
+        return pa.array(self.levels).take(pa.array(codes))
+
+    def _look_up(self, numbers: Floats) -> Codes:
+        """The first level that equals each number, -1 where none does."""
+        order, ranked = self._ranks
+        place = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
+        return np.where(ranked[place] == numbers, order[place], -1).astype(np.int32)
+
+    @cached_property
+    def _ranks(self) -> tuple[NDArray[np.intp], Floats]:
+        """The levels by number: NaN last, equal numbers in the order of the levels."""
+        order = np.argsort(self._numbers, kind="stable")
+        return order, self._numbers[order]
+
+
+def _one_type(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Levels as they are when they share a type; whole numbers join floats or text, as in [1, 2, N]."""
+    types = {type(level) for level in levels}
+    if not types <= {str, int, float, bool}:
+        raise SchemaError(
+            "levels must be texts, numbers or true/false; a missing value is declared with missing: level"
+        )
+    if any(not isinstance(level, str) and not abs(level) < EXACT for level in levels):
+        raise SchemaError(
+            "levels that are numbers must be finite and below 2**53; quote longer codes to make them texts"
+        )
+    if types == {int, float}:
+        return tuple(float(level) for level in levels)
+    if types == {int, str}:
+        return tuple(str(level) for level in levels)
+    if len(types) > 1:
+        raise SchemaError("levels must be of one type; put quotes around those that are texts")
+    return levels
 
 
 @dataclass(frozen=True)
@@ -55,28 +142,24 @@ class Binned:
         if self.kind == "number":
             inner = [f"[{low:.12g}, {high:.12g})" for low, high in pairwise(self.edges)]
             return (*inner[:-1], inner[-1][:-1] + "]")
-        spans = ((self.show(low), self.show(high - 1)) for low, high in pairwise(self.edges))
+        show = day_text if self.kind == "date" else str
+        spans = ((show(int(low)), show(int(high) - 1)) for low, high in pairwise(self.edges))
         return tuple(low if low == high else f"{low}..{high}" for low, high in spans)
 
-    def show(self, value: float) -> str:
-        """One value as the schema file writes it."""
-        if self.kind == "date":
-            return day_text(int(value))
-        return str(int(value)) if self.whole else f"{value:.12g}"
-
-    def read(self, cells: pa.Array) -> Floats:
-        """Each cell as a number; NaN where it is none, or not whole in a column of whole numbers."""
+    def codes(self, cells: pa.Array, *, nearest: bool = False) -> Codes:
+        """The bin of each cell, -1 where there is none; `nearest` puts values outside the range into the end bins."""
         numbers = as_day(cells) if self.kind == "date" else as_number(cells)
-        return np.where(numbers == np.floor(numbers), numbers, np.nan) if self.whole else numbers
-
-    def codes(self, cells: pa.Array) -> Codes:
-        """The bin of each cell, -1 where there is none."""
-        return self._bins(self.read(cells))
-
-    def nearest(self, cells: pa.Array) -> Codes:
-        """As `codes`, with values outside the range put into the end bins."""
-        last = self.edges[-1] - 1 if self.whole else self.edges[-1]
-        return self._bins(np.clip(self.read(cells), self.edges[0], last))
+        low, high = self.edges[0], self.edges[-1]
+        if self.whole:
+            numbers = np.where(numbers == np.floor(numbers), numbers, np.nan)
+        if nearest:
+            numbers = np.clip(numbers, low, high - 1 if self.whole else high)
+        inside = (numbers >= low) & ((numbers < high) if self.whole else (numbers <= high))
+        if isinstance(self.edges, range):
+            place: NDArray[np.floating] = numbers - low
+        else:
+            place = np.searchsorted(self._points, numbers, side="right") - 1.0
+        return np.where(inside, np.minimum(place, self.size - 1), -1).astype(np.int32)
 
     def between(self, low: float, high: float) -> slice:
         """The bins that lie entirely within `low..high`."""
@@ -84,35 +167,25 @@ class Binned:
             first, last = self.edges[0], self.edges[-1]
             start, stop = ceil(min(max(low, first), last)), floor(min(max(high, first - 1), last - 1)) + 1
             return slice(start - first, stop - first)
-        starts, ends = np.asarray(self.edges[:-1]), np.asarray(self.edges[1:]) - self.whole
+        starts, ends = self._points[:-1], self._points[1:] - self.whole
         return slice(int(np.searchsorted(starts, low)), int(np.searchsorted(ends, high, side="right")))
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A value in each code's bin, uniform over its whole numbers, days or reals."""
         if isinstance(self.edges, range):
             return self._arrow(codes.astype(np.int64) + self.edges.start)
-        edges = np.asarray(self.edges)
-        low, high = edges[codes], edges[codes + 1]
+        low, high = self._points[codes], self._points[codes + 1]
         if self.whole:
             return self._arrow(rng.integers(low, high, dtype=np.int64))
         drawn = low + rng.random(len(codes)) * (high - low)
         return pa.array(np.minimum(drawn, np.nextafter(high, low)))  # rounding may reach the next bin's edge
 
     @cached_property
-    def _points(self) -> Floats:
-        return np.asarray(self.edges, dtype=np.float64)
+    def _points(self) -> NDArray[Any]:
+        return np.asarray(self.edges)
 
     def _arrow(self, whole: NDArray[np.int64]) -> pa.Array:
         return pa.array(whole.astype(np.int32)).cast(pa.date32()) if self.kind == "date" else pa.array(whole)
-
-    def _bins(self, numbers: Floats) -> Codes:
-        low, high = self.edges[0], self.edges[-1]
-        inside = (numbers >= low) & ((numbers < high) if self.whole else (numbers <= high))
-        if isinstance(self.edges, range):
-            place: NDArray[np.floating] = numbers - low
-        else:
-            place = np.searchsorted(self._points, numbers, side="right") - 1.0
-        return np.where(inside, np.minimum(place, self.size - 1), -1).astype(np.int32)
 
 
 def from_edges(kind: BinnedKind, edges: Sequence[object]) -> Binned:
@@ -128,28 +201,20 @@ def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Bin
     first, last = _point(kind, low, "min"), _point(kind, high, "max")
     if first > last or (kind == "number" and first == last):
         raise SchemaError(f"min ({low}) must be below max ({high}); swap them or widen the range")
+    if bins is None and kind == "number":
+        raise SchemaError("a number column must say its bins; add bins: 10, or edges: [...]")
     if bins is None:
-        return _unit_bins(kind, first, last)
+        return Binned(kind, range(int(first), int(last) + 2))
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
         raise SchemaError(f"bins ({bins!r:.60}) must be a whole number from 1 up; try bins: 10")
     if bins > MAX_BINS:
         raise SizeError(f"bins ({bins!r:.60}) must be at most {MAX_BINS}; use wider bins")
     if kind == "number":
         return Binned(kind, tuple(float(edge) for edge in np.linspace(first, last, bins + 1)))
-    return _whole_bins(kind, int(first), int(last), bins)
-
-
-def _unit_bins(kind: BinnedKind, first: float, last: float) -> Binned:
-    if kind == "number":
-        raise SchemaError("a number column must say its bins; add bins: 10, or edges: [...]")
-    return Binned(kind, range(int(first), int(last) + 2))
-
-
-def _whole_bins(kind: BinnedKind, first: int, last: int, bins: int) -> Binned:
-    width = last - first + 1
+    start, width = int(first), int(last) - int(first) + 1
     if bins > width:
         raise SchemaError(f"bins ({bins}) must not exceed the {width} values from min to max; leave bins out")
-    return Binned(kind, tuple(first + i * width // bins for i in range(bins + 1)))
+    return Binned(kind, tuple(start + i * width // bins for i in range(bins + 1)))
 
 
 def _point(kind: BinnedKind, value: object, name: str) -> float:

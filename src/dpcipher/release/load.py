@@ -1,0 +1,230 @@
+"""Release files read back. Nothing is ever unpickled.
+
+Anybody may have written a file that is read here, checksum and all. So everything in it is checked, and sizes come first: the
+metadata's length, then what the metadata says, then how many cells its tables have, then how many counts the file has, and only
+then the counts.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcipher.errors import DpcipherError, ReleaseError
+from dpcipher.marginals.arrays import Attrs, Shape
+from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
+from dpcipher.release import file
+from dpcipher.release.counts import Layout, read_counts, read_layout
+from dpcipher.release.file import LARGEST_COUNT, NoisyTable
+from dpcipher.release.statement import Statement
+from dpcipher.schema.plain import read_json
+from dpcipher.schema.schema import Schema
+from dpcipher.schema.workload import MAX_TABLES
+
+# How much a file may grow when it is read: eight bytes for each cell. Noise does not pack (to a sixth, at scale 100), but an exact table
+# may be all zeros, and then cells of the same levels repeat too: such files grow to 190 times their size, and to 3,300 times
+# where an older Arrow wrote them. What is small anyway is let through.
+MOST_GROWTH, SMALL = 4096, 64 * 2**20
+LONGEST_REASON = 300  # a file may quote itself at any length
+MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
+_KEYS = ("version", "schema", "statement", "tables", "checksum")
+_TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the metadata says of one table."""
+
+    attrs: Attrs
+    shape: Shape
+    whole: bool
+    mechanism: Mechanism
+    set: int
+
+    @property
+    def cells(self) -> int:
+        """How many counts it has."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a release file says beside its counts."""
+
+    schema: Schema
+    statement: Statement
+    tables: tuple[Described, ...]
+    checksum: str
+
+
+def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement]:
+    """Read the file, refusing whatever is not exactly what was written."""
+    if not path.is_file():
+        raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
+    try:
+        with path.open("rb") as stream:
+            facts, counts = _read(path, stream)
+    except OSError as error:
+        raise ReleaseError(
+            f"release file ({path}) cannot be read: {error.strerror}; check its permissions"
+        ) from None
+    tables = _with_counts(path, facts.tables, counts)
+    if facts.checksum != file.checksum(facts.schema, tables, facts.statement):
+        raise _damaged(path, "its checksum does not match")
+    return facts.schema, tables, facts.statement
+
+
+def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
+    """The facts, and the counts once the facts allow for so many."""
+    size = os.fstat(stream.fileno()).st_size
+    try:
+        layout = read_layout(stream, size, file.KEY)
+    except ValueError as wrong:
+        raise _damaged(path, f"it is not a readable Parquet file ({wrong})") from None
+    if layout.metadata is None:
+        raise ReleaseError(
+            f"release file ({path}) was not written by dpcipher; its metadata has no usable 'dpcipher' entry"
+        )
+    facts = _facts(path, layout.metadata)
+    _check_number(path, facts.tables, layout, size)
+    try:
+        return facts, read_counts(stream, layout)
+    except (ValueError, OSError, pa.ArrowException):
+        raise _damaged(path, "its counts cannot be read") from None
+
+
+def _facts(path: Path, raw: bytes) -> Facts:
+    """The facts in the metadata of a file of this version."""
+    try:
+        plain = _read_metadata(raw)
+        if plain["version"] == file.VERSION:
+            return _read_facts(plain)
+    except ReleaseError as wrong:
+        raise _damaged(path, str(wrong)) from None
+    raise ReleaseError(
+        f"release file ({path}) has format version {plain['version']!r:.20}; "
+        f"this dpcipher reads version {file.VERSION}. Upgrade dpcipher"
+    )
+
+
+def _read_metadata(raw: bytes) -> dict[str, Any]:
+    """The plain values of a metadata text, which must state their version."""
+    if len(raw) > file.MAX_METADATA:
+        raise ReleaseError(f"its metadata ({len(raw)} bytes) must have at most {file.MAX_METADATA} bytes")
+    try:
+        plain = read_json(raw)
+    except ValueError as wrong:
+        raise ReleaseError(f"its metadata cannot be read ({wrong})") from None
+    if not isinstance(plain, dict) or not _is_whole(plain.get("version")):
+        raise ReleaseError("its metadata cannot be read (it states no version)")
+    return plain
+
+
+def _read_facts(plain: Mapping[str, Any]) -> Facts:
+    if set(plain) != set(_KEYS):
+        raise ReleaseError(f"its metadata must hold {', '.join(_KEYS)}, and nothing else")
+    try:
+        schema = Schema.from_dict(plain["schema"])
+        statement = Statement.from_dict(plain["statement"])
+    except DpcipherError as wrong:
+        raise ReleaseError(f"its facts are wrong: {wrong}") from None
+    tables = _read_tables(schema, plain["tables"])
+    _check_certified(statement, tables)
+    if not isinstance(plain["checksum"], str):
+        raise ReleaseError("its checksum must be a text")
+    return Facts(schema, statement, tables, plain["checksum"])
+
+
+def _read_tables(schema: Schema, plain: object) -> tuple[Described, ...]:
+    if not isinstance(plain, list) or not 0 < len(plain) <= MAX_TABLES:
+        raise ReleaseError(f"its tables must be a list of 1 to {MAX_TABLES}")
+    axes = {attr: axis for axis, attr in enumerate(schema.attrs)}
+    tables = []
+    for number, table in enumerate(plain):
+        try:
+            tables.append(_read_table(schema, axes, table))
+        except DpcipherError as wrong:
+            raise ReleaseError(f"its table {number} is wrong: {wrong}") from None
+    file.check_sizes([table.shape for table in tables])
+    return tuple(tables)
+
+
+def _read_table(schema: Schema, axes: Mapping[str, int], plain: object) -> Described:
+    if not isinstance(plain, dict) or set(plain) != _TABLE_KEYS:
+        raise ReleaseError("it must hold attrs, counts, mechanism, scale and set, and nothing else")
+    attrs = _read_attrs(axes, plain["attrs"])
+    if plain["counts"] not in ("integer", "real"):
+        raise ReleaseError(f"counts ({plain['counts']!r:.60}) must be integer or real")
+    number, scale = plain["set"], plain["scale"]
+    if not _is_whole(number) or not 0 <= number < MAX_TABLES:
+        raise ReleaseError(f"set ({number!r:.60}) must be a whole number, 0 or above")
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale <= LARGEST_SCALE:
+        raise ReleaseError(f"scale ({scale!r:.60}) must be a number from 0 to {LARGEST_SCALE:.6g}")
+    shape = tuple(schema.shape[axes[attr]] for attr in attrs)
+    mechanism = Mechanism(plain["mechanism"], float(scale))
+    return Described(attrs, shape, plain["counts"] == "integer", mechanism, number)
+
+
+def _read_attrs(axes: Mapping[str, int], plain: object) -> Attrs:
+    """Attributes of the schema, in its order, each once."""
+    if not isinstance(plain, list) or any(not isinstance(attr, str) or attr not in axes for attr in plain):
+        raise ReleaseError(f"attrs ({plain!r:.60}) must be a list of the schema's attributes")
+    places = [axes[attr] for attr in plain]
+    if len(places) > MAX_ATTRS or any(low >= high for low, high in pairwise(places)):
+        raise ReleaseError(
+            f"attrs ({plain!r:.60}) must name at most {MAX_ATTRS} attributes, each once, in the schema's order"
+        )
+    return tuple(plain)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_certified(statement: Statement, tables: Sequence[Described]) -> None:
+    """Where costs are listed by table, there is one for each table of a set."""
+    listed = statement.certificate.get("per_table")
+    expected = Counter(table.set for table in tables)[0]
+    if listed is not None and len(listed) != expected:
+        raise ReleaseError(f"its certificate lists {len(listed)} costs for the {expected} tables of a set")
+
+
+def _check_number(path: Path, tables: Sequence[Described], layout: Layout, size: int) -> None:
+    """As many counts as cells, of the type that was written, and no more of them than a file of this size can honestly hold."""
+    cells = sum(table.cells for table in tables)
+    if layout.rows != cells:
+        raise _damaged(path, f"it has {layout.rows} counts for the {cells} cells of its tables")
+    if layout.real == all(table.whole for table in tables):
+        raise _damaged(path, "its counts are of another type than its tables")
+    if 8 * cells > SMALL + MOST_GROWTH * size:
+        raise _damaged(path, f"its {size} bytes would grow to {8 * cells}, as no release does")
+
+
+def _with_counts(path: Path, tables: Sequence[Described], cells: NDArray[Any]) -> tuple[NoisyTable, ...]:
+    """Each table with its counts; whole numbers that were stored beside reals become whole again."""
+    if not (cells.min() >= -LARGEST_COUNT and cells.max() <= LARGEST_COUNT):  # a NaN is neither
+        raise _damaged(path, "its counts must be numbers within ±2**62")
+    noisy = []
+    start = 0
+    for table in tables:
+        counts = cells[start : start + table.cells].reshape(table.shape)
+        if table.whole and counts.dtype.kind == "f":
+            if (counts != np.floor(counts)).any():
+                raise _damaged(path, f"its table {' × '.join(table.attrs)} must hold whole numbers")
+            counts = counts.astype(np.int64)
+        noisy.append(NoisyTable(table.attrs, counts, table.mechanism, table.set))
+        start += table.cells
+    return tuple(noisy)
+
+
+def _damaged(path: Path, why: str) -> ReleaseError:
+    reason = why if len(why) <= LONGEST_REASON else why[:LONGEST_REASON] + "…"
+    return ReleaseError(f"release file ({path}) is damaged: {reason}. Get a fresh copy from its publisher")
