@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpcipher.engines.consistency import nearest, sweep_to
 from dpcipher.engines.denoise.denoise import denoise, undenoised
 from dpcipher.engines.denoise.joint_fit import TAUS, _equations, _path, fit_whole
 from dpcipher.engines.denoise.oneway import posterior_counts, smooth
 from dpcipher.engines.denoise.shrink import CLEAR, GRID, NOISY, PRIOR_TABLES, STEPS, Deviation, shrink, sizes
+from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
 from dpcipher.release.reconcile import Noisy, reconcile
 

@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcipher.engines.order import mutual_information, order_attributes, pair_information, spanning_tree
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.targets import (
+    Targets,
+    mutual_information,
+    order_attributes,
+    pair_information,
+    spanning_tree,
+)
 from dpcipher.marginals.tables import margin
 
 

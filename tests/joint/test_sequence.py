@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 
-from dpcipher.joint.match_goals import match_goals
-from dpcipher.joint.sequence import Ladder, spread, systematic
+from dpcipher.joint.even_rows import Ladder, match_goals, spread, systematic
 
 
 def test_a_ladder_draws_what_the_probabilities_say():

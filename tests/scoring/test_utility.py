@@ -9,9 +9,8 @@ import statsmodels.api as sm
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import one_hot
 from dpcipher.scoring import classifier
-from dpcipher.scoring.classifier import accuracy, fit_classifier
-from dpcipher.scoring.overlap import interval_overlap, share_interval
-from dpcipher.scoring.propensity import propensity
+from dpcipher.scoring.classifier import accuracy, fit_classifier, propensity
+from dpcipher.scoring.distances import interval_overlap, share_interval
 
 SHAPE = (2, 3, 4)
 

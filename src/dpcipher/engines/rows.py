@@ -11,23 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.engines.order import mutual_information, order_attributes
-from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
+from dpcipher.engines.targets import Targets, mutual_information, order_attributes
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
-from dpcipher.marginals.arrays import Axes, Codes, Floats
-from dpcipher.marginals.sets import maximal
-from dpcipher.marginals.tables import count_rows, margin
+from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
+from dpcipher.marginals.tables import count_rows, margin, maximal
 
 PASSES = 4  # of settling the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
-WORKSPACE = (
-    2**24
-)  # numbers in the largest array of a step, beyond which the population shrinks to its lower bound
+# Numbers in the largest array of a step, beyond which the population shrinks to its lower bound.
+WORKSPACE = 2**24
 POPULATION = (16_384, 32_768)  # as large as the data within these bounds; more rows than that gain nothing
 
 
@@ -111,31 +107,27 @@ def _equations(targets: Targets, order: tuple[int, ...]) -> dict[int, list[Equat
             group = tuple(axis for axis in axes if position[axis] < position[attribute])
             if group:
                 covering[attribute][group] = axes  # the smallest table that covers it comes last
-    return {axis: _strongest_first(targets, axis, _largest(covering[axis])) for axis in order}
-
-
-def _largest(covering: dict[Axes, Axes]) -> dict[Axes, Axes]:
-    """The groups that no other group contains, each with its table."""
-    kept = set(maximal(covering))
-    return {group: axes for group, axes in covering.items() if group in kept}
+    return {axis: _strongest_first(targets, axis, covering[axis]) for axis in order}
 
 
 def _strongest_first(targets: Targets, attribute: int, covering: dict[Axes, Axes]) -> list[Equation]:
-    found = []
-    for group, axes in covering.items():
+    """One equation for each group that no other group contains, from its table, by mutual information."""
+    ranked = []
+    for group in maximal(covering):
+        axes = covering[group]
         keep = tuple(axis for axis in axes if axis == attribute or axis in group)
         table = np.moveaxis(margin(targets.tables[axes], axes, keep), keep.index(attribute), -1)
         pair = np.maximum(table.reshape(-1, targets.shape[attribute]), 0)
-        found.append((round(mutual_information(pair), 10), Equation(group, pair)))
-    return [equation for _, equation in sorted(found, key=lambda pair: (-pair[0], pair[1].group))]
+        ranked.append((-round(mutual_information(pair), 10), group, Equation(group, pair)))
+    return [equation for _, _, equation in sorted(ranked, key=lambda entry: entry[:2])]
 
 
-def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArray[np.bool_]], ...]:
+def _barred(targets: Targets, order: tuple[int, ...]) -> Barred:
     """What structural zeros forbid to the last attribute of `order`, given the ones before it.
 
     A level is also barred when it would leave every completion of the zero's attributes forbidden.
     """
-    found = []
+    forbidden = []
     for axes, mask in targets.zeros:
         if order[-1] not in axes:
             continue
@@ -144,8 +136,8 @@ def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArr
         keep = [axis for axis in axes if axis in order]
         barred = np.moveaxis(np.asarray(mask.all(axis=later)), keep.index(order[-1]), -1)
         if barred.any():
-            found.append((group, barred.reshape(-1, targets.shape[order[-1]])))
-    return tuple(found)
+            forbidden.append((group, barred.reshape(-1, targets.shape[order[-1]])))
+    return tuple(forbidden)
 
 
 def _misfit(targets: Targets, codes: Codes) -> tuple[dict[Axes, float], bool]:
@@ -168,7 +160,7 @@ def _tolerance(targets: Targets, axes: Axes, n_rows: int) -> float:
     return float(np.clip(noise, *MISFIT)) + min(cells, n_rows) / (2 * n_rows)
 
 
-def work(shape: tuple[int, ...], tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:
+def work(shape: Shape, tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of a solve: linear in the population, whatever the number of cells.
 
     Every attribute is drawn, and for every table each row is looked up and raked over the levels of the attribute drawn last. A step

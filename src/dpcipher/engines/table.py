@@ -3,7 +3,7 @@
 Each step solves the equations of every table in closure(Q) that brings the new attribute together with earlier ones (`additive`).
 Where that solution is non-negative it is kept: independence, and every tree-shaped dependence in the order that
 `order_attributes` finds, come out exact. Where strong dependence makes it negative, its exponential takes its place: the two agree
-to first order, and the exponential is positive and log-linear. Then the table so far is raked to all goals inside it (`blocks`), which
+to first order, and the exponential is positive and log-linear. Then the table so far is raked to all goals inside it (`raking`), which
 does nothing where they are met already.
 
 Clipping at zero instead of the exponential was measured: from the noiseless pair tables of 2×2×3×3 tables (n = 500) it left a 3-way TVD
@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from dpcipher.engines import raking
 from dpcipher.engines.additive import Link, conditional
-from dpcipher.engines.order import order_attributes
-from dpcipher.engines.raking import Cell, Goal, gaps, rake
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.raking import Goal, gaps, rake
+from dpcipher.engines.targets import Targets, order_attributes
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.arrays import Axes, Floats, Shape
+from dpcipher.marginals.tables import Cell, broadcast_over, maximal
 
 MAX_CELLS = 2**27
 # Sweeps of the steps before the last, which rakes to all goals anyway.
@@ -176,8 +175,7 @@ def _clear(table: Floats, work: Targets, new: int) -> None:
     """Set structural zeros to zero, in place, once all of their attributes are there; those before `new` were there already."""
     for axes, mask in work.zeros:
         if new <= axes[-1] < table.ndim:
-            shape = [table.shape[axis] if axis in axes else 1 for axis in range(table.ndim)]
-            table *= ~mask.reshape(shape)
+            table *= ~broadcast_over(mask, axes, range(table.ndim))
 
 
 def _reorder(targets: Targets, order: tuple[int, ...]) -> Targets:
@@ -225,7 +223,7 @@ def _met(misses: Mapping[Axes, Floats], tolerance: float) -> bool:
 USUAL_SWEEPS = 3
 
 
-def work(shape: tuple[int, ...], tables: Sequence[Axes]) -> tuple[float, int]:
+def work(shape: Shape, tables: Sequence[Axes]) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of a solve with so many tables and USUAL_SWEEPS a step.
 
     A step sums the earlier table down for every two tables that link the new attribute to earlier ones, and rakes the larger table; without

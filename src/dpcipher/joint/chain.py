@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.link import Link, draw_column, scaled
-from dpcipher.joint.pack import pack_links, unpack_links
-from dpcipher.joint.sequence import systematic
-from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.joint.even_rows import systematic
+from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import count_rows
 
 CHUNK = 65_536
@@ -22,7 +21,7 @@ OVERSAMPLE = 4  # rows tried for each row kept while a condition is still to com
 MAX_CELLS = 2**27
 _WORKSPACE = 2**24  # numbers in the largest array that sampling makes, whatever the number of rows
 
-Masks = Mapping[int, NDArray[np.bool_]]
+Masks = Mapping[int, Bools]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Chain:
     `log_prob` counts the mass of such rows as lost.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     links: tuple[Link, ...]
 
     def __post_init__(self) -> None:

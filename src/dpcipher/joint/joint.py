@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,9 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.network import Network
+from dpcipher.joint.report import SolveReport
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
@@ -23,12 +24,39 @@ from dpcipher.tables.write import mirror
 CHUNK = 65_536
 
 
-# What an engine fits, over axis numbers and integer codes; none of these knows of the schema.
-_CORES: Mapping[str, type[DenseTable] | type[Chain] | type[Network]] = {
-    "dense": DenseTable,
-    "chain": Chain,
-    "network": Network,
-}
+class Core(Protocol):
+    """What an engine fits: a distribution over the numbers of attributes and of their levels, which knows nothing of the schema."""
+
+    @property
+    def shape(self) -> Shape:
+        """The number of levels of each attribute."""
+
+    def project(self, axes: Axes) -> Floats:
+        """The probabilities of the table on some attributes, its dimensions in the order of `axes`."""
+
+    def sample(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int = CHUNK,
+    ) -> Iterator[Codes]:
+        """Rows of codes, at most `chunk` at a time; `allowed` masks the levels of some attributes."""
+
+    def log_prob(self, codes: Codes) -> Floats:
+        """The log-probability of each row of codes."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays for the file."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """What `to_arrays` described."""
+
+
+_CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}
 
 
 @dataclass(frozen=True)
@@ -39,7 +67,7 @@ class Joint:
     """
 
     schema: Schema
-    core: DenseTable | Chain | Network
+    core: Core
     n_rows: int
     health: SolveReport
     kind: str = field(default="pandas", compare=False)
@@ -87,7 +115,7 @@ class Joint:
         self,
         n_rows: int,
         rng: np.random.Generator,
-        allowed: dict[int, NDArray[np.bool_]] | None,
+        allowed: Mapping[int, Bools] | None,
         independent: bool,
     ) -> Iterator[pa.Table]:
         yield self.schema.decode(np.empty((0, len(self.schema.attrs)), dtype=np.int32), rng)
@@ -117,7 +145,7 @@ class Joint:
     @classmethod
     def load(cls, path: str | Path) -> "Joint":
         """Read a saved joint, refusing a damaged one or one of a later version."""
-        kind, arrays, schema, n_rows, health = file.read(Path(path), tuple(_CORES))
+        kind, arrays, schema, n_rows, health = file.read(Path(path))
         return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health)
 
 

@@ -1,19 +1,22 @@
-"""One link of a chain: the probabilities of one attribute given the attributes before it."""
+"""One link of a chain: the probabilities of one attribute given the attributes before it; and links as a few plain arrays, and back."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, islice
+from math import prod
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.joint.match_goals import PASSES, match_goals
-from dpcipher.joint.sequence import Ladder, row_sums, spread
-from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.joint.even_rows import PASSES, Ladder, match_goals, row_sums, spread
+from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.tables import cell_numbers
 
 KEYS = 3  # attributes that rows are sorted by before a spread draw
+LARGEST = 1e30  # of the numbers in a file: chances are computed in 32 bits
 FLOOR = 1e-6  # share of its base rate that a level keeps where the additive part is negative
 
 
@@ -38,13 +41,9 @@ class Link:
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The first row of each group in weights, factors and goals."""
-        return (
-            np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-            if self.sizes
-            else np.zeros(0, np.int64)
-        )
+        return np.cumsum([0, *self.sizes[:-1]])[: len(self.sizes)]
 
-    def places(self, codes: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    def places(self, codes: Codes, shape: Shape) -> NDArray[np.int64]:
         """Which rows of the weights each coded row uses, one column per group."""
         columns = [
             cell_numbers(codes, group, shape) + start
@@ -52,15 +51,13 @@ class Link:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0), np.int64)
 
-    def probabilities(
-        self, codes: Codes, shape: tuple[int, ...], *, dtype: Any = np.float32
-    ) -> NDArray[np.floating]:
+    def probabilities(self, codes: Codes, shape: Shape, *, dtype: Any = np.float32) -> NDArray[np.floating]:
         """The probability of every level for every coded row; all zero for a row that no level may follow."""
         values = raw_probabilities(self, incidence(self.places(codes, shape), len(self.weights), dtype))
         self.bar(values, codes, shape)
         return scaled(values)
 
-    def bar(self, values: NDArray[np.floating], codes: Codes, shape: tuple[int, ...]) -> None:
+    def bar(self, values: NDArray[np.floating], codes: Codes, shape: Shape) -> None:
         """Set to zero, in place, the levels that structural zeros forbid."""
         for group, mask in self.barred:
             values[mask[cell_numbers(codes, group, shape)]] = 0.0
@@ -89,11 +86,7 @@ def scaled(values: NDArray[np.floating]) -> NDArray[np.floating]:
 def incidence(places: NDArray[np.int64], width: int, dtype: Any = np.float32) -> Any:
     """The sparse matrix with a one wherever a row uses a place."""
     n_rows, per_row = places.shape
-    starts = (
-        np.arange(0, n_rows * per_row + 1, per_row or 1)[: n_rows + 1]
-        if per_row
-        else np.zeros(n_rows + 1, np.int64)
-    )
+    starts = np.arange(n_rows + 1) * per_row
     return sp.csr_matrix((np.ones(places.size, dtype), places.ravel(), starts), shape=(n_rows, width))
 
 
@@ -101,7 +94,7 @@ def draw_column(
     link: Link,
     chances: NDArray[np.floating],
     codes: Codes,
-    shape: tuple[int, ...],
+    shape: Shape,
     rng: np.random.Generator,
     *,
     independent: bool,
@@ -127,3 +120,112 @@ def draw_column(
     else:
         wanted = np.asarray(incidence(places, len(link.goals)).T @ chances, dtype=np.float64)
     return match_goals(drawn, places * len(link.base), wanted.ravel(), ladder, rng, passes=passes)
+
+
+def pack_links(links: Sequence[Link]) -> dict[str, NDArray[Any]]:
+    """Numbers laid end to end, link after link, and the lengths needed to cut them apart again."""
+    groups = [group for link in links for group in link.groups]
+    bars = [bar for link in links for bar in link.barred]
+    return {
+        "order": _integers(link.attribute for link in links),
+        "groups": _integers(len(link.groups) for link in links),
+        "group_sizes": _integers(len(group) for group in groups),
+        "group_axes": _integers(axis for group in groups for axis in group),
+        "bars": _integers(len(link.barred) for link in links),
+        "bar_sizes": _integers(len(group) for group, _ in bars),
+        "bar_axes": _integers(axis for group, _ in bars for axis in group),
+        "bar_masks": _joined([mask for _, mask in bars], np.bool_),
+        "base": _joined([link.base for link in links], np.float64),
+        "weights": _joined([link.weights for link in links], np.float64),
+        "factors": _joined([link.factors for link in links], np.float64),
+        "goals": _joined([link.goals for link in links], np.float64),
+    }
+
+
+def unpack_links(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> tuple[Link, ...]:
+    """The links that `pack_links` laid out; a ValueError where the lengths do not fit."""
+    groups = _axes(arrays["group_sizes"], arrays["group_axes"], shape)
+    bars = _axes(arrays["bar_sizes"], arrays["bar_axes"], shape)
+    numbers = {name: _Reader(arrays[name]) for name in ("base", "weights", "factors", "goals", "bar_masks")}
+    order = [int(attribute) for attribute in arrays["order"]]
+    links = []
+    for place, n_groups, n_bars in zip(range(len(order)), arrays["groups"], arrays["bars"], strict=True):
+        own, barring = (
+            _next(many, axes, order[:place]) for many, axes in ((n_groups, groups), (n_bars, bars))
+        )
+        links.append(_link(order[place], own, barring, shape, numbers))
+    for reader in numbers.values():
+        reader.finish()
+    if next(groups, None) is not None or next(bars, None) is not None:
+        raise ValueError("groups are left over")
+    return tuple(links)
+
+
+def _next(many: int, axes: Iterator[Axes], earlier: Sequence[int]) -> tuple[Axes, ...]:
+    """The next groups of attributes, all of them drawn before."""
+    groups, known = tuple(islice(axes, int(many))), set(earlier)
+    if len(groups) != many or not all(known.issuperset(group) for group in groups):
+        raise ValueError("a link must follow from attributes before it")
+    return groups
+
+
+class _Reader:
+    """Takes blocks off a flat array, in turn."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values, self._at = values, 0
+
+    def take(self, *shape: int) -> NDArray[Any]:
+        """The next block, of the given shape."""
+        start, self._at = self._at, self._at + prod(shape)
+        taken = self._values[start : self._at].reshape(shape)
+        if taken.dtype.kind == "f" and not (np.abs(taken) < LARGEST).all():
+            raise ValueError(f"numbers must be finite, and below {LARGEST:g} in size")
+        return taken
+
+    def finish(self) -> None:
+        """Check that nothing is left."""
+        if self._at != len(self._values):
+            raise ValueError(f"{len(self._values)} numbers where {self._at} are needed")
+
+
+def _link(
+    attribute: int,
+    groups: tuple[Axes, ...],
+    bars: tuple[Axes, ...],
+    shape: Shape,
+    numbers: dict[str, _Reader],
+) -> Link:
+    levels = shape[attribute]
+    if attribute < 0:
+        raise ValueError("attributes must be numbered from 0 up")
+    sizes = tuple(prod(shape[axis] for axis in group) for group in groups)
+    base = numbers["base"].take(levels)
+    if base.min() < 0:
+        raise ValueError("base rates must be 0 or above")
+    weights, factors, goals = (
+        numbers[name].take(sum(sizes), levels) for name in ("weights", "factors", "goals")
+    )
+    barred = tuple(
+        (group, numbers["bar_masks"].take(prod(shape[axis] for axis in group), levels)) for group in bars
+    )
+    return Link(attribute, groups, sizes, base, weights, factors, goals, barred)
+
+
+def _axes(sizes: NDArray[Any], flat: NDArray[Any], shape: Shape) -> Iterator[Axes]:
+    """The groups of attributes, cut out of a flat array."""
+    lengths, axes = [int(size) for size in sizes], [int(axis) for axis in flat]
+    if sum(lengths) != len(axes) or min([*lengths, *axes], default=0) < 0:
+        raise ValueError(f"{len(axes)} axes where {sum(lengths)} are needed, from 0 up")
+    if max(axes, default=0) >= len(shape):
+        raise ValueError("axes must be attributes of the schema")
+    stops = accumulate(lengths)
+    return iter([tuple(axes[stop - size : stop]) for stop, size in zip(stops, lengths, strict=True)])
+
+
+def _integers(values: Any) -> NDArray[np.int64]:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _joined(arrays: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate([array.ravel() for array in arrays]).astype(dtype) if arrays else np.zeros(0, dtype)

@@ -12,8 +12,7 @@ from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import FINEST, check_auto, measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.engines.solve import ENGINES, pick, solve_set
-from dpcipher.engines.unknown import unknown
+from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Attrs

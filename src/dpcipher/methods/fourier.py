@@ -14,7 +14,7 @@ from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import closure
+from dpcipher.marginals.tables import closure
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.contrasts import coefficients, design, l2_squared, n_coefficients
 from dpcipher.methods.outcome import dense_joint

@@ -15,8 +15,8 @@ from typing import ClassVar
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
+from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.outcome import possible, require_table
 from dpcipher.schema.schema import Schema

@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 
 from dpcipher.curator.session import Session
-from dpcipher.engines.unknown import DENSE_CELLS, independent, uniform
+from dpcipher.engines.solve import DENSE_CELLS, independent, uniform
 from dpcipher.errors import SizeError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.health import SolveReport
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
+from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Floats
 from dpcipher.methods.outcome import finished, normalised, possible
 from dpcipher.schema.schema import Schema

@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpcipher.curator.session import Session
-from dpcipher.engines.unknown import independent, uniform
-from dpcipher.joint.health import SolveReport
+from dpcipher.engines.solve import independent, uniform
 from dpcipher.joint.joint import Joint
+from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.network import product_joint
 from dpcipher.schema.schema import Schema

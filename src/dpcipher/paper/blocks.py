@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from dpcipher.comparison.journal import Journal
+from dpcipher.comparison.runs import Journal
 from dpcipher.paper.stacks import Stack
 
 Arrays = Mapping[str, Stack]

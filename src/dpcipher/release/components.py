@@ -21,8 +21,7 @@ import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import subsets
-from dpcipher.marginals.tables import margin
+from dpcipher.marginals.tables import margin, subsets
 
 _FREE_SETS = 2**20
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.sets import closure
+from dpcipher.marginals.tables import closure
 from dpcipher.release.components import Components, Noisy, cells, merge_repeats
 from dpcipher.release.gls import WithZeros, check_shared, zero_cells
 

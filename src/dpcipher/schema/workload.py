@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcipher.errors import SizeError, WorkloadError
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.marginals.sets import closure, elementary_symmetric, maximal
+from dpcipher.marginals.tables import closure, elementary_symmetric, maximal
 from dpcipher.schema.schema import Schema
 
 MAX_TABLE_CELLS = 2**27

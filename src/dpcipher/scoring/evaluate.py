@@ -14,10 +14,8 @@ from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
 from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.schema import Schema
-from dpcipher.scoring.classifier import Accuracy, accuracy
-from dpcipher.scoring.distances import choose_tables, distances
-from dpcipher.scoring.overlap import interval_overlap, share_overlap
-from dpcipher.scoring.propensity import Propensity, propensity
+from dpcipher.scoring.classifier import Accuracy, Propensity, accuracy, propensity
+from dpcipher.scoring.distances import choose_tables, distances, interval_overlap, share_overlap
 from dpcipher.scoring.scores import ModelScore, Scores, TableScore
 from dpcipher.tables.coded import coded_rows
 

@@ -11,8 +11,7 @@ import pandas as pd
 from dpcipher.inference.models import Models
 from dpcipher.inference.sss import SSS
 from dpcipher.release.curator_only import WATERMARK, CuratorOnly
-from dpcipher.scoring.classifier import Accuracy
-from dpcipher.scoring.propensity import Propensity
+from dpcipher.scoring.classifier import Accuracy, Propensity
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes
-from dpcipher.marginals.sets import elementary_symmetric
+from dpcipher.marginals.tables import elementary_symmetric
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_TABLE_CELLS, Workload
 

@@ -18,13 +18,12 @@ from math import prod, sqrt
 
 import numpy as np
 
-from dpcipher.engines.consistency import consensus, nearest, sweep_to
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
 from dpcipher.engines.denoise.oneway import posterior_counts, smooth
 from dpcipher.engines.denoise.shrink import Deviation, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
-from dpcipher.engines.raking import CALL
+from dpcipher.engines.raking import CALL, consensus, nearest, sweep_to
 from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError

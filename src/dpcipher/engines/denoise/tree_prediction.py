@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpcipher.engines.consistency import ratio
 from dpcipher.engines.denoise.shrink import CLEAR, Deviation
-from dpcipher.engines.order import information, spanning_tree
+from dpcipher.engines.raking import ratio
+from dpcipher.engines.targets import information, spanning_tree
 from dpcipher.marginals.arrays import Axes, Floats
 
 # The share that a pair shows of what the tree implies has the prior mean 1 and this precision: a standard deviation of one half.
