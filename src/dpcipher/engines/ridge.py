@@ -45,7 +45,8 @@ def solve_ridge(
         return _solve_dense(rest, families, lam).reshape(n_levels, *rest.shape), True
     z = np.empty((n_levels, *rest.shape))
     normal, converged = _Normal(rest, families, lam), True
-    diagonal = normal.diagonal()
+    # Its diagonal: the sum of P² / d² over the families, and λ.
+    diagonal = sum(family.inverse**2 for family in families) * rest**2 + lam
     for level in range(n_levels):
         sides = [family.inverse * np.expand_dims(family.right[level], family.axis) for family in families]
         z[level], met = conjugate_gradients(
@@ -160,17 +161,6 @@ class _Normal:
         cells *= self.rest
         cells += self.lam * z
         return cells
-
-    def diagonal(self) -> Floats:
-        """The diagonal of the matrix: the sum of P² / d² over the families, and λ."""
-        total = np.zeros(self.rest.size)
-        turned = np.zeros(self.rest.size)
-        for part in self.early:
-            total.reshape(part.before, part.size, part.behind)[...] += part.squares[:, None]
-        for part in self.late:
-            turned.reshape(part.before, part.size, part.behind)[...] += part.squares[:, None]
-        total.reshape(self.rows, -1)[...] += turned.reshape(-1, self.rows).T
-        return np.asarray(total.reshape(self.rest.shape) * self.rest**2 + self.lam)
 
 
 def _turned(table: Floats, cut: int) -> Floats:

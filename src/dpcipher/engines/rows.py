@@ -7,13 +7,12 @@ conditional models that samples any number of rows; the cost is linear in the ro
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Targets, mutual_information, order_attributes
+from dpcipher.engines.targets import Fit, Targets, mutual_information, order_attributes
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
@@ -27,20 +26,9 @@ WORKSPACE = 2**24
 POPULATION = (16_384, 32_768)  # as large as the data within these bounds; more rows than that gain nothing
 
 
-@dataclass(frozen=True)
-class RowsFit:
-    """How the fit went: misfit of each table (root mean square over cells, in probability), and what it took."""
-
-    residuals: Mapping[Axes, float]
-    negative_mass: float
-    sweeps: int
-    converged: bool
-    population: int
-
-
 def solve_rows(
     targets: Targets, *, population: int | None = None, sweeps: int = SWEEPS, seed: int = 0
-) -> tuple[Chain, RowsFit]:
+) -> tuple[Chain, Fit]:
     """Fit a chain to the targets over `population` rows (by default about as many as the data has).
 
     `sweeps` bounds the raking sweeps of a step. The same seed gives the same chain.
@@ -73,7 +61,7 @@ def solve_rows(
         steps.append(step)
     residuals, converged = _misfit(targets, codes)
     negative = max(step.negative_mass for step in steps)
-    fit = RowsFit(residuals, negative, max(step.sweeps for step in steps), converged, n_rows)
+    fit = Fit(negative, converged, residuals, max(step.sweeps for step in steps), order, n_rows)
     return Chain(targets.shape, tuple(links)), fit
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import reduce
 from typing import Literal, overload
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.rows import RowsFit, solve_rows
-from dpcipher.engines.table import MAX_CELLS, TableFit, solve_table
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.rows import solve_rows
+from dpcipher.engines.table import MAX_CELLS, solve_table
+from dpcipher.engines.targets import Fit, Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint
@@ -81,19 +81,19 @@ def solve_set(
     reconciled = release.reconcile(number)
     if reconciled.total < LEAST_ROWS:
         return _drowned(release, reconciled)
-    solved = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
+    core, fit = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
     health = SolveReport(
         name,
         why=why,
-        residuals={_names(release, axes): value for axes, value in solved.residuals.items()},
-        negative_mass=solved.negative_mass,
-        sweeps=solved.sweeps,
+        residuals={_names(release, axes): value for axes, value in fit.residuals.items()},
+        negative_mass=fit.negative_mass,
+        sweeps=fit.sweeps,
         seconds=time.perf_counter() - started,
-        converged=solved.converged,
-        notes=solved.notes,
+        converged=fit.converged,
+        notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return Joint(release.schema, solved.core, n_rows, health, kind=release.kind)
+    return Joint(release.schema, core, n_rows, health, kind=release.kind)
 
 
 def pick(engine: str, shape: Shape) -> tuple[str, str]:
@@ -158,23 +158,10 @@ def _impossible(shape: Shape, zeros: Zeros) -> Bools:
     return zero_cells(tuple(range(len(shape))), shape, zeros)
 
 
-@dataclass(frozen=True)
-class Solved:
-    """What an engine found, and how it ended."""
-
-    core: Core
-    negative_mass: float
-    converged: bool
-    residuals: Mapping[Axes, float] = field(default_factory=dict)
-    sweeps: int = 0
-    notes: tuple[str, ...] = ()
-
-
-def _ours(name: str, reconciled: Reconciled, seed: int) -> Solved:
+def _ours(name: str, reconciled: Reconciled, seed: int) -> tuple[Core, Fit]:
     """Our engines: denoise the reconciled tables, then fit."""
     targets = denoise(reconciled)
     core: Core
-    fit: TableFit | RowsFit
     if name == "table":
         probabilities, fit = solve_table(targets)
         core = DenseTable(probabilities)
@@ -183,9 +170,8 @@ def _ours(name: str, reconciled: Reconciled, seed: int) -> Solved:
     residuals = _in_sigmas(fit.residuals, targets, reconciled)
     exact = not all(targets.sigma.values())
     met = not _beyond(residuals, targets) and (fit.converged or not exact)
-    return Solved(
-        core, fit.negative_mass, met, residuals, fit.sweeps, () if met else (_advice(residuals, targets),)
-    )
+    notes = () if met else (_advice(residuals, targets),)
+    return core, replace(fit, residuals=residuals, converged=met, notes=notes)
 
 
 def _beyond(residuals: Mapping[Axes, float], targets: Targets) -> int:
@@ -201,14 +187,14 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
     )
 
 
-def _paper(reconciled: Reconciled, lam: float, seed: int) -> Solved:
+def _paper(reconciled: Reconciled, lam: float, seed: int) -> tuple[Core, Fit]:
     """The literal algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
     merged = merge_repeats(reconciled.measured).values()
     tables = [(table.axes, table.counts, table.variance) for table in merged]
     probabilities, fit = solve_paper(reconciled.shape, tables, lam=lam, seed=seed)
     notes = (f"{fit.skipped} equations had no usable denominator and were left out",) if fit.skipped else ()
     core = DenseTable(_cleared(probabilities, reconciled) if reconciled.zeros else probabilities)
-    return Solved(core, fit.negative_mass, fit.converged, notes=notes)
+    return core, Fit(fit.negative_mass, fit.converged, notes=notes)
 
 
 def _cleared(probabilities: Floats, reconciled: Reconciled) -> Floats:

@@ -11,7 +11,6 @@ of .0194 where the exponential leaves .0188, and of .0908 against .0867 on the 6
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod, sqrt
 
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from dpcipher.engines import raking
 from dpcipher.engines.additive import Link, conditional
 from dpcipher.engines.raking import Goal, gaps, rake
-from dpcipher.engines.targets import Targets, order_attributes
+from dpcipher.engines.targets import Fit, Targets, order_attributes
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats, Shape
 from dpcipher.marginals.tables import Cell, broadcast_over, maximal
@@ -41,32 +40,17 @@ _ROUNDING = 1e-9
 _REACH = 5.0
 
 
-@dataclass(frozen=True)
-class TableFit:
-    """How a table solve ended.
-
-    `residuals` maps each table to the root mean square misfit of its cells, in probability; `negative_mass` is the most probability
-    that the additive solution of one step put below zero; `sweeps` counts the raking sweeps of the last step; `converged` says that
-    every table is met within a TVD of .001, or of the tolerance asked for.
-    """
-
-    order: tuple[int, ...]
-    residuals: Mapping[Axes, float]
-    negative_mass: float
-    sweeps: int
-    converged: bool
-
-
 def solve_table(
     targets: Targets,
     *,
     order: tuple[int, ...] | None = None,
     sweeps: int = 200,
     tolerance: float | None = None,
-) -> tuple[Floats, TableFit]:
+) -> tuple[Floats, Fit]:
     """The joint of all attributes, dense, axes in schema order, and how well it meets `targets`.
 
-    `tolerance` is the total variation distance within which every table is to be met, `sweeps` the most raking sweeps of a step.
+    `tolerance` is the total variation distance within which every table is to be met, `sweeps` the most raking sweeps of a step. The
+    fit has converged when every table is met within a TVD of .001, or of the tolerance asked for.
     """
     check_targets(targets)
     tolerance = _worthwhile(targets) if tolerance is None else tolerance
@@ -85,7 +69,8 @@ def solve_table(
         negative = max(negative, below)
     _normalise(table)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in work.tables.items()])
-    fit = TableFit(order, _residuals(misses, order), negative, used, _met(misses, max(tolerance, _ACCEPTED)))
+    met = _met(misses, max(tolerance, _ACCEPTED))
+    fit = Fit(negative, met, _residuals(misses, order), used, order)
     return np.ascontiguousarray(table.transpose(np.argsort(order))), fit
 
 

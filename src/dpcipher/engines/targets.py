@@ -7,7 +7,7 @@ and Prim's algorithm reaches every attribute over the edge to its only neighbour
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -44,6 +44,25 @@ class Targets:
             return None
         smallest = min(covering, key=lambda known: (self.tables[known].size, known))
         return margin(self.tables[smallest], smallest, axes)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well an engine met its targets, and what it took.
+
+    `residuals` maps each table to the root mean square misfit of its cells, in probability; `negative_mass` is the most probability
+    that the linear solution of one step put below zero; `sweeps` counts raking sweeps, those of the last step (table) or the most of
+    any (rows); `converged` says that every table is as near as the engine asks; `order` is that of the attributes; `population` the
+    number of rows it was fitted over.
+    """
+
+    negative_mass: float
+    converged: bool
+    residuals: Mapping[Axes, float] = field(default_factory=dict)
+    sweeps: int = 0
+    order: tuple[int, ...] = ()
+    population: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def order_attributes(targets: Targets) -> tuple[int, ...]:

@@ -93,7 +93,7 @@ def _facts(archive: Archive) -> dict[str, Any]:
 
 
 def _check_version(path: Path, facts: Mapping[str, Any]) -> None:
-    if facts["version"] != VERSION or facts["kind"] not in _READERS:
+    if facts["version"] != VERSION or facts["kind"] not in tuple(_READERS):  # a list has no hash
         raise JointError(
             f"joint file ({path}) has format version {facts['version']!r:.20}; this dpcipher reads version {VERSION}. Upgrade dpcipher"
         )

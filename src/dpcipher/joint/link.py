@@ -1,9 +1,9 @@
 """One link of a chain: the probabilities of one attribute given the attributes before it; and links as a few plain arrays, and back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from math import prod
 from typing import Any
 
@@ -144,83 +144,52 @@ def pack_links(links: Sequence[Link]) -> dict[str, NDArray[Any]]:
 
 def unpack_links(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> tuple[Link, ...]:
     """The links that `pack_links` laid out; a ValueError where the lengths do not fit."""
-    groups = _axes(arrays["group_sizes"], arrays["group_axes"], shape)
-    bars = _axes(arrays["bar_sizes"], arrays["bar_axes"], shape)
-    numbers = {name: _Reader(arrays[name]) for name in ("base", "weights", "factors", "goals", "bar_masks")}
-    order = [int(attribute) for attribute in arrays["order"]]
-    links = []
-    for place, n_groups, n_bars in zip(range(len(order)), arrays["groups"], arrays["bars"], strict=True):
-        own, barring = (
-            _next(many, axes, order[:place]) for many, axes in ((n_groups, groups), (n_bars, bars))
-        )
-        links.append(_link(order[place], own, barring, shape, numbers))
-    for reader in numbers.values():
-        reader.finish()
-    if next(groups, None) is not None or next(bars, None) is not None:
-        raise ValueError("groups are left over")
-    return tuple(links)
-
-
-def _next(many: int, axes: Iterator[Axes], earlier: Sequence[int]) -> tuple[Axes, ...]:
-    """The next groups of attributes, all of them drawn before."""
-    groups, known = tuple(islice(axes, int(many))), set(earlier)
-    if len(groups) != many or not all(known.issuperset(group) for group in groups):
-        raise ValueError("a link must follow from attributes before it")
-    return groups
-
-
-class _Reader:
-    """Takes blocks off a flat array, in turn."""
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self._values, self._at = values, 0
-
-    def take(self, *shape: int) -> NDArray[Any]:
-        """The next block, of the given shape."""
-        start, self._at = self._at, self._at + prod(shape)
-        taken = self._values[start : self._at].reshape(shape)
-        if taken.dtype.kind == "f" and not (np.abs(taken) < LARGEST).all():
-            raise ValueError(f"numbers must be finite, and below {LARGEST:g} in size")
-        return taken
-
-    def finish(self) -> None:
-        """Check that nothing is left."""
-        if self._at != len(self._values):
-            raise ValueError(f"{len(self._values)} numbers where {self._at} are needed")
-
-
-def _link(
-    attribute: int,
-    groups: tuple[Axes, ...],
-    bars: tuple[Axes, ...],
-    shape: Shape,
-    numbers: dict[str, _Reader],
-) -> Link:
-    levels = shape[attribute]
-    if attribute < 0:
+    order: list[int] = arrays["order"].tolist()
+    if min(order, default=0) < 0:
         raise ValueError("attributes must be numbered from 0 up")
-    sizes = tuple(prod(shape[axis] for axis in group) for group in groups)
-    base = numbers["base"].take(levels)
-    if base.min() < 0:
+    groups, bars = (_groups_by_link(arrays, name, order, shape) for name in ("group", "bar"))
+    levels = [shape[attribute] for attribute in order]
+    sizes = [tuple(prod(shape[axis] for axis in group) for group in own) for own in groups]
+    crossed = [(sum(own), level) for own, level in zip(sizes, levels, strict=True)]
+    base = _cut(arrays["base"], [(level,) for level in levels])
+    if any(rates.min() < 0 for rates in base):
         raise ValueError("base rates must be 0 or above")
-    weights, factors, goals = (
-        numbers[name].take(sum(sizes), levels) for name in ("weights", "factors", "goals")
-    )
-    barred = tuple(
-        (group, numbers["bar_masks"].take(prod(shape[axis] for axis in group), levels)) for group in bars
-    )
-    return Link(attribute, groups, sizes, base, weights, factors, goals, barred)
+    weights, factors, goals = (_cut(arrays[name], crossed) for name in ("weights", "factors", "goals"))
+    every_bar = [(group, level) for own, level in zip(bars, levels, strict=True) for group in own]
+    shapes = [(prod(shape[axis] for axis in group), level) for group, level in every_bar]
+    masks = iter(_cut(arrays["bar_masks"], shapes))
+    barred = [tuple((group, next(masks)) for group in own) for own in bars]
+    return tuple(map(Link, order, groups, sizes, base, weights, factors, goals, barred))
 
 
-def _axes(sizes: NDArray[Any], flat: NDArray[Any], shape: Shape) -> Iterator[Axes]:
-    """The groups of attributes, cut out of a flat array."""
-    lengths, axes = [int(size) for size in sizes], [int(axis) for axis in flat]
+def _groups_by_link(
+    arrays: Mapping[str, NDArray[Any]], name: str, order: Sequence[int], shape: Shape
+) -> list[tuple[Axes, ...]]:
+    """The groups (or bars) of each link, cut out of flat arrays; all of their attributes are drawn before."""
+    many, lengths, axes = (arrays[f"{name}{part}"].tolist() for part in ("s", "_sizes", "_axes"))
     if sum(lengths) != len(axes) or min([*lengths, *axes], default=0) < 0:
         raise ValueError(f"{len(axes)} axes where {sum(lengths)} are needed, from 0 up")
     if max(axes, default=0) >= len(shape):
         raise ValueError("axes must be attributes of the schema")
-    stops = accumulate(lengths)
-    return iter([tuple(axes[stop - size : stop]) for stop, size in zip(stops, lengths, strict=True)])
+    if sum(many) != len(lengths) or len(many) != len(order):
+        raise ValueError("groups are left over, or missing")
+    each = (tuple(axes[stop - size : stop]) for stop, size in zip(accumulate(lengths), lengths, strict=True))
+    by_link = [tuple(islice(each, count)) for count in many]
+    for place, groups in enumerate(by_link):
+        if not set(order[:place]).issuperset(axis for group in groups for axis in group):
+            raise ValueError("a link must follow from attributes before it")
+    return by_link
+
+
+def _cut(values: NDArray[Any], shapes: Sequence[Shape]) -> list[NDArray[Any]]:
+    """Blocks of these shapes, which lie end to end in a flat array."""
+    stops = [0, *accumulate(map(prod, shapes))]
+    if len(values) != stops[-1]:
+        raise ValueError(f"{len(values)} numbers where {stops[-1]} are needed")
+    if values.dtype.kind == "f" and not (np.abs(values) < LARGEST).all():
+        raise ValueError(f"numbers must be finite, and below {LARGEST:g} in size")
+    places = zip(pairwise(stops), shapes, strict=True)
+    return [values[start:stop].reshape(shape) for (start, stop), shape in places]
 
 
 def _integers(values: Any) -> NDArray[np.int64]:
