@@ -33,14 +33,16 @@ _CG_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkedGoal:
     """A goal that brings the new attribute together with earlier ones: their axes, and P(new | them), the new one last."""
 
     axes: Axes
     conditional: Floats
 
 
-def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: bool | None = None) -> Floats:
+def conditional(
+    earlier: Floats, base: Floats, links: Sequence[LinkedGoal], *, dense: bool | None = None
+) -> Floats:
     """The additive z(x|e), x on the last axis; dimensions of length one where z does not depend on an attribute.
 
     `base` is z0. `dense` forces one of the two solvers; by default the number of unknowns decides.
@@ -48,17 +50,17 @@ def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: 
     links = [link for link in links if link.axes]
     if not links:
         return base.reshape((1,) * earlier.ndim + base.shape)
-    step = _Step.of(earlier, [link.axes for link in links])
-    parts = zip(links, step.weights, strict=True)
+    system = _System.of(earlier, [link.axes for link in links])
+    parts = zip(links, system.weights, strict=True)
     excess = [(w[..., None] * (link.conditional - base)).reshape(-1, base.size) for link, w in parts]
-    right = np.concatenate(excess) / step.scale
+    right = np.concatenate(excess) / system.scale
     if dense is None:
         dense = len(right) <= _DENSE_UNKNOWNS
-    return step.assemble(base, step.solve_dense(right) if dense else step.solve_free(right))
+    return system.assemble(base, system.solve_dense(right) if dense else system.solve_free(right))
 
 
 @dataclass(frozen=True)
-class _Step:
+class _System:
     """The earlier table and what the goals see of it: the axes t of each, P(t), and for every unknown the root of its P(t)."""
 
     earlier: Floats
@@ -67,18 +69,18 @@ class _Step:
     scale: Floats
 
     @classmethod
-    def of(cls, earlier: Floats, axes: Sequence[Axes]) -> "_Step":
+    def of(cls, earlier: Floats, axes: Sequence[Axes]) -> "_System":
         weights = [collapse(earlier, keep) for keep in axes]
         flat = np.concatenate([w.reshape(-1, 1) for w in weights])
         return cls(earlier, axes, weights, np.sqrt(np.where(flat > 0, flat, 1.0)))
 
     def solve_dense(self, right: Floats) -> Floats:
         """Solve for the scaled unknowns with the system matrix in memory."""
-        matrix = self._system()
+        matrix = self._matrix()
         matrix.flat[:: len(matrix) + 1] += RIDGE
         return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
 
-    def _system(self) -> Floats:
+    def _matrix(self) -> Floats:
         """The margins of P(e) on every two goals together, scaled to a unit diagonal."""
         matrix = np.diag(np.concatenate([w.ravel() for w in self.weights]))
         parts = self._parts()

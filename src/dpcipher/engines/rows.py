@@ -39,11 +39,11 @@ def solve_rows(
     equations = _equations(targets, order)
     codes = np.zeros((n_rows, len(order)), np.int32, order="F")
     crossings = Crossings(codes, targets.shape)
-    links, steps = [], []
+    links, negative, used = [], 0.0, 0
     for position, attribute in enumerate(order):
         base = _base(targets, attribute)
         barred = _barred(targets, order[: position + 1])
-        link, chances, step = fit_link(
+        link, chances, below, swept = fit_link(
             attribute, base, equations[attribute], barred, crossings, sweeps=sweeps
         )
         codes[:, attribute] = draw_column(
@@ -58,10 +58,9 @@ def solve_rows(
             passes=PASSES,
         )
         links.append(link)
-        steps.append(step)
+        negative, used = max(negative, below), max(used, swept)
     residuals, converged = _misfit(targets, codes)
-    negative = max(step.negative_mass for step in steps)
-    fit = Fit(negative, converged, residuals, max(step.sweeps for step in steps), order, n_rows)
+    fit = Fit(negative, converged, residuals, used, order, n_rows)
     return Chain(targets.shape, tuple(links)), fit
 
 

@@ -42,14 +42,6 @@ class Equation:
         return np.where(total > 1e-12, self.table / np.where(total > 1e-12, total, 1.0), base)
 
 
-@dataclass(frozen=True)
-class Step:
-    """What a step took: the mass that was negative in the linear solution, and the raking sweeps."""
-
-    negative_mass: float
-    sweeps: int
-
-
 class Crossings:
     """Counts of the population's rows by pairs of groups: the blocks of the Burt matrix, each counted once."""
 
@@ -84,8 +76,10 @@ def fit_link(
     crossings: Crossings,
     *,
     sweeps: int,
-) -> tuple[Link, Chances, Step]:
+) -> tuple[Link, Chances, float, int]:
     """Solve the linear equations of a step, make the solution a distribution, and rake it to the same equations.
+
+    Returned are the link, its probabilities for every row, the mass that was negative in the linear solution, and the raking sweeps.
 
     Where little of the additive solution is negative it is kept, with next to nothing in its negative cells: additive conditionals
     come out exact. Otherwise it is mostly noise, and raking starts from the base rates.
@@ -99,7 +93,7 @@ def fit_link(
     link.bar(chances, codes, shape)
     scaled(chances)
     link, used = _rake(link, places, chances, sweeps)
-    return link, chances, Step(negative, used)
+    return link, chances, negative, used
 
 
 def _empty_link(attribute: int, base: Floats, equations: Sequence[Equation], barred: Barred) -> Link:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines import raking
-from dpcipher.engines.additive import Link, conditional
+from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.raking import Goal, gaps, rake
 from dpcipher.engines.targets import Fit, Targets, order_attributes
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
@@ -123,10 +123,10 @@ def _tilt(z: Floats, base: Floats) -> Floats:
     return z
 
 
-def _links(work: Targets, base: Floats, new: int) -> list[Link]:
+def _links(work: Targets, base: Floats, new: int) -> list[LinkedGoal]:
     """What every goal says about the new attribute, given earlier ones."""
     sets = _below(tuple(axes for axes in work.tables if new in axes), new)
-    return [Link(axes, _given(_table(work, (*axes, new)), base)) for axes in sets]
+    return [LinkedGoal(axes, _given(_table(work, (*axes, new)), base)) for axes in sets]
 
 
 def _given(table: Floats, base: Floats) -> Floats:

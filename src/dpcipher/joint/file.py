@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import JointError
 from dpcipher.files import replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
+from dpcipher.joint.link import groups_by_link
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Shape
 from dpcipher.schema.plain import product_within, read_json
@@ -132,44 +133,36 @@ def _network(archive: Archive, shape: Shape) -> Arrays:
 def _chain(archive: Archive, shape: Shape) -> Arrays:
     """The lengths, link by link, and then the numbers that they call for."""
     _check_names(archive, {*_SMALL, *_REALS, "bar_masks"})
-    columns = len(shape)
-    order, groups, bars = (archive.integers(name, columns) for name in ("order", "groups", "bars"))
-    if sorted(order) != list(range(columns)):
+    arrays: Arrays = {"shape": _same_shape(archive, shape)}
+    for name in ("order", "groups", "bars"):
+        arrays[name] = archive.integers(name, len(shape))
+    order = arrays["order"].tolist()
+    if sorted(order) != list(range(len(shape))):
         raise ValueError("order must name every attribute once")
-    sizes = dict.fromkeys(("order", "groups", "bars"), columns)
     levels = [shape[attribute] for attribute in order]
-    grouped = _cells_by_link(archive, "group", groups, shape, sizes)
-    barred = _cells_by_link(archive, "bar", bars, shape, sizes)
-    crossed = sum(many * level for many, level in zip(grouped, levels, strict=True))
-    masks = sum(many * level for many, level in zip(barred, levels, strict=True))
+    crossed, masks = (_read_groups(archive, name, arrays, levels, shape) for name in ("group", "bar"))
     if sum(levels) + 3 * crossed + masks > MAX_NUMBERS:
         raise ValueError("it holds too many numbers")
-    wanted = {"base": sum(levels), "weights": crossed, "factors": crossed, "goals": crossed}
-    arrays = {"shape": _same_shape(archive, shape)}
-    arrays |= {name: archive.read(name, "whole", (size,)) for name, size in sizes.items()}
-    arrays |= {name: archive.read(name, "real", (size,)) for name, size in wanted.items()}
+    arrays["base"] = archive.read("base", "real", (sum(levels),))
+    arrays |= {name: archive.read(name, "real", (crossed,)) for name in ("weights", "factors", "goals")}
     return arrays | {"bar_masks": archive.read("bar_masks", "truth", (masks,))}
 
 
-def _cells_by_link(
-    archive: Archive, what: str, many: Sequence[int], shape: Shape, sizes: dict[str, int]
-) -> list[int]:
-    """How many cells the groups (or bars) of each link have; the lengths of the arrays that say so are added to `sizes`."""
-    total = _few(sum(many))
-    lengths = archive.integers(f"{what}_sizes", total)
-    axes = archive.integers(f"{what}_axes", _few(sum(lengths)))
-    sizes |= {f"{what}_sizes": total, f"{what}_axes": len(axes)}
-    if any(axis >= len(shape) for axis in axes):
-        raise ValueError(f"{what}_axes must be attributes of the schema")
-    flat, own = iter(axes), iter(lengths)
-    return [
-        sum(_product(shape[next(flat)] for _ in range(next(own))) for _ in range(count)) for count in many
-    ]
+def _read_groups(archive: Archive, name: str, arrays: Arrays, levels: Sequence[int], shape: Shape) -> int:
+    """Add the arrays that list the groups (or bars) of all links; how many cells they have with the levels of their links."""
+    for part, lengths in ((f"{name}_sizes", f"{name}s"), (f"{name}_axes", f"{name}_sizes")):
+        arrays[part] = archive.integers(part, _few(sum(arrays[lengths].tolist())))
+    by_link = groups_by_link(arrays, name, arrays["order"].tolist(), shape)
+    return sum(
+        level * _product(shape[axis] for axis in group)
+        for groups, level in zip(by_link, levels, strict=True)
+        for group in groups
+    )
 
 
 def _some_axes(archive: Archive, name: str, shape: Shape) -> list[int]:
     length = archive.length(name)
-    axes = archive.integers(name, length) if length <= len(shape) else [len(shape)]
+    axes: list[int] = archive.integers(name, length).tolist() if length <= len(shape) else [len(shape)]
     if any(axis >= len(shape) for axis in axes):
         raise ValueError(f"{name} must be attributes of the schema")
     return axes

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -109,18 +110,10 @@ class Joint:
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
         allowed = self.schema.allowed(given) if given else None
         rng = np.random.default_rng(seed)
-        return self._decoded(count, rng, allowed, independent)
-
-    def _decoded(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        allowed: Mapping[int, Bools] | None,
-        independent: bool,
-    ) -> Iterator[pa.Table]:
-        yield self.schema.decode(np.empty((0, len(self.schema.attrs)), dtype=np.int32), rng)
-        for codes in self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK):
-            yield self.schema.decode(codes, rng)
+        drawn = self.core.sample(count, rng, independent=independent, allowed=allowed, chunk=CHUNK)
+        # An empty table first, so that a draw of no rows has its columns too.
+        none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
+        return (self.schema.decode(codes, rng) for codes in chain([none], drawn))
 
     def effective_rows(self, n_rows: int, given: Mapping[str, object], *, seed: int = 0) -> float:
         """How many independent rows `sample(n_rows, given=given)` is worth: all of them from a table, fewer from a chain.

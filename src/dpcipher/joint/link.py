@@ -147,7 +147,7 @@ def unpack_links(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> tuple[Link
     order: list[int] = arrays["order"].tolist()
     if min(order, default=0) < 0:
         raise ValueError("attributes must be numbered from 0 up")
-    groups, bars = (_groups_by_link(arrays, name, order, shape) for name in ("group", "bar"))
+    groups, bars = (groups_by_link(arrays, name, order, shape) for name in ("group", "bar"))
     levels = [shape[attribute] for attribute in order]
     sizes = [tuple(prod(shape[axis] for axis in group) for group in own) for own in groups]
     crossed = [(sum(own), level) for own, level in zip(sizes, levels, strict=True)]
@@ -162,7 +162,7 @@ def unpack_links(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> tuple[Link
     return tuple(map(Link, order, groups, sizes, base, weights, factors, goals, barred))
 
 
-def _groups_by_link(
+def groups_by_link(
     arrays: Mapping[str, NDArray[Any]], name: str, order: Sequence[int], shape: Shape
 ) -> list[tuple[Axes, ...]]:
     """The groups (or bars) of each link, cut out of flat arrays; all of their attributes are drawn before."""

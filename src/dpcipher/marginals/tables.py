@@ -27,8 +27,8 @@ def closure(sets: Iterable[tuple[Name, ...]]) -> list[tuple[Name, ...]]:
     >>> closure([(0, 1), (2,)])
     [(), (0,), (1,), (2,), (0, 1)]
     """
-    found = {part for attrs in sets for part in subsets(attrs)}
-    return sorted(found, key=lambda attrs: (len(attrs), attrs))
+    parts = {part for attrs in sets for part in subsets(attrs)}
+    return sorted(parts, key=lambda attrs: (len(attrs), attrs))
 
 
 def maximal(sets: Iterable[tuple[Name, ...]]) -> list[tuple[Name, ...]]:
