@@ -56,9 +56,8 @@ class Experiment:
         template = replace(self.methods[run.method], epsilon=run.epsilon)
         fitted = template.fit_counts(self.truth, self.schema, draws=Draws.seeded(run.seed(self.seed)))
         seconds = time.perf_counter() - started
-        joints = fitted.joint if isinstance(fitted.joint, list) else [fitted.joint]
         rng = np.random.default_rng([run.seed(self.seed), 1])
-        scores = _mean([self._distances(_rows(joint, self.n_rows, rng)) for joint in joints])
+        scores = _mean([self._distances(_rows(joint, self.n_rows, rng)) for joint in fitted.joints])
         return {**vars(run), **scores, "seconds": seconds}
 
     def _distances(self, synthetic: Codes) -> dict[str, float]:

@@ -23,7 +23,7 @@ _BELOW_ONE = 1.0 - 2.0**-20  # still below one after rounding to single precisio
 
 PASSES = 8  # of `match_goals` over a column, each in so many batches
 _GOAL_BATCHES = 32
-SETTLED = 0.2  # mean square distance from the goals, in rows, that counts as rounding
+MATCHED = 0.2  # mean square distance from the goals, in rows, that counts as rounding
 
 BALANCE_BATCHES = 1000
 _BATCH_ROWS = 512
@@ -97,7 +97,7 @@ def match_goals(
     excess = np.bincount((cells + levels[:, None]).ravel(), minlength=len(goals)) - goals
     change = np.zeros_like(excess)
     for _ in range(passes):
-        if excess @ excess <= SETTLED * len(excess):
+        if excess @ excess <= MATCHED * len(excess):
             break
         full = np.flatnonzero(row_sums(excess[cells + levels[:, None]]) > 0)
         proposed = ladder.draw(full, rng.random(len(full)))

@@ -26,7 +26,7 @@ class Link:
 
     With g the level of group k, P(level | row) ∝ max(base + Σ_k weights[k, g], FLOOR·base) · exp Σ_k factors[k, g], and 0 where
     `barred`. The rows of weights, factors and goals are the levels of all groups, one group after another; `goals` are the
-    conditional probabilities that rows drawn with low variance settle to.
+    conditional probabilities that the tables of even rows are made to match.
     """
 
     attribute: int
@@ -102,9 +102,9 @@ def draw_column(
     first: Axes,
     passes: int = PASSES,
 ) -> Codes:
-    """One level per row, drawn from `chances`: plainly, or evenly spread and settled.
+    """One level per row, drawn from `chances`: independently, or evenly spread and matched to goals.
 
-    Settling goes to the link's goals, or (`to_goals=False`, when a condition has changed what to expect) to what the chances
+    These are the link's own goals, or (`to_goals=False`, when a condition has changed what to expect) what the chances
     themselves add up to. `first` are the attributes to spread over when the link has no group of its own.
     """
     ladder, every = Ladder(chances), np.arange(len(codes))
