@@ -51,6 +51,9 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(joint, dc.Joint | list[dc.Joint])
     assert isinstance(joint, dc.Joint)
     assert_type(joint.project("a"), Marginal)
+    assert_type(dc.solve(release, set=0), dc.Joint)
+    assert_type(dc.solve(release, set="all", engine="rows"), list[dc.Joint])
+    assert_type(dc.solve(release, set=0).project("a"), Marginal)
 
 
 def the_researcher(rows: pd.DataFrame, schema: dc.Schema) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcipher.engines import raking as blocks
-from dpcipher.engines.raking import Goal, carry, cells_within, collapse, gaps, rake
+from dpcipher.engines.raking import Goal, carry, collapse, gaps, rake
 from dpcipher.marginals.tables import margin, maximal
 
 
@@ -45,13 +45,6 @@ def test_an_unmet_goal_is_reported() -> None:
     raked = rake(np.full((2, 2), 0.25), goals, sweeps=7, tolerance=1e-9)
     assert raked.sweeps == 7
     assert raked.misfit == pytest.approx(0.4)
-
-
-def test_cells_within_follow_numpy() -> None:
-    """The number of a cell's margin cell is what raveling its index gives."""
-    numbers = cells_within((2, 3, 4, 5), (1, 3), (0, 1, 3))
-    expected = [np.ravel_multi_index((b, d), (3, 5)) for _, b, d in np.ndindex(2, 3, 5)]
-    assert numbers.tolist() == expected
 
 
 def test_maximal_sets_contain_all_others() -> None:

@@ -3,8 +3,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from written_equations import equations
 
-from dpcipher.engines.equations import equations
 from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes
 from dpcipher.marginals.tables import margin

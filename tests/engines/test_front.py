@@ -1,6 +1,7 @@
 """The entry point: which engine runs, what it says of itself, and that the engines agree where theory says so."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,3 +111,23 @@ def test_residuals_are_in_sigmas_and_misfit_is_admitted() -> None:
     fine = solved(release_of(tree(1), scale=3.0), "table")
     assert fine.health.converged
     assert max(fine.health.residuals.values()) < 1
+
+
+def test_one_set_is_a_joint_and_all_sets_are_a_list_whatever_their_number() -> None:
+    """With `set` the kind of answer follows from what was asked, not from the release; without it the number of sets decides."""
+    single = release_of(tree(0))
+    again = [replace(table, set=1) for table in single.tables]
+    double = replace(single, tables=(*single.tables, *again))
+    for release in (single, double):
+        every = solve(release, set="all", engine="table")
+        assert [type(joint) for joint in every] == [Joint] * release.sets
+        last = solve(release, set=release.sets - 1, engine="table")
+        np.testing.assert_array_equal(last.project(tuple("abcd")), every[-1].project(tuple("abcd")))
+    assert isinstance(solve(single), Joint)
+    assert isinstance(solve(double), list)
+    with pytest.raises(ReleaseError, match=r"set \(2\) must be one of the release's sets, 0 to 1"):
+        solve(double, set=2)
+    with pytest.raises(
+        ParameterError, match=r"set \('first'\) must be 'all' or the number of a set; try set=0"
+    ):
+        solve(double, set="first")

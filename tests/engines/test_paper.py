@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from written_equations import equations
 
-from dpcipher.engines.equations import equations
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.ridge import Family, explicit, solve_ridge
 from dpcipher.errors import ParameterError, SizeError, WorkloadError

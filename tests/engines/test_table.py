@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcipher.engines.additive import Link, conditional
+from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.table import solve_table
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
@@ -60,7 +60,7 @@ def max_entropy(targets: Targets, sweeps: int = 3000) -> np.ndarray:
 # one step
 
 
-def reference_step(earlier: np.ndarray, base: np.ndarray, links: list[Link]) -> np.ndarray:
+def reference_step(earlier: np.ndarray, base: np.ndarray, links: list[LinkedGoal]) -> np.ndarray:
     """Least squares written out: the z nearest to the base rate, in the norm weighted by P(e), that solves all equations."""
     cells = list(np.ndindex(*earlier.shape))
     rows, right = [], []
@@ -86,7 +86,7 @@ def test_a_step_is_the_weighted_least_squares_solution(sets: list[Axes], dense: 
     links = []
     for axes in sets:
         table = margin(joint, (0, 1, 2, 3), (*axes, 3))
-        links.append(Link(axes, table / table.sum(axis=-1, keepdims=True)))
+        links.append(LinkedGoal(axes, table / table.sum(axis=-1, keepdims=True)))
     z = np.broadcast_to(conditional(earlier, base, links, dense=dense), joint.shape)
     assert np.abs(z - reference_step(earlier, base, links)).max() < 1e-6
     assert np.abs(z.sum(axis=-1) - 1).max() < 1e-9

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dpcipher.joint.report import SolveReport
 
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.link import Link
 from dpcipher.joint.network import Network, Node
+from dpcipher.joint.report import SolveReport
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})

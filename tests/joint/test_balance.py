@@ -2,9 +2,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from dpcipher.joint.even_rows import balance
 
 from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.even_rows import balance
 
 
 def random_table(shape: tuple[int, ...], seed: int) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Evenly spread draws and settling, against what they promise."""
+"""Evenly spread draws and their match to goals, against what they promise."""
 
 import itertools
 
 import numpy as np
+
 from dpcipher.joint.even_rows import Ladder, match_goals, spread, systematic
 
 
@@ -31,8 +32,8 @@ def test_systematic_choice_is_within_one_of_its_expectation():
     assert counts[[0, 3]].tolist() == [0, 0]
 
 
-def test_settling_reaches_goals_without_impossible_levels():
-    """A column drawn at random settles to the exact tables asked for, and keeps out of levels with probability zero."""
+def test_matching_reaches_goals_without_impossible_levels():
+    """A column drawn at random is brought to the exact tables asked for, and keeps out of levels with probability zero."""
     rng = np.random.default_rng(4)
     groups = rng.integers(3, size=(3_000, 2))
     chances = np.where(groups[:, :1] == 0, [[0.0, 0.5, 0.5]], [[0.4, 0.3, 0.3]])
@@ -42,10 +43,10 @@ def test_settling_reaches_goals_without_impossible_levels():
     goals = np.zeros(18)
     for column in range(2):
         np.add.at(goals.reshape(6, 3), cells[:, column] // 3, chances)
-    settled = match_goals(drawn, cells, goals, ladder, rng)
+    matched = match_goals(drawn, cells, goals, ladder, rng)
 
     def worst(levels):
         return np.abs(np.bincount((cells + levels[:, None]).ravel(), minlength=18) - goals).max()
 
-    assert worst(settled) < 3 < worst(drawn)
-    assert not (settled[groups[:, 0] == 0] == 0).any()
+    assert worst(matched) < 3 < worst(drawn)
+    assert not (matched[groups[:, 0] == 0] == 0).any()

@@ -133,10 +133,7 @@ def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> No
 
 
 def _joints(source: Release | Joint, engine: str) -> list[Joint]:
-    if isinstance(source, Joint):
-        return [source]
-    solved = solve(source, engine=engine)
-    return solved if isinstance(solved, list) else [solved]
+    return [source] if isinstance(source, Joint) else solve(source, set="all", engine=engine)
 
 
 def _numbered(path: Path, number: int, of: int) -> Path:

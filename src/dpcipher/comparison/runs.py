@@ -1,13 +1,21 @@
-"""One run of a comparison: a method, an epsilon, a repeat. Fitted, sampled and scored from its own seed."""
+"""The runs of a comparison, each a method, an epsilon and a repeat, fitted, sampled and scored from its own seed; and their journal.
+
+The journal of a long run holds append-only JSON lines, one for each finished item, so that a run that was killed goes on where it was.
+"""
 
 import hashlib
+import json
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpcipher.curator.count_source import CountSource
+from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Codes
 from dpcipher.methods import Synthesizer
@@ -48,9 +56,8 @@ class Experiment:
         template = replace(self.methods[run.method], epsilon=run.epsilon)
         fitted = template.fit_counts(self.truth, self.schema, draws=Draws.seeded(run.seed(self.seed)))
         seconds = time.perf_counter() - started
-        joints = fitted.joint if isinstance(fitted.joint, list) else [fitted.joint]
         rng = np.random.default_rng([run.seed(self.seed), 1])
-        scores = _mean([self._distances(_rows(joint, self.n_rows, rng)) for joint in joints])
+        scores = _mean([self._distances(_rows(joint, self.n_rows, rng)) for joint in fitted.joints])
         return {**vars(run), **scores, "seconds": seconds}
 
     def _distances(self, synthetic: Codes) -> dict[str, float]:
@@ -70,3 +77,39 @@ def _rows(joint: Joint, n_rows: int, rng: np.random.Generator) -> Codes:
 def _mean(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean over the sets of a method."""
     return {name: float(np.mean([each[name] for each in scores])) for name in scores[0]}
+
+
+class Journal:
+    """Finished items of one run. The first line holds its settings; a journal of other settings is refused with `refusal`."""
+
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, refusal: str) -> None:
+        self.path, self._settings = path, json.loads(json.dumps(settings))
+        if path.exists():
+            self._cut_torn_line()
+        if next(self._lines(), None) is None:
+            self.append(self._settings)
+        elif next(self._lines()) != self._settings:
+            raise ParameterError(refusal)
+
+    def finished(self) -> Iterator[dict[str, Any]]:
+        """The finished items, in the order they were appended."""
+        lines = self._lines()
+        next(lines)
+        return lines
+
+    def append(self, item: Mapping[str, Any]) -> None:
+        """Add one line, synced to disk before the item counts as finished."""
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "ab") as sink:
+            sink.write(json.dumps(item).encode() + b"\n")
+            sink.flush()
+            os.fsync(sink.fileno())
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        if self.path.exists():
+            with self.path.open("rb") as source:
+                yield from map(json.loads, source)
+
+    def _cut_torn_line(self) -> None:
+        """Cut off the last line where a killed run left only part of it."""
+        os.truncate(self.path, self.path.read_bytes().rfind(b"\n") + 1)

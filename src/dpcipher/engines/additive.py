@@ -15,11 +15,13 @@ is the same for every level of x. Constants are reproduced whatever the ridge: t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, combinations
 
 import numpy as np
 
 from dpcipher.engines.raking import collapse
+from dpcipher.engines.ridge import conjugate_gradients
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import broadcast_over
 
@@ -31,14 +33,16 @@ _CG_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkedGoal:
     """A goal that brings the new attribute together with earlier ones: their axes, and P(new | them), the new one last."""
 
     axes: Axes
     conditional: Floats
 
 
-def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: bool | None = None) -> Floats:
+def conditional(
+    earlier: Floats, base: Floats, links: Sequence[LinkedGoal], *, dense: bool | None = None
+) -> Floats:
     """The additive z(x|e), x on the last axis; dimensions of length one where z does not depend on an attribute.
 
     `base` is z0. `dense` forces one of the two solvers; by default the number of unknowns decides.
@@ -46,17 +50,17 @@ def conditional(earlier: Floats, base: Floats, links: Sequence[Link], *, dense: 
     links = [link for link in links if link.axes]
     if not links:
         return base.reshape((1,) * earlier.ndim + base.shape)
-    step = _Step.of(earlier, [link.axes for link in links])
-    parts = zip(links, step.weights, strict=True)
+    system = _System.of(earlier, [link.axes for link in links])
+    parts = zip(links, system.weights, strict=True)
     excess = [(w[..., None] * (link.conditional - base)).reshape(-1, base.size) for link, w in parts]
-    right = np.concatenate(excess) / step.scale
+    right = np.concatenate(excess) / system.scale
     if dense is None:
         dense = len(right) <= _DENSE_UNKNOWNS
-    return step.assemble(base, step.solve_dense(right) if dense else step.solve_free(right))
+    return system.assemble(base, system.solve_dense(right) if dense else system.solve_free(right))
 
 
 @dataclass(frozen=True)
-class _Step:
+class _System:
     """The earlier table and what the goals see of it: the axes t of each, P(t), and for every unknown the root of its P(t)."""
 
     earlier: Floats
@@ -65,18 +69,18 @@ class _Step:
     scale: Floats
 
     @classmethod
-    def of(cls, earlier: Floats, axes: Sequence[Axes]) -> "_Step":
+    def of(cls, earlier: Floats, axes: Sequence[Axes]) -> "_System":
         weights = [collapse(earlier, keep) for keep in axes]
         flat = np.concatenate([w.reshape(-1, 1) for w in weights])
         return cls(earlier, axes, weights, np.sqrt(np.where(flat > 0, flat, 1.0)))
 
     def solve_dense(self, right: Floats) -> Floats:
         """Solve for the scaled unknowns with the system matrix in memory."""
-        matrix = self._system()
+        matrix = self._matrix()
         matrix.flat[:: len(matrix) + 1] += RIDGE
         return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
 
-    def _system(self) -> Floats:
+    def _matrix(self) -> Floats:
         """The margins of P(e) on every two goals together, scaled to a unit diagonal."""
         matrix = np.diag(np.concatenate([w.ravel() for w in self.weights]))
         parts = self._parts()
@@ -96,40 +100,22 @@ class _Step:
         return [slice(end - w.size, end) for end, w in zip(ends, self.weights, strict=True)]
 
     def solve_free(self, right: Floats) -> Floats:
-        """Solve for the scaled unknowns by conjugate gradients, all levels of the new attribute side by side."""
-        guess, residual = np.zeros_like(right), right.copy()
-        direction, size = residual.copy(), np.sum(residual**2, axis=0)
-        enough = _CG_TOLERANCE**2 * max(1.0, float(size.max(initial=0.0)))
-        for _ in range(_CG_STEPS):
-            if size.max(initial=0.0) <= enough:
-                break
-            image = self._apply(direction)
-            length = np.divide(
-                size, np.sum(direction * image, axis=0), out=np.zeros_like(size), where=size > 0
-            )
-            guess += length * direction
-            residual -= length * image
-            size, before = np.sum(residual**2, axis=0), size
-            direction = (
-                residual + np.divide(size, before, out=np.zeros_like(size), where=before > 0) * direction
-            )
-        return guess
+        """Solve for the scaled unknowns by conjugate gradients, one level of the new attribute after another."""
+        enough = _CG_TOLERANCE * max(1.0, float(np.linalg.norm(right, axis=0).max(initial=0.0)))
+        solve = partial(conjugate_gradients, self._apply, steps=_CG_STEPS, relative=0.0, absolute=enough)
+        return np.stack([solve(right[:, level])[0] for level in range(right.shape[1])], axis=1)
 
     def _apply(self, unknowns: Floats) -> Floats:
-        """The system matrix times `unknowns`: broadcasts, one product with P(e), axis sums."""
-        image = RIDGE * unknowns
-        for level in range(unknowns.shape[1]):
-            spread = self.assemble(np.zeros(1), unknowns[:, level : level + 1])[..., 0] * self.earlier
-            sums = [collapse(spread, keep).ravel() for keep in self.axes]
-            image[:, level] += np.concatenate(sums) / self.scale[:, 0]
-        return image
+        """The system matrix times the unknowns of one level: broadcasts, one product with P(e), axis sums."""
+        spread = self.assemble(np.zeros(1), unknowns[:, None])[..., 0] * self.earlier
+        sums = np.concatenate([collapse(spread, keep).ravel() for keep in self.axes])
+        return np.asarray(RIDGE * unknowns + sums / self.scale[:, 0])
 
     def assemble(self, base: Floats, unknowns: Floats) -> Floats:
         """Base + the sum of all g(t, x), grown one axis at a time so that small sums are made once."""
         flat = unknowns / self.scale
-        parts = [
-            flat[here].reshape(*w.shape, -1) for here, w in zip(self._parts(), self.weights, strict=True)
-        ]
+        places = zip(self._parts(), self.weights, strict=True)
+        parts = [flat[place].reshape(*weight.shape, -1) for place, weight in places]
         total = base
         for axis in range(self.earlier.ndim):
             total = total[..., None, :]

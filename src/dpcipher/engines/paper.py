@@ -95,7 +95,7 @@ def solve_paper(
     run = _Run(shape, known, options, np.random.default_rng(seed))
     for order in range(2, len(shape) + 1):
         run.climb(order)
-    return _corrected(run.level[everything], run.built, run.skipped, run.converged)
+    return _corrected(run.latest[everything], run.built, run.skipped, run.converged)
 
 
 def check_size(shape: tuple[int, ...]) -> None:
@@ -157,15 +157,15 @@ class _Known:
 
     def table(self, axes: Axes) -> Floats:
         """A covered table in probabilities, averaged by inverse variance over the tables that cover it."""
-        found, variances = [], []
+        parts, variances = [], []
         for table, counts, variance in self.tables:
             if set(axes) <= set(table):
                 part = margin(counts, table, axes)
                 total = max(float(counts.sum()), 1.0)
-                found.append(part / total)
+                parts.append(part / total)
                 variances.append(variance * counts.size / part.size / total**2)
         weights = _weights(np.array(variances))
-        return np.asarray(sum(weight * table for weight, table in zip(weights, found, strict=True)))
+        return np.asarray(sum(weight * part for weight, part in zip(weights, parts, strict=True)))
 
 
 def _weights(variances: Floats) -> Floats:
@@ -182,15 +182,14 @@ class _Run:
         self, shape: tuple[int, ...], known: _Known, options: _Options, rng: np.random.Generator
     ) -> None:
         self.shape, self.known, self.options, self.rng = shape, known, options, rng
-        self.level: dict[Axes, Floats] = {}
+        self.latest: dict[Axes, Floats] = {}
         self.built: dict[Axes, int] = {}
         self.skipped, self.converged = 0, True
 
     def climb(self, order: int) -> None:
         """Build every table of one order that no measured table covers, from those of one order less."""
         sets = [axes for axes in combinations(range(len(self.shape)), order) if not self.known.covers(axes)]
-        built = {axes: self._build(axes) for axes in sets}
-        self.level = built
+        self.latest = {axes: self._build(axes) for axes in sets}
 
     def _build(self, axes: Axes) -> Floats:
         chosen = self._targets(axes)
@@ -209,7 +208,7 @@ class _Run:
         return axes if rule == "average" else (axes[-1],)
 
     def _table(self, axes: Axes) -> Floats:
-        return self.known.table(axes) if self.known.covers(axes) else self.level[axes]
+        return self.known.table(axes) if self.known.covers(axes) else self.latest[axes]
 
     def _solve(self, axes: Axes, target: int) -> Floats:
         """The joint of `axes` from the equations of one target."""

@@ -1,4 +1,4 @@
-"""Raking of a dense table: multiply until its margins are the wanted ones.
+"""Tables made non-negative and made to agree: the nearest table, raking to wanted margins, and consensus between tables.
 
 Classical raking (iterative proportional fitting) passes over the whole table twice for every goal. Here goals whose attributes
 together make a small table are raked as one block: the table is summed down to the block, the block is raked, and the table is
@@ -7,21 +7,22 @@ only, so cyclic raking over blocks has the same limit as over single goals (Csis
 attributes instead of forty-five.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
-from typing import TypeVar
+from itertools import combinations
+from math import inf, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.engines.raking import meet
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Floats, Shape
 from dpcipher.marginals.tables import broadcast_over, margin
 
-Cell = TypeVar("Cell", bound=np.generic)
-
+# Sweeps of small tables to agreement: at the most, and the distance, as a share of the total, that ends them.
+SWEEPS = 100
+CLOSE = 1e-10
+# Margins that contradict one another drive cells toward nothing; below this a ratio of margins could overflow.
+VANISHING = 1e-150
 # A table with no more cells than this is raked goal by goal: blocks would save nothing.
 _DIRECT_CELLS = 1 << 15
 # A block may have this fraction of the table's cells: raking it then costs less than one pass over the table.
@@ -29,6 +30,38 @@ _BLOCK_SHARE = 64
 _INNER_SWEEPS = 12
 # A raking ends when this many sweeps have left more than this share of the misfit.
 _PATIENCE, _GAIN = 10, 0.9
+
+
+def nearest(table: Floats, total: float) -> Floats:
+    """The non-negative table with sum `total` that is nearest in least squares (subtract a constant, clip at zero).
+
+    >>> nearest(np.array([3.0, 1.0, -2.0]), 2.0)
+    array([2., 0., 0.])
+    """
+    if table.min(initial=0.0) >= 0 and abs(float(table.sum()) - total) <= 1e-12 * abs(total):
+        return table
+    flat = np.sort(table, axis=None)[::-1]
+    excess = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
+    return np.asarray(np.maximum(table - excess[np.nonzero(flat > excess)[0][-1]], 0.0))
+
+
+def ratio(wanted: Floats, have: Floats) -> Floats:
+    """wanted / have, 0 where there is nothing to scale."""
+    if have.min(initial=np.inf) > 0:
+        return wanted / have
+    return np.divide(wanted, have, out=np.zeros_like(have), where=have > 0)
+
+
+def meet(table: Floats, wanted: Floats, have: Floats) -> None:
+    """Scale `table`, in place, so that its margin `have` becomes `wanted`; all of the same number of dimensions.
+
+    A margin that has all but vanished is met by the shares of its cells, which are at most one, instead of by a ratio.
+    """
+    if have.min(initial=np.inf) > VANISHING or not ((have > 0) & (have <= VANISHING)).any():
+        table *= ratio(wanted, have)
+    else:
+        np.divide(table, have, out=table, where=have > 0)
+        table *= wanted
 
 
 @dataclass(frozen=True)
@@ -63,6 +96,15 @@ def rake(
     )
 
 
+def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweeps: int = SWEEPS) -> Floats:
+    """A table on `axes` raked to the given margins, in counts, however long that takes; zeros stay zero."""
+    swept = table.copy()
+    goals = [Goal(tuple(axes.index(axis) for axis in keep), wanted) for keep, wanted in margins.items()]
+    total = max(min((float(wanted.sum()) for wanted in margins.values()), default=0.0), 1e-300)
+    _rake_directly(swept, goals, sweeps=sweeps, tolerance=CLOSE / 2 * total, gain=inf)
+    return swept
+
+
 def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float, gain: float) -> Raked:
     """Sweep until the misfit before a sweep is within `tolerance`, or has stopped falling."""
     misfits: list[float] = []
@@ -76,18 +118,14 @@ def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float, gain: flo
 
 def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
     """The table's margin minus each goal; summed down by blocks first, so that many goals cost few passes."""
-    blocks = (
-        _blocks(goals, table.shape)
-        if table.size > _DIRECT_CELLS
-        else [(tuple(range(table.ndim)), list(goals))]
-    )
-    found: dict[Axes, Floats] = {}
+    large = table.size > _DIRECT_CELLS
+    blocks = _blocks(goals, table.shape) if large else [(tuple(range(table.ndim)), list(goals))]
+    differences: dict[Axes, Floats] = {}
     for axes, members in blocks:
         small = collapse(table, axes)
-        found |= {
-            tuple(axes[i] for i in goal.axes): collapse(small, goal.axes) - goal.table for goal in members
-        }
-    return found
+        for goal in members:
+            differences[tuple(axes[i] for i in goal.axes)] = collapse(small, goal.axes) - goal.table
+    return differences
 
 
 def _distance(miss: Floats) -> float:
@@ -99,19 +137,11 @@ def _rake_directly(
     table: Floats, goals: Sequence[Goal], *, sweeps: int, tolerance: float, gain: float = _GAIN
 ) -> Raked:
     """Rake goal by goal; how each goal lies in the table is worked out once, because small tables take many quick sweeps."""
-    steps = [_step(table, goal) for goal in goals]
+    steps = []
+    for goal in goals:
+        shape, wide, drop = _runs(table.shape, goal.axes)
+        steps.append((table.reshape(shape), goal.table.reshape(wide), drop))
     return _repeat(lambda: max((_rake_goal(*step) for step in steps), default=0.0), sweeps, tolerance, gain)
-
-
-def _step(table: Floats, goal: Goal) -> tuple[Floats, Floats, Axes]:
-    """The table with adjacent axes merged, the goal shaped to broadcast over it, and the axes to sum over."""
-    shape, kept = _runs(table.shape, goal.axes)
-    wide = [size if run in kept else 1 for run, size in enumerate(shape)]
-    return (
-        table.reshape(shape),
-        goal.table.reshape(wide),
-        tuple(run for run in range(len(shape)) if run not in kept),
-    )
 
 
 def _rake_goal(view: Floats, wanted: Floats, drop: Axes) -> float:
@@ -132,73 +162,99 @@ def _rake_block(table: Floats, axes: Axes, goals: Sequence[Goal], tolerance: flo
     return worst
 
 
-def _blocks(goals: Sequence[Goal], shape: tuple[int, ...]) -> list[tuple[Axes, list[Goal]]]:
-    """Group goals whose attributes together have few cells; first fit, in lexicographic order."""
+def _blocks(goals: Sequence[Goal], shape: Shape) -> list[tuple[Axes, list[Goal]]]:
+    """Group goals whose attributes together have few cells, first fit, in lexicographic order; a goal's axes count inside its block."""
     limit = max(_DIRECT_CELLS, prod(shape) // _BLOCK_SHARE)
-    unions: list[set[int]] = []
-    members: list[list[Goal]] = []
+    groups: list[tuple[set[int], list[Goal]]] = []
     for goal in sorted(goals, key=lambda goal: goal.axes):
-        for union, group in zip(unions, members, strict=True):
+        for union, members in groups:
             if prod(shape[axis] for axis in union.union(goal.axes)) <= limit:
                 union.update(goal.axes)
-                group.append(goal)
+                members.append(goal)
                 break
         else:
-            unions.append(set(goal.axes))
-            members.append([goal])
-    blocks = [tuple(sorted(union)) for union in unions]
+            groups.append((set(goal.axes), [goal]))
+    blocks = [(tuple(sorted(union)), members) for union, members in groups]
     return [
-        (axes, [_within(goal, axes) for goal in group]) for axes, group in zip(blocks, members, strict=True)
+        (axes, [Goal(tuple(axes.index(axis) for axis in goal.axes), goal.table) for goal in members])
+        for axes, members in blocks
     ]
-
-
-def _within(goal: Goal, axes: Axes) -> Goal:
-    """The same goal, its axes counted inside the block."""
-    return Goal(tuple(axes.index(axis) for axis in goal.axes), goal.table)
 
 
 def collapse(table: Floats, keep: Axes) -> Floats:
     """The margin of `table` on the axes `keep`, adjacent axes merged first so that the sum runs over few, long dimensions."""
-    shape, kept = _runs(table.shape, keep)
-    summed = margin(table.reshape(shape), tuple(range(len(shape))), kept)
+    shape, _, drop = _runs(table.shape, keep)
+    summed = table.reshape(shape).sum(axis=drop) if drop else table
     return summed.reshape([table.shape[axis] for axis in keep])
 
 
 def carry(table: Floats, after: Floats, before: Floats, axes: Axes) -> None:
     """Make the margin `before` of `table` on `axes` the margin `after`, in place, adjacent axes merged first."""
-    shape, kept = _runs(table.shape, axes)
-    wide = [size if run in kept else 1 for run, size in enumerate(shape)]
+    shape, wide, _ = _runs(table.shape, axes)
     meet(table.reshape(shape), after.reshape(wide), before.reshape(wide))
 
 
-def cells_within(shape: tuple[int, ...], axes: Axes, union: Axes) -> NDArray[np.intp]:
-    """For every cell of the table on `union`, the number of its cell in the table on `axes`."""
-    numbers = np.arange(prod(shape[axis] for axis in axes)).reshape([shape[axis] for axis in axes])
-    inside = tuple(union.index(axis) for axis in axes)
-    return np.broadcast_to(
-        broadcast_over(numbers, inside, range(len(union))), [shape[axis] for axis in union]
-    ).ravel()
-
-
 @lru_cache(maxsize=4096)
-def _runs(shape: tuple[int, ...], keep: Axes) -> tuple[Axes, Axes]:
-    """Merge neighbouring axes that are both kept or both not: the merged shape, and which of it is kept."""
+def _runs(shape: Shape, keep: Axes) -> tuple[Shape, Shape, Axes]:
+    """Merge neighbouring axes that are both kept or both not: the merged shape, that of the margin over it, and the axes summed."""
     merged: list[int] = []
-    flags: list[bool] = []
+    kept: list[bool] = []
     for axis, size in enumerate(shape):
-        if flags and flags[-1] == (axis in keep):
+        if kept and kept[-1] == (axis in keep):
             merged[-1] *= size
         else:
             merged.append(size)
-            flags.append(axis in keep)
-    return tuple(merged), tuple(run for run, flag in enumerate(flags) if flag)
+            kept.append(axis in keep)
+    wide = tuple(size if own else 1 for size, own in zip(merged, kept, strict=True))
+    return tuple(merged), wide, tuple(run for run, own in enumerate(kept) if not own)
+
+
+def consensus(
+    tables: Mapping[Axes, Floats], weight: Mapping[Axes, float], *, sweeps: int = SWEEPS
+) -> dict[Axes, Floats]:
+    """Make tables agree on what they share: sweep each to the weighted mean of the shared margins, until none moves."""
+    shared = _shared(tables)
+    result = {axes: table.copy() for axes, table in tables.items()}
+    for _ in range(sweeps):
+        worst = 0.0
+        for keep, covers in shared.items():
+            have = {axes: margin(result[axes], axes, keep) for axes in covers}
+            total = sum(weight[axes] for axes in covers)
+            mean = sum((weight[axes] / total * have[axes] for axes in covers), np.zeros(1))
+            for axes in covers:
+                worst = max(worst, float(np.abs(have[axes] - mean).sum()))
+                meet(result[axes], broadcast_over(mean, keep, axes), broadcast_over(have[axes], keep, axes))
+        if worst < CLOSE:
+            break
+    return result
+
+
+def _shared(tables: Collection[Axes]) -> dict[Axes, list[Axes]]:
+    """The largest sets that two tables have in common, each with all the tables that hold it."""
+    if len(tables) == 1:
+        return {}
+    holding: dict[Axes, list[Axes]] = {}
+    for axes in tables:
+        for k in range(1, len(axes)):
+            for sub in combinations(axes, k):
+                holding.setdefault(sub, []).append(axes)
+    shared = {sub: covers for sub, covers in holding.items() if len(covers) > 1}
+    inside = {
+        (small, axes)
+        for sub, covers in shared.items()
+        for small in combinations(sub, len(sub) - 1)
+        for axes in covers
+    }
+    return {
+        sub: covers for sub, covers in shared.items() if any((sub, axes) not in inside for axes in covers)
+    }
 
 
 # Calling numpy costs about as much as passing over this many numbers.
 CALL = 4_000
 
 
-def work(shape: tuple[int, ...], goals: Sequence[Axes]) -> float:
+def work(shape: Shape, goals: Sequence[Axes]) -> float:
     """The operations of one sweep over a table, an operation being a pass over one number."""
     cells = prod(shape)
     if cells <= _DIRECT_CELLS:

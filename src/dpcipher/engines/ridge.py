@@ -8,13 +8,13 @@ are axis sums and broadcasts, all that conjugate gradients need. When it is smal
 two forms, AᵀA + λI or AAᵀ + λI, is smaller: one factorisation for all levels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from dpcipher.engines.raking import cells_within
-from dpcipher.marginals.arrays import Floats
+from dpcipher.marginals.arrays import Floats, Shape
 
 DENSE_SIZE = 800
 _STEPS = 2000
@@ -44,20 +44,29 @@ def solve_ridge(
     if dense:
         return _solve_dense(rest, families, lam).reshape(n_levels, *rest.shape), True
     z = np.empty((n_levels, *rest.shape))
-    met = [_solve_free(rest, families, lam, level, out=z[level]) for level in range(n_levels)]
-    return z, all(met)
+    normal, converged = _Normal(rest, families, lam), True
+    # Its diagonal: the sum of P² / d² over the families, and λ.
+    diagonal = sum(family.inverse**2 for family in families) * rest**2 + lam
+    for level in range(n_levels):
+        sides = [family.inverse * np.expand_dims(family.right[level], family.axis) for family in families]
+        z[level], met = conjugate_gradients(
+            normal.apply, sum(sides) * rest, diagonal, steps=_STEPS, relative=_TOLERANCE
+        )
+        converged &= met
+    return z, converged
 
 
 def explicit(rest: Floats, families: list[Family]) -> Floats:
     """The matrix A of one level, rows by family, in the order of the cells in memory."""
-    every = tuple(range(rest.ndim))
-    rows = []
+    blocks = []
     for family in families:
-        keep = tuple(axis for axis in every if axis != family.axis)
-        block = np.zeros((family.inverse.size, rest.size))
-        block[cells_within(rest.shape, keep, every), np.arange(rest.size)] = (rest * family.inverse).ravel()
-        rows.append(block)
-    return np.concatenate(rows)
+        equation = np.arange(family.inverse.size).reshape(family.inverse.shape)
+        block = np.zeros((equation.size, rest.size))
+        block[np.broadcast_to(equation, rest.shape).ravel(), np.arange(rest.size)] = (
+            rest * family.inverse
+        ).ravel()
+        blocks.append(block)
+    return np.concatenate(blocks)
 
 
 def _solve_dense(rest: Floats, families: list[Family], lam: float) -> Floats:
@@ -70,30 +79,37 @@ def _solve_dense(rest: Floats, families: list[Family], lam: float) -> Floats:
     return np.linalg.solve(matrix.T @ matrix + lam * np.eye(rest.size), matrix.T @ right).T
 
 
-def _solve_free(rest: Floats, families: list[Family], lam: float, level: int, *, out: Floats) -> bool:
-    """Conjugate gradients, preconditioned with the diagonal of the matrix; the answer goes to `out`."""
-    normal = _Normal(rest, families, lam)
-    diagonal = normal.diagonal()
-    residual = (
-        sum(family.inverse * np.expand_dims(family.right[level], family.axis) for family in families) * rest
-    )
-    out[...] = 0.0
+def conjugate_gradients(
+    apply: Callable[[Floats], Floats],
+    right: Floats,
+    diagonal: Floats | float = 1.0,
+    *,
+    steps: int,
+    relative: float,
+    absolute: float = 0.0,
+) -> tuple[Floats, bool]:
+    """The solution of a positive definite system, preconditioned with its diagonal, and whether it converged.
+
+    It has when the preconditioned norm of the residual is at most `relative` times that of the right-hand side, or `absolute`. The
+    arrays keep the shape of a table and are updated in place: they may have millions of cells.
+    """
+    solution, residual = np.zeros_like(right), right.copy()
     guide = residual / diagonal
     direction, size = guide.copy(), float(np.vdot(residual, guide))
-    enough = _TOLERANCE**2 * size
-    for _ in range(_STEPS):
+    enough = max(relative**2 * size, absolute**2)
+    for _ in range(steps):
         if size <= enough:
-            return True
-        image = normal.apply(direction)
+            return solution, True
+        image = apply(direction)
         length = size / float(np.vdot(direction, image))
-        out += length * direction
+        solution += length * direction
         image *= length
         residual -= image
         np.divide(residual, diagonal, out=guide)
         size, before = float(np.vdot(residual, guide)), size
         direction *= size / before
         direction += guide
-    return False
+    return solution, False
 
 
 @dataclass(frozen=True)
@@ -146,23 +162,12 @@ class _Normal:
         cells += self.lam * z
         return cells
 
-    def diagonal(self) -> Floats:
-        """The diagonal of the matrix: the sum of P² / d² over the families, and λ."""
-        total = np.zeros(self.rest.size)
-        turned = np.zeros(self.rest.size)
-        for part in self.early:
-            total.reshape(part.before, part.size, part.behind)[...] += part.squares[:, None]
-        for part in self.late:
-            turned.reshape(part.before, part.size, part.behind)[...] += part.squares[:, None]
-        total.reshape(self.rows, -1)[...] += turned.reshape(-1, self.rows).T
-        return np.asarray(total.reshape(self.rest.shape) * self.rest**2 + self.lam)
-
 
 def _turned(table: Floats, cut: int) -> Floats:
     """The table with its late axes first."""
     return np.ascontiguousarray(table.transpose([*range(cut, table.ndim), *range(cut)]))
 
 
-def _part(squares: Floats, shape: tuple[int, ...], axis: int) -> _Part:
+def _part(squares: Floats, shape: Shape, axis: int) -> _Part:
     before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
     return _Part(before, shape[axis], behind, squares.reshape(before, behind))

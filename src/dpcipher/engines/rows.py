@@ -7,42 +7,28 @@ conditional models that samples any number of rows; the cost is linear in the ro
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Targets, mutual_information, order_attributes
+from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
+from dpcipher.engines.targets import Fit, Targets, mutual_information, order_attributes
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
-from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.tables import count_rows, margin, maximal
 
-PASSES = 4  # of settling the population: fewer than for rows that are handed out
+PASSES = 4  # of `match_goals` over the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
-WORKSPACE = (
-    2**24
-)  # numbers in the largest array of a step, beyond which the population shrinks to its lower bound
+# Numbers in the largest array of a step, beyond which the population shrinks to its lower bound.
+WORKSPACE = 2**24
 POPULATION = (16_384, 32_768)  # as large as the data within these bounds; more rows than that gain nothing
-
-
-@dataclass(frozen=True)
-class RowsFit:
-    """How the fit went: misfit of each table (root mean square over cells, in probability), and what it took."""
-
-    residuals: Mapping[Axes, float]
-    negative_mass: float
-    sweeps: int
-    converged: bool
-    population: int
 
 
 def solve_rows(
     targets: Targets, *, population: int | None = None, sweeps: int = SWEEPS, seed: int = 0
-) -> tuple[Chain, RowsFit]:
+) -> tuple[Chain, Fit]:
     """Fit a chain to the targets over `population` rows (by default about as many as the data has).
 
     `sweeps` bounds the raking sweeps of a step. The same seed gives the same chain.
@@ -53,11 +39,11 @@ def solve_rows(
     equations = _equations(targets, order)
     codes = np.zeros((n_rows, len(order)), np.int32, order="F")
     crossings = Crossings(codes, targets.shape)
-    links, steps = [], []
+    links, negative, used = [], 0.0, 0
     for position, attribute in enumerate(order):
         base = _base(targets, attribute)
         barred = _barred(targets, order[: position + 1])
-        link, chances, step = fit_link(
+        link, chances, below, swept = fit_link(
             attribute, base, equations[attribute], barred, crossings, sweeps=sweeps
         )
         codes[:, attribute] = draw_column(
@@ -72,10 +58,9 @@ def solve_rows(
             passes=PASSES,
         )
         links.append(link)
-        steps.append(step)
+        negative, used = max(negative, below), max(used, swept)
     residuals, converged = _misfit(targets, codes)
-    negative = max(step.negative_mass for step in steps)
-    fit = RowsFit(residuals, negative, max(step.sweeps for step in steps), converged, n_rows)
+    fit = Fit(negative, converged, residuals, used, order, n_rows)
     return Chain(targets.shape, tuple(links)), fit
 
 
@@ -109,31 +94,27 @@ def _equations(targets: Targets, order: tuple[int, ...]) -> dict[int, list[Equat
             group = tuple(axis for axis in axes if position[axis] < position[attribute])
             if group:
                 covering[attribute][group] = axes  # the smallest table that covers it comes last
-    return {axis: _strongest_first(targets, axis, _largest(covering[axis])) for axis in order}
-
-
-def _largest(covering: dict[Axes, Axes]) -> dict[Axes, Axes]:
-    """The groups that no other group contains, each with its table."""
-    kept = set(maximal(covering))
-    return {group: axes for group, axes in covering.items() if group in kept}
+    return {axis: _strongest_first(targets, axis, covering[axis]) for axis in order}
 
 
 def _strongest_first(targets: Targets, attribute: int, covering: dict[Axes, Axes]) -> list[Equation]:
-    found = []
-    for group, axes in covering.items():
+    """One equation for each group that no other group contains, from its table, by mutual information."""
+    ranked = []
+    for group in maximal(covering):
+        axes = covering[group]
         keep = tuple(axis for axis in axes if axis == attribute or axis in group)
         table = np.moveaxis(margin(targets.tables[axes], axes, keep), keep.index(attribute), -1)
         pair = np.maximum(table.reshape(-1, targets.shape[attribute]), 0)
-        found.append((round(mutual_information(pair), 10), Equation(group, pair)))
-    return [equation for _, equation in sorted(found, key=lambda pair: (-pair[0], pair[1].group))]
+        ranked.append((-round(mutual_information(pair), 10), group, Equation(group, pair)))
+    return [equation for _, _, equation in sorted(ranked, key=lambda entry: entry[:2])]
 
 
-def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArray[np.bool_]], ...]:
+def _barred(targets: Targets, order: tuple[int, ...]) -> Barred:
     """What structural zeros forbid to the last attribute of `order`, given the ones before it.
 
     A level is also barred when it would leave every completion of the zero's attributes forbidden.
     """
-    found = []
+    forbidden = []
     for axes, mask in targets.zeros:
         if order[-1] not in axes:
             continue
@@ -142,8 +123,8 @@ def _barred(targets: Targets, order: tuple[int, ...]) -> tuple[tuple[Axes, NDArr
         keep = [axis for axis in axes if axis in order]
         barred = np.moveaxis(np.asarray(mask.all(axis=later)), keep.index(order[-1]), -1)
         if barred.any():
-            found.append((group, barred.reshape(-1, targets.shape[order[-1]])))
-    return tuple(found)
+            forbidden.append((group, barred.reshape(-1, targets.shape[order[-1]])))
+    return tuple(forbidden)
 
 
 def _misfit(targets: Targets, codes: Codes) -> tuple[dict[Axes, float], bool]:
@@ -166,7 +147,7 @@ def _tolerance(targets: Targets, axes: Axes, n_rows: int) -> float:
     return float(np.clip(noise, *MISFIT)) + min(cells, n_rows) / (2 * n_rows)
 
 
-def work(shape: tuple[int, ...], tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:
+def work(shape: Shape, tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of a solve: linear in the population, whatever the number of cells.
 
     Every attribute is drawn, and for every table each row is looked up and raked over the levels of the attribute drawn last. A step

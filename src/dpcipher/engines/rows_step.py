@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpcipher.joint.even_rows import row_sums
 from dpcipher.joint.link import Link, incidence, raw_probabilities, scaled
-from dpcipher.marginals.arrays import Axes, Codes, Floats
-from dpcipher.marginals.tables import cell_numbers
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
+from dpcipher.marginals.tables import count_rows
 
 SWEEPS = 3
 RIDGE = 0.01  # of the mean weight of an unknown: rows / unknowns
@@ -24,7 +25,7 @@ FACTOR = 10.0  # the most that one raking step changes a cell by
 _DRIFT = 1e-12  # rows are scaled back to sum to one before single precision can overflow
 TOLERANCE = 1e-5  # total variation distance at which raking stops
 
-Barred = tuple[tuple[Axes, NDArray[np.bool_]], ...]
+Barred = tuple[tuple[Axes, Bools], ...]
 Chances = NDArray[np.floating]
 
 
@@ -41,18 +42,10 @@ class Equation:
         return np.where(total > 1e-12, self.table / np.where(total > 1e-12, total, 1.0), base)
 
 
-@dataclass(frozen=True)
-class Step:
-    """What a step took: the mass that was negative in the linear solution, and the raking sweeps."""
-
-    negative_mass: float
-    sweeps: int
-
-
 class Crossings:
     """Counts of the population's rows by pairs of groups: the blocks of the Burt matrix, each counted once."""
 
-    def __init__(self, codes: Codes, shape: tuple[int, ...]) -> None:
+    def __init__(self, codes: Codes, shape: Shape) -> None:
         self.codes, self.shape = codes, shape
         self._blocks: dict[tuple[Axes, Axes], Floats] = {}
 
@@ -69,13 +62,9 @@ class Crossings:
 
     def _block(self, left: Axes, right: Axes) -> Floats:
         if (left, right) not in self._blocks:
-            sizes = [int(np.prod([self.shape[axis] for axis in group])) for group in (left, right)]
-            pair = cell_numbers(self.codes, left, self.shape) * sizes[1] + cell_numbers(
-                self.codes, right, self.shape
-            )
-            self._blocks[left, right] = (
-                np.bincount(pair, minlength=sizes[0] * sizes[1]).reshape(sizes).astype(np.float64)
-            )
+            counts = count_rows(self.codes, (*left, *right), self.shape)
+            levels = prod(self.shape[axis] for axis in left)
+            self._blocks[left, right] = counts.reshape(levels, -1).astype(np.float64)
         return self._blocks[left, right]
 
 
@@ -87,8 +76,10 @@ def fit_link(
     crossings: Crossings,
     *,
     sweeps: int,
-) -> tuple[Link, Chances, Step]:
+) -> tuple[Link, Chances, float, int]:
     """Solve the linear equations of a step, make the solution a distribution, and rake it to the same equations.
+
+    Returned are the link, its probabilities for every row, the mass that was negative in the linear solution, and the raking sweeps.
 
     Where little of the additive solution is negative it is kept, with next to nothing in its negative cells: additive conditionals
     come out exact. Otherwise it is mostly noise, and raking starts from the base rates.
@@ -102,23 +93,15 @@ def fit_link(
     link.bar(chances, codes, shape)
     scaled(chances)
     link, used = _rake(link, places, chances, sweeps)
-    return link, chances, Step(negative, used)
+    return link, chances, negative, used
 
 
 def _empty_link(attribute: int, base: Floats, equations: Sequence[Equation], barred: Barred) -> Link:
     sizes = tuple(len(equation.table) for equation in equations)
     nothing = np.zeros((sum(sizes), len(base)))
     goals = np.concatenate([nothing[:0], *(equation.rates(base) for equation in equations)])
-    return Link(
-        attribute,
-        tuple(equation.group for equation in equations),
-        sizes,
-        base,
-        nothing,
-        nothing,
-        goals,
-        barred,
-    )
+    groups = tuple(equation.group for equation in equations)
+    return Link(attribute, groups, sizes, base, nothing, nothing, goals, barred)
 
 
 def _linear(link: Link, rows: Any, crossings: Crossings) -> tuple[Link, float]:

@@ -2,37 +2,59 @@
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Literal, overload
 
 import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.rows import RowsFit, solve_rows
-from dpcipher.engines.solve import unknown
-from dpcipher.engines.table import TableFit, solve_table
-from dpcipher.engines.targets import Targets
+from dpcipher.engines.rows import solve_rows
+from dpcipher.engines.table import MAX_CELLS, solve_table
+from dpcipher.engines.targets import Fit, Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
-from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Joint
+from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.release.components import merge_repeats
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Reconciled
+from dpcipher.release.reconcile import Reconciled, Zeros
 from dpcipher.release.release import Release
 
 ENGINES = ("auto", "paper", "table", "rows")
 TABLE_CELLS = 2_000_000  # between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md)
-MAX_TABLE_CELLS = 2**27
 LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
+# Up to so many cells independent columns are written out as one table, which also samples more evenly and knows structural zeros.
+DENSE_CELLS = 2**16
 TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
-def solve(release: Release, *, engine: str = "auto", lam: float = 0.01, seed: int = 0) -> Joint | list[Joint]:
-    """The joint distribution behind a release; of a release with m sets, m joints.
+@overload
+def solve(release: Release, *, set: int, engine: str = "auto", lam: float = 0.01, seed: int = 0) -> Joint: ...
+@overload
+def solve(
+    release: Release, *, set: Literal["all"], engine: str = "auto", lam: float = 0.01, seed: int = 0
+) -> list[Joint]: ...
+@overload
+def solve(
+    release: Release, *, set: None = None, engine: str = "auto", lam: float = 0.01, seed: int = 0
+) -> Joint | list[Joint]: ...
+def solve(
+    release: Release,
+    *,
+    set: int | Literal["all"] | None = None,
+    engine: str = "auto",
+    lam: float = 0.01,
+    seed: int = 0,
+) -> Joint | list[Joint]:
+    """The joint distribution behind a release.
+
+    Of a release with m sets `set="all"` gives a list of m joints, and `set=0` the joint of the first, whatever m is. Without `set` it
+    is the joint of a release with one set, and a list of joints otherwise.
 
     `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the literal
     algorithm with its ridge `lam`. `seed` fixes the arbitrary choices (the paper's targets, the rows engine's population); it is
@@ -41,10 +63,13 @@ def solve(release: Release, *, engine: str = "auto", lam: float = 0.01, seed: in
     Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
     draws none by default, says so in its `health`, and a `DpcipherWarning` says it too.
     """
-    joints = [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in range(release.sets)]
+    if not (set in (None, "all") or isinstance(set, int)):
+        raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
+    numbers = [set] if isinstance(set, int) else range(release.sets)
+    joints = [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in numbers]
     for joint in joints:
         joint.health.warn()
-    return joints[0] if len(joints) == 1 else joints
+    return joints if set == "all" or len(joints) > 1 else joints[0]
 
 
 def solve_set(
@@ -56,22 +81,22 @@ def solve_set(
     reconciled = release.reconcile(number)
     if reconciled.total < LEAST_ROWS:
         return _drowned(release, reconciled)
-    solved = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
+    core, fit = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
     health = SolveReport(
         name,
         why=why,
-        residuals={_names(release, axes): value for axes, value in solved.residuals.items()},
-        negative_mass=solved.negative_mass,
-        sweeps=solved.sweeps,
+        residuals={_names(release, axes): value for axes, value in fit.residuals.items()},
+        negative_mass=fit.negative_mass,
+        sweeps=fit.sweeps,
         seconds=time.perf_counter() - started,
-        converged=solved.converged,
-        notes=solved.notes,
+        converged=fit.converged,
+        notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return Joint(release.schema, solved.core, n_rows, health, kind=release.kind)
+    return Joint(release.schema, core, n_rows, health, kind=release.kind)
 
 
-def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
+def pick(engine: str, shape: Shape) -> tuple[str, str]:
     """Which engine runs, and why, judged on the schema alone."""
     if engine not in ENGINES:
         raise ParameterError(
@@ -82,9 +107,9 @@ def pick(engine: str, shape: tuple[int, ...]) -> tuple[str, str]:
         small = cells <= TABLE_CELLS
         side = "at most" if small else "above"
         return ("table" if small else "rows"), f"the full table has {cells:,} cells, {side} {TABLE_CELLS:,}"
-    if engine == "table" and cells > MAX_TABLE_CELLS:
+    if engine == "table" and cells > MAX_CELLS:
         raise SizeError(
-            f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_TABLE_CELLS:,} fit. Use engine='rows'"
+            f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
         )
     return engine, "as asked"
 
@@ -101,23 +126,42 @@ def _drowned(release: Release, reconciled: Reconciled) -> Joint:
     return unknown(release, n_rows=0, why=why, warning=warning)
 
 
-@dataclass(frozen=True)
-class Solved:
-    """What an engine found, and how it ended."""
-
-    core: DenseTable | Chain
-    negative_mass: float
-    converged: bool
-    residuals: Mapping[Axes, float] = field(default_factory=dict)
-    sweeps: int = 0
-    notes: tuple[str, ...] = ()
+def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
+    """The uniform joint over a release's schema, with a warning: its tables gave no other."""
+    core = independent(uniform(release.schema.shape), release.schema.zero_masks)
+    health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
+    return Joint(release.schema, core, n_rows, health, kind=release.kind)
 
 
-def _ours(name: str, reconciled: Reconciled, seed: int) -> Solved:
+def uniform(shape: Sequence[int]) -> list[Floats]:
+    """One-way tables that say nothing."""
+    return [np.full(size, 1.0 / size) for size in shape]
+
+
+def independent(one_way: Sequence[Floats], zeros: Zeros) -> Core:
+    """Independent columns with these probabilities, but for the structural zeros: a large table with zeros becomes a chain."""
+    shape = tuple(map(len, one_way))
+    if math.prod(shape) <= DENSE_CELLS:
+        possible = ~_impossible(shape, zeros)
+        kept = np.where(possible, reduce(np.multiply.outer, one_way), 0.0)
+        # Even over the possible cells where the product leaves none.
+        kept = kept if kept.sum() > 0 else possible.astype(float)
+        return DenseTable(np.asarray(kept / kept.sum()))
+    if zeros:
+        tables: dict[Axes, Floats] = {(axis,): table for axis, table in enumerate(one_way)}
+        return solve_rows(Targets(shape, 1.0, tables, dict.fromkeys(tables, 0.0), zeros))[0]
+    return Network(shape, tuple(Node((axis,), (), table) for axis, table in enumerate(one_way)))
+
+
+def _impossible(shape: Shape, zeros: Zeros) -> Bools:
+    """Which cells of the full table are structural zeros."""
+    return zero_cells(tuple(range(len(shape))), shape, zeros)
+
+
+def _ours(name: str, reconciled: Reconciled, seed: int) -> tuple[Core, Fit]:
     """Our engines: denoise the reconciled tables, then fit."""
     targets = denoise(reconciled)
-    core: DenseTable | Chain
-    fit: TableFit | RowsFit
+    core: Core
     if name == "table":
         probabilities, fit = solve_table(targets)
         core = DenseTable(probabilities)
@@ -126,9 +170,8 @@ def _ours(name: str, reconciled: Reconciled, seed: int) -> Solved:
     residuals = _in_sigmas(fit.residuals, targets, reconciled)
     exact = not all(targets.sigma.values())
     met = not _beyond(residuals, targets) and (fit.converged or not exact)
-    return Solved(
-        core, fit.negative_mass, met, residuals, fit.sweeps, () if met else (_advice(residuals, targets),)
-    )
+    notes = () if met else (_advice(residuals, targets),)
+    return core, replace(fit, residuals=residuals, converged=met, notes=notes)
 
 
 def _beyond(residuals: Mapping[Axes, float], targets: Targets) -> int:
@@ -144,19 +187,19 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
     )
 
 
-def _paper(reconciled: Reconciled, lam: float, seed: int) -> Solved:
+def _paper(reconciled: Reconciled, lam: float, seed: int) -> tuple[Core, Fit]:
     """The literal algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
-    tables = [(one.axes, one.counts, one.variance) for one in merge_repeats(reconciled.measured).values()]
+    merged = merge_repeats(reconciled.measured).values()
+    tables = [(table.axes, table.counts, table.variance) for table in merged]
     probabilities, fit = solve_paper(reconciled.shape, tables, lam=lam, seed=seed)
     notes = (f"{fit.skipped} equations had no usable denominator and were left out",) if fit.skipped else ()
     core = DenseTable(_cleared(probabilities, reconciled) if reconciled.zeros else probabilities)
-    return Solved(core, fit.negative_mass, fit.converged, notes=notes)
+    return core, Fit(fit.negative_mass, fit.converged, notes=notes)
 
 
 def _cleared(probabilities: Floats, reconciled: Reconciled) -> Floats:
     """Without the structural zeros, which the literal algorithm does not know."""
-    axes = tuple(range(len(reconciled.shape)))
-    kept = np.where(zero_cells(axes, reconciled.shape, reconciled.zeros), 0.0, probabilities)
+    kept = np.where(_impossible(reconciled.shape, reconciled.zeros), 0.0, probabilities)
     if not kept.sum() > 0:
         raise SolveError(
             "the tables leave no cell with probability but structural zeros; engine='table' keeps to the zeros"
@@ -172,12 +215,12 @@ def _in_sigmas(
     Two parts add up in squares: what denoising moved, about one sigma or less where it removed noise, and what the engine missed. A
     table that is exact is measured in counts.
     """
-    found = {}
+    distances = {}
     for axes, missed in residuals.items():
         moved = targets.tables[axes] - reconciled.table(axes) / reconciled.total
         unit = targets.sigma[axes] or 1 / targets.total
-        found[axes] = math.sqrt(float((moved**2).sum()) / moved.size + missed**2) / unit
-    return found
+        distances[axes] = math.sqrt(float((moved**2).sum()) / moved.size + missed**2) / unit
+    return distances
 
 
 def _names(release: Release, axes: Axes) -> tuple[str, ...]:

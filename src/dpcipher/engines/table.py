@@ -3,7 +3,7 @@
 Each step solves the equations of every table in closure(Q) that brings the new attribute together with earlier ones (`additive`).
 Where that solution is non-negative it is kept: independence, and every tree-shaped dependence in the order that
 `order_attributes` finds, come out exact. Where strong dependence makes it negative, its exponential takes its place: the two agree
-to first order, and the exponential is positive and log-linear. Then the table so far is raked to all goals inside it (`blocks`), which
+to first order, and the exponential is positive and log-linear. Then the table so far is raked to all goals inside it (`raking`), which
 does nothing where they are met already.
 
 Clipping at zero instead of the exponential was measured: from the noiseless pair tables of 2×2×3×3 tables (n = 500) it left a 3-way TVD
@@ -11,7 +11,6 @@ of .0194 where the exponential leaves .0188, and of .0908 against .0867 on the 6
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod, sqrt
 
@@ -19,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines import raking
-from dpcipher.engines.additive import Link, conditional
-from dpcipher.engines.raking import Cell, Goal, gaps, rake
-from dpcipher.engines.targets import Targets, order_attributes
+from dpcipher.engines.additive import LinkedGoal, conditional
+from dpcipher.engines.raking import Goal, gaps, rake
+from dpcipher.engines.targets import Fit, Targets, order_attributes
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import maximal
+from dpcipher.marginals.arrays import Axes, Floats, Shape
+from dpcipher.marginals.tables import Cell, broadcast_over, maximal
 
 MAX_CELLS = 2**27
 # Sweeps of the steps before the last, which rakes to all goals anyway.
@@ -41,32 +40,17 @@ _ROUNDING = 1e-9
 _REACH = 5.0
 
 
-@dataclass(frozen=True)
-class TableFit:
-    """How a table solve ended.
-
-    `residuals` maps each table to the root mean square misfit of its cells, in probability; `negative_mass` is the most probability
-    that the additive solution of one step put below zero; `sweeps` counts the raking sweeps of the last step; `converged` says that
-    every table is met within a TVD of .001, or of the tolerance asked for.
-    """
-
-    order: tuple[int, ...]
-    residuals: Mapping[Axes, float]
-    negative_mass: float
-    sweeps: int
-    converged: bool
-
-
 def solve_table(
     targets: Targets,
     *,
     order: tuple[int, ...] | None = None,
     sweeps: int = 200,
     tolerance: float | None = None,
-) -> tuple[Floats, TableFit]:
+) -> tuple[Floats, Fit]:
     """The joint of all attributes, dense, axes in schema order, and how well it meets `targets`.
 
-    `tolerance` is the total variation distance within which every table is to be met, `sweeps` the most raking sweeps of a step.
+    `tolerance` is the total variation distance within which every table is to be met, `sweeps` the most raking sweeps of a step. The
+    fit has converged when every table is met within a TVD of .001, or of the tolerance asked for.
     """
     check_targets(targets)
     tolerance = _worthwhile(targets) if tolerance is None else tolerance
@@ -85,7 +69,8 @@ def solve_table(
         negative = max(negative, below)
     _normalise(table)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in work.tables.items()])
-    fit = TableFit(order, _residuals(misses, order), negative, used, _met(misses, max(tolerance, _ACCEPTED)))
+    met = _met(misses, max(tolerance, _ACCEPTED))
+    fit = Fit(negative, met, _residuals(misses, order), used, order)
     return np.ascontiguousarray(table.transpose(np.argsort(order))), fit
 
 
@@ -138,10 +123,10 @@ def _tilt(z: Floats, base: Floats) -> Floats:
     return z
 
 
-def _links(work: Targets, base: Floats, new: int) -> list[Link]:
+def _links(work: Targets, base: Floats, new: int) -> list[LinkedGoal]:
     """What every goal says about the new attribute, given earlier ones."""
     sets = _below(tuple(axes for axes in work.tables if new in axes), new)
-    return [Link(axes, _given(_table(work, (*axes, new)), base)) for axes in sets]
+    return [LinkedGoal(axes, _given(_table(work, (*axes, new)), base)) for axes in sets]
 
 
 def _given(table: Floats, base: Floats) -> Floats:
@@ -175,8 +160,7 @@ def _clear(table: Floats, work: Targets, new: int) -> None:
     """Set structural zeros to zero, in place, once all of their attributes are there; those before `new` were there already."""
     for axes, mask in work.zeros:
         if new <= axes[-1] < table.ndim:
-            shape = [table.shape[axis] if axis in axes else 1 for axis in range(table.ndim)]
-            table *= ~mask.reshape(shape)
+            table *= ~broadcast_over(mask, axes, range(table.ndim))
 
 
 def _reorder(targets: Targets, order: tuple[int, ...]) -> Targets:
@@ -224,7 +208,7 @@ def _met(misses: Mapping[Axes, Floats], tolerance: float) -> bool:
 USUAL_SWEEPS = 3
 
 
-def work(shape: tuple[int, ...], tables: Sequence[Axes]) -> tuple[float, int]:
+def work(shape: Shape, tables: Sequence[Axes]) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of a solve with so many tables and USUAL_SWEEPS a step.
 
     A step sums the earlier table down for every two tables that link the new attribute to earlier ones, and rakes the larger table; without

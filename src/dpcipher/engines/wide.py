@@ -10,6 +10,7 @@ looked at one by one, are shrunk as one.
 """
 
 from collections.abc import Mapping
+from functools import reduce
 from itertools import combinations
 from math import comb
 
@@ -49,10 +50,8 @@ def fit_wide(
 
 def _start(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
     """The table of largest entropy that has the denoised pairs and the structural zeros."""
-    table = np.ones(())
-    for axis in axes:
-        table = np.multiply.outer(table, built[(axis,)] / reconciled.total)
-    table = table * ~zero_cells(axes, reconciled.shape, reconciled.zeros)
+    one_way = [built[(axis,)] / reconciled.total for axis in axes]
+    table = reduce(np.multiply.outer, one_way) * ~zero_cells(axes, reconciled.shape, reconciled.zeros)
     places = combinations(range(len(axes)), PAIRS)
     goals = [Goal((i, j), built[axes[i], axes[j]] / reconciled.total) for i, j in places]
     rake(table, goals, sweeps=_SWEEPS, tolerance=_CLOSE)
@@ -77,10 +76,10 @@ def _shrunk(
             rest -= spread(part, sub, axes, shape)
             free -= freedom(sub, shape)
         if order > PAIRS:
-            found = {
+            deviations = {
                 sub: Deviation(part, reconciled.interaction_variance(sub)) for sub, part in parts.items()
             }
-            for sub, part in rule(found, one_way, total).items():
+            for sub, part in rule(deviations, one_way, total).items():
                 kept += spread(part, sub, axes, shape)
     return kept + _as_one(rest, free, noise) if free else kept
 
@@ -114,6 +113,7 @@ def _as_one(rest: Floats, free: int, noise: float) -> Floats:
 def _with_exact(axes: Axes, table: Floats, start: Floats, reconciled: Reconciled) -> Floats:
     """The table swept to those of its margins that are known without noise; a trace of `start` lets emptied rows come back."""
     inside = set(axes)
-    known = [tuple(a for a in one.axes if a in inside) for one in reconciled.measured if one.variance == 0]
+    exact = [measured.axes for measured in reconciled.measured if measured.variance == 0]
+    known = [tuple(axis for axis in kept if axis in inside) for kept in exact]
     margins = {sub: np.maximum(reconciled.table(sub), 0.0) for sub in maximal(known) if sub and sub != axes}
     return sweep_to(np.maximum(table, 1e-6 * start), axes, margins) if margins else table

@@ -9,7 +9,7 @@ import math
 import re
 import zipfile
 import zlib
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class Archive:
     def __init__(self, file: BinaryIO) -> None:
         self._zip = zipfile.ZipFile(file)
         members = self._zip.infolist()
-        self._members = {one.filename.removesuffix(".npy"): one for one in members}
+        self._members = {member.filename.removesuffix(".npy"): member for member in members}
         if len(members) > MAX_MEMBERS or len(self._members) < len(members):
             raise ValueError("an array is there twice, or there are too many")
 
@@ -75,10 +75,10 @@ class Archive:
             raise ValueError(f"{name} must hold truth values")
         return flat.reshape(shape, order="F" if columns else "C").astype(_READ[kind], copy=False)
 
-    def integers(self, name: str, length: int) -> list[int]:
+    def integers(self, name: str, length: int) -> NDArray[Any]:
         """A flat array of whole numbers from 0 up."""
-        values: list[int] = self.read(name, "whole", (length,)).tolist()
-        if min(values, default=0) < 0:
+        values: NDArray[Any] = self.read(name, "whole", (length,))
+        if values.min(initial=0) < 0:
             raise ValueError(f"{name} must hold whole numbers from 0 up")
         return values
 
@@ -92,16 +92,12 @@ class Archive:
         with self._zip.open(info) as stream:
             lead = stream.read(10)
             length = int.from_bytes(lead[8:], "little")
-            found = _HEADER.fullmatch(stream.read(min(length, _LONGEST_HEADER)).decode("latin-1"))
-        if lead[:8] != b"\x93NUMPY\x01\x00" or found is None:
+            header = _HEADER.fullmatch(stream.read(min(length, _LONGEST_HEADER)).decode("latin-1"))
+        if lead[:8] != b"\x93NUMPY\x01\x00" or header is None:
             raise ValueError(f"{name} is no plain array")
-        stored, columns, shape = found.groups()
-        return (
-            stored,
-            tuple(int(size) for size in shape.split(",") if size.strip()),
-            columns == "True",
-            10 + length,
-        )
+        stored, columns, shape = header.groups()
+        sizes = tuple(int(size) for size in shape.split(",") if size.strip())
+        return stored, sizes, columns == "True", 10 + length
 
     def _bytes(self, name: str, start: int, size: int) -> bytearray:
         """The data of a member, which must end where they should; read to the end, so that its check sum is checked too."""

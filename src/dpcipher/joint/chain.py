@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, JointError, SizeError
 from dpcipher.joint.even_rows import systematic
 from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
-from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import count_rows
 
 CHUNK = 65_536
@@ -21,7 +21,7 @@ OVERSAMPLE = 4  # rows tried for each row kept while a condition is still to com
 MAX_CELLS = 2**27
 _WORKSPACE = 2**24  # numbers in the largest array that sampling makes, whatever the number of rows
 
-Masks = Mapping[int, NDArray[np.bool_]]
+Masks = Mapping[int, Bools]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Chain:
     `log_prob` counts the mass of such rows as lost.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     links: tuple[Link, ...]
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Chain:
         pieces = ceil(n_rows / largest)
         for piece in range(pieces):
             size = n_rows // pieces + (piece < n_rows % pieces)
-            yield self._grow(size, rng, allowed or {}, independent=independent)[0]
+            yield self.sample_given(size, rng, allowed or {}, independent=independent)[0]
 
     def sample_given(
         self, n_rows: int, rng: np.random.Generator, allowed: Masks, *, independent: bool = False
@@ -74,7 +74,32 @@ class Chain:
         weighting: rows are drawn in excess, weighted by the probability that each gives to the allowed levels, and resampled
         (sequential importance resampling); the effective number is (Σw)²/Σw², relative to the rows drawn, over all resamplings.
         """
-        return self._grow(n_rows, rng, allowed, independent=independent)
+        last = max((self.order.index(axis) for axis in allowed), default=-1)
+        pool = n_rows * OVERSAMPLE if allowed else n_rows
+        codes = np.zeros((pool, len(self.shape)), np.int32, order="F")
+        weights, kept = np.ones(pool), 1.0
+        for position, link in enumerate(self.links):
+            chances = link.probabilities(codes, self.shape)
+            chances *= allowed.get(link.attribute, True)
+            weights *= chances.sum(axis=1, dtype=np.float64)
+            _require(weights, allowed)
+            if position == last or _uneven(weights):
+                kept *= _effective(weights) / len(weights)
+                chosen = _resample(weights, n_rows if position >= last else pool, rng, independent)
+                codes, chances = np.asfortranarray(codes[chosen]), chances[chosen]
+                weights = np.ones(len(chosen))
+            scaled(chances)
+            codes[:, link.attribute] = draw_column(
+                link,
+                chances,
+                codes,
+                self.shape,
+                rng,
+                independent=independent,
+                to_goals=not allowed,
+                first=self.order[:position],
+            )
+        return codes, min(float(n_rows), kept * pool)
 
     def log_prob(self, codes: Codes) -> Floats:
         """The exact log-probability of each coded row: the sum over the chain's links."""
@@ -128,40 +153,6 @@ class Chain:
             with np.errstate(divide="ignore"):
                 total += np.log(chosen)
         return total
-
-    def _grow(
-        self, n_rows: int, rng: np.random.Generator, allowed: Masks, *, independent: bool
-    ) -> tuple[Codes, float]:
-        """Draw the attributes in order, dropping and copying rows where a condition or a dead end asks for it."""
-        last = max((self.order.index(axis) for axis in allowed), default=-1)
-        pool = n_rows * OVERSAMPLE if allowed else n_rows
-        codes = np.zeros((pool, len(self.shape)), np.int32, order="F")
-        weights, kept = np.ones(pool), 1.0
-        for position, link in enumerate(self.links):
-            chances = link.probabilities(codes, self.shape)
-            chances *= allowed.get(link.attribute, True)
-            weights *= chances.sum(axis=1, dtype=np.float64)
-            _require(weights, allowed)
-            if position == last or _uneven(weights):
-                kept *= _effective(weights) / len(weights)
-                chosen = _resample(weights, n_rows if position >= last else pool, rng, independent)
-                codes, chances, weights = (
-                    np.asfortranarray(codes[chosen]),
-                    chances[chosen],
-                    np.ones(len(chosen)),
-                )
-            scaled(chances)
-            codes[:, link.attribute] = draw_column(
-                link,
-                chances,
-                codes,
-                self.shape,
-                rng,
-                independent=independent,
-                to_goals=not allowed,
-                first=self.order[:position],
-            )
-        return codes, min(float(n_rows), kept * pool)
 
 
 def _require(weights: Floats, allowed: Masks) -> None:

@@ -7,7 +7,7 @@ Mean TVD between the rows' tables and the fitted ones, 1/2/3-way, 500 rows from 
 .0039/.0093/.0196, also breaks the promise that no cell is off by a whole row. Where rows are few, `balance` improves on the snake.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
 from dpcipher.joint.even_rows import balance
-from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
+from dpcipher.marginals.tables import dropped
 
 CHUNK = 1 << 18
 # Larger tables, and more rows than one chunk, are left as the snake drew them.
@@ -52,15 +53,14 @@ class DenseTable:
             )
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """The number of levels of each attribute."""
         return self.probabilities.shape
 
-    def project(self, axes: Sequence[int]) -> Floats:
+    def project(self, axes: Axes) -> Floats:
         """The table of some attributes, its dimensions in the order of `axes`."""
-        kept = sorted(axes)
-        drop = tuple(axis for axis in range(len(self.shape)) if axis not in kept)
-        summed = np.asarray(self.probabilities.sum(axis=drop))
+        kept = tuple(sorted(axes))
+        summed = np.asarray(self.probabilities.sum(axis=dropped(tuple(range(len(self.shape))), kept)))
         return summed.transpose([kept.index(axis) for axis in axes])
 
     def log_prob(self, codes: NDArray[np.integer]) -> Floats:
@@ -76,7 +76,7 @@ class DenseTable:
         rng: np.random.Generator,
         *,
         independent: bool = False,
-        allowed: Mapping[int, NDArray[np.bool_]] | None = None,
+        allowed: Mapping[int, Bools] | None = None,
         chunk: int = CHUNK,
     ) -> Iterator[Codes]:
         """Rows of codes in random order, at most `chunk` at a time.
@@ -107,9 +107,7 @@ class DenseTable:
         return cls(np.ascontiguousarray(arrays["probabilities"], dtype=np.float64))
 
 
-def _allowed_levels(
-    shape: tuple[int, ...], allowed: Mapping[int, NDArray[np.bool_]]
-) -> list[NDArray[np.intp]]:
+def _allowed_levels(shape: Shape, allowed: Mapping[int, Bools]) -> list[NDArray[np.intp]]:
     """The levels each attribute may take."""
     every = [
         np.flatnonzero(allowed[axis]) if axis in allowed else np.arange(size)
@@ -136,7 +134,7 @@ def _snake(table: Floats) -> Floats:
     return path.ravel()
 
 
-def _levels(places: NDArray[np.intp], shape: tuple[int, ...]) -> Codes:
+def _levels(places: NDArray[np.intp], shape: Shape) -> Codes:
     """The levels of the cells at some places of the snake."""
     levels = np.empty((len(places), len(shape)), dtype=np.int32)
     behind = prod(shape)

@@ -1,8 +1,11 @@
-"""The file of a saved joint: a NumPy archive of plain arrays with a JSON header. Nothing is ever unpickled."""
+"""The file of a saved joint: a NumPy archive of plain arrays with a JSON header. Nothing is ever unpickled.
+
+Anybody may have written the file. Arrays are read in an order that lets each be judged: small ones come first, and say how large the
+others are; none is larger than the schema and those before it allow for.
+"""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +15,23 @@ from numpy.typing import NDArray
 from dpcipher.errors import JointError
 from dpcipher.files import replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
-from dpcipher.joint.file import Arrays, read_arrays
+from dpcipher.joint.link import groups_by_link
 from dpcipher.joint.report import SolveReport
-from dpcipher.schema.plain import read_json
+from dpcipher.marginals.arrays import Shape
+from dpcipher.schema.plain import product_within, read_json
 from dpcipher.schema.schema import Schema
+
+Arrays = dict[str, NDArray[Any]]
 
 VERSION = 1
 MAX_HEADER = 64 * 2**20
 MOST_ROWS = 2**53
+MAX_TABLE_CELLS = 2**27
+MAX_NUMBERS = 2**28
+MAX_LISTED = 2**23  # groups of attributes: all pairs of a thousand columns have half a million
+_MOST_DIMENSIONS = 32
+_REALS = ("base", "weights", "factors", "goals")
+_SMALL = ("shape", "order", "groups", "group_sizes", "group_axes", "bars", "bar_sizes", "bar_axes")
 
 
 def write(
@@ -36,7 +48,7 @@ def write(
         "kind": kind,
         "n_rows": n_rows,
         "schema": schema.to_dict(),
-        "health": _plain(health),
+        "health": health.to_dict(),
     }
     header = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     try:
@@ -49,17 +61,18 @@ def write(
     return path
 
 
-def read(path: Path, kinds: tuple[str, ...]) -> tuple[str, Arrays, Schema, int, SolveReport]:
-    """Read the archive, refusing whatever is not exactly what was written; anybody may have written it, so sizes come first."""
+def read(path: Path) -> tuple[str, Arrays, Schema, int, SolveReport]:
+    """Read the archive, refusing whatever is not exactly what was written."""
     if not path.is_file():
         raise JointError(f"joint file ({path}) must be an existing file; check the path")
     try:
         with path.open("rb") as file:
             archive = Archive(file)
             facts = _facts(archive)
-            _check_version(path, facts, kinds)
+            _check_version(path, facts)
             schema, n_rows, health = _known(facts)
-            return facts["kind"], read_arrays(facts["kind"], archive, schema.shape), schema, n_rows, health
+            arrays = _READERS[facts["kind"]](archive, schema.shape)
+            return facts["kind"], arrays, schema, n_rows, health
     except JointError:
         raise
     except DAMAGE as wrong:
@@ -80,8 +93,8 @@ def _facts(archive: Archive) -> dict[str, Any]:
     return facts
 
 
-def _check_version(path: Path, facts: Mapping[str, Any], kinds: tuple[str, ...]) -> None:
-    if facts["version"] != VERSION or facts["kind"] not in kinds:
+def _check_version(path: Path, facts: Mapping[str, Any]) -> None:
+    if facts["version"] != VERSION or facts["kind"] not in tuple(_READERS):  # a list has no hash
         raise JointError(
             f"joint file ({path}) has format version {facts['version']!r:.20}; this dpcipher reads version {VERSION}. Upgrade dpcipher"
         )
@@ -91,47 +104,104 @@ def _known(facts: Mapping[str, Any]) -> tuple[Schema, int, SolveReport]:
     n_rows = facts["n_rows"]
     if isinstance(n_rows, bool) or not isinstance(n_rows, int) or not 0 <= n_rows < MOST_ROWS:
         raise ValueError(f"n_rows ({n_rows!r:.60}) must be a whole number from 0 to 2**53")
-    return Schema.from_dict(facts["schema"]), n_rows, _health(facts["health"])
+    return Schema.from_dict(facts["schema"]), n_rows, SolveReport.from_dict(facts["health"])
 
 
-def _plain(health: SolveReport) -> dict[str, Any]:
-    return asdict(health) | {"residuals": [[list(attrs), value] for attrs, value in health.residuals.items()]}
+def _dense(archive: Archive, shape: Shape) -> Arrays:
+    _check_names(archive, {"probabilities"})
+    _check_cells(shape)
+    return {"probabilities": archive.read("probabilities", "real", shape)}
 
 
-def _health(values: object) -> SolveReport:
-    """What was said of the solve, each of its own type."""
-    if isinstance(values, dict):
-        values = {"warnings": [], **values}  # files of the first version have none
-    if not isinstance(values, dict) or set(values) != {field.name for field in fields(SolveReport)}:
-        raise ValueError("health must hold what a solve reports, and nothing else")
-    texts, numbers = ("engine", "why"), ("negative_mass", "sweeps", "seconds")
-    if any(not isinstance(values[name], str) for name in texts) or not isinstance(values["converged"], bool):
-        raise ValueError("health must say its engine, why, and whether it converged")
-    if any(not _is_number(values[name]) for name in numbers):
-        raise ValueError("health must hold finite numbers")
-    said = {name: _texts(values[name]) for name in ("notes", "warnings")}
-    return SolveReport(**{**values, **said, "residuals": _residuals(values["residuals"])})
+def _network(archive: Archive, shape: Shape) -> Arrays:
+    """The columns and the givens of every node, and then its table, whose shape they tell."""
+    nodes = range((len(archive.names) - 2) // 3)
+    _check_names(archive, {"shape", *(f"{part}{i}" for part in ("axes", "given", "table") for i in nodes)})
+    arrays, left = {"shape": _same_shape(archive, shape)}, MAX_NUMBERS
+    for i in nodes:
+        axes, given = (_some_axes(archive, f"{part}{i}", shape) for part in ("axes", "given"))
+        sizes = tuple(shape[axis] for axis in (*given, *axes))
+        left -= _check_cells(sizes)
+        if left < 0:
+            raise ValueError("its tables are too large together")
+        for name, size in ((f"axes{i}", len(axes)), (f"given{i}", len(given))):
+            arrays[name] = archive.read(name, "whole", (size,))
+        arrays[f"table{i}"] = archive.read(f"table{i}", "real", sizes)
+    return arrays
 
 
-def _texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list) or any(not isinstance(text, str) for text in values):
-        raise ValueError("notes and warnings must be texts")
-    return tuple(values)
+def _chain(archive: Archive, shape: Shape) -> Arrays:
+    """The lengths, link by link, and then the numbers that they call for."""
+    _check_names(archive, {*_SMALL, *_REALS, "bar_masks"})
+    arrays: Arrays = {"shape": _same_shape(archive, shape)}
+    for name in ("order", "groups", "bars"):
+        arrays[name] = archive.integers(name, len(shape))
+    order = arrays["order"].tolist()
+    if sorted(order) != list(range(len(shape))):
+        raise ValueError("order must name every attribute once")
+    levels = [shape[attribute] for attribute in order]
+    crossed, masks = (_read_groups(archive, name, arrays, levels, shape) for name in ("group", "bar"))
+    if sum(levels) + 3 * crossed + masks > MAX_NUMBERS:
+        raise ValueError("it holds too many numbers")
+    arrays["base"] = archive.read("base", "real", (sum(levels),))
+    arrays |= {name: archive.read(name, "real", (crossed,)) for name in ("weights", "factors", "goals")}
+    return arrays | {"bar_masks": archive.read("bar_masks", "truth", (masks,))}
 
 
-def _residuals(values: object) -> dict[tuple[str, ...], float]:
-    found: dict[tuple[str, ...], float] = {}
-    for one in values if isinstance(values, list) else [values]:
-        if (
-            not isinstance(one, list)
-            or len(one) != 2
-            or not isinstance(one[0], list)
-            or not _is_number(one[1])
-        ):
-            raise ValueError("residuals must be a number for each table")
-        found[tuple(str(attr) for attr in one[0])] = float(one[1])
-    return found
+def _read_groups(archive: Archive, name: str, arrays: Arrays, levels: Sequence[int], shape: Shape) -> int:
+    """Add the arrays that list the groups (or bars) of all links; how many cells they have with the levels of their links."""
+    for part, lengths in ((f"{name}_sizes", f"{name}s"), (f"{name}_axes", f"{name}_sizes")):
+        arrays[part] = archive.integers(part, _few(sum(arrays[lengths].tolist())))
+    by_link = groups_by_link(arrays, name, arrays["order"].tolist(), shape)
+    return sum(
+        level * _product(shape[axis] for axis in group)
+        for groups, level in zip(by_link, levels, strict=True)
+        for group in groups
+    )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _some_axes(archive: Archive, name: str, shape: Shape) -> list[int]:
+    length = archive.length(name)
+    axes: list[int] = archive.integers(name, length).tolist() if length <= len(shape) else [len(shape)]
+    if any(axis >= len(shape) for axis in axes):
+        raise ValueError(f"{name} must be attributes of the schema")
+    return axes
+
+
+def _same_shape(archive: Archive, shape: Shape) -> NDArray[Any]:
+    declared = archive.read("shape", "whole", (len(shape),))
+    if tuple(declared.tolist()) != shape:
+        raise ValueError("its shape must be the schema's")
+    return declared
+
+
+def _check_names(archive: Archive, wanted: set[str]) -> None:
+    if archive.names != wanted | {HEADER}:
+        raise ValueError("it must hold the arrays of its kind, and no others")
+
+
+def _check_cells(shape: Shape) -> int:
+    cells = product_within(shape, MAX_TABLE_CELLS)
+    if cells is None or len(shape) > _MOST_DIMENSIONS:
+        raise ValueError(f"a table of it is too large: at most {MAX_TABLE_CELLS} cells fit")
+    return cells
+
+
+def _product(sizes: Iterable[int]) -> int:
+    cells = product_within(sizes, MAX_NUMBERS)
+    if cells is None:
+        raise ValueError("it holds too many numbers")
+    return cells
+
+
+def _few(many: int) -> int:
+    if many > MAX_LISTED:
+        raise ValueError("it lists too many groups of attributes")
+    return many
+
+
+_READERS: Mapping[str, Callable[[Archive, Shape], Arrays]] = {
+    "dense": _dense,
+    "chain": _chain,
+    "network": _network,
+}

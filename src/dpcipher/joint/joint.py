@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
@@ -23,12 +25,39 @@ from dpcipher.tables.write import mirror
 CHUNK = 65_536
 
 
-# What an engine fits, over axis numbers and integer codes; none of these knows of the schema.
-_CORES: Mapping[str, type[DenseTable] | type[Chain] | type[Network]] = {
-    "dense": DenseTable,
-    "chain": Chain,
-    "network": Network,
-}
+class Core(Protocol):
+    """What an engine fits: a distribution over the numbers of attributes and of their levels, which knows nothing of the schema."""
+
+    @property
+    def shape(self) -> Shape:
+        """The number of levels of each attribute."""
+
+    def project(self, axes: Axes) -> Floats:
+        """The probabilities of the table on some attributes, its dimensions in the order of `axes`."""
+
+    def sample(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int = CHUNK,
+    ) -> Iterator[Codes]:
+        """Rows of codes, at most `chunk` at a time; `allowed` masks the levels of some attributes."""
+
+    def log_prob(self, codes: Codes) -> Floats:
+        """The log-probability of each row of codes."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays for the file."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """What `to_arrays` described."""
+
+
+_CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}
 
 
 @dataclass(frozen=True)
@@ -39,7 +68,7 @@ class Joint:
     """
 
     schema: Schema
-    core: DenseTable | Chain | Network
+    core: Core
     n_rows: int
     health: SolveReport
     kind: str = field(default="pandas", compare=False)
@@ -81,18 +110,10 @@ class Joint:
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
         allowed = self.schema.allowed(given) if given else None
         rng = np.random.default_rng(seed)
-        return self._decoded(count, rng, allowed, independent)
-
-    def _decoded(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        allowed: dict[int, NDArray[np.bool_]] | None,
-        independent: bool,
-    ) -> Iterator[pa.Table]:
-        yield self.schema.decode(np.empty((0, len(self.schema.attrs)), dtype=np.int32), rng)
-        for codes in self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK):
-            yield self.schema.decode(codes, rng)
+        drawn = self.core.sample(count, rng, independent=independent, allowed=allowed, chunk=CHUNK)
+        # An empty table first, so that a draw of no rows has its columns too.
+        none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
+        return (self.schema.decode(codes, rng) for codes in chain([none], drawn))
 
     def effective_rows(self, n_rows: int, given: Mapping[str, object], *, seed: int = 0) -> float:
         """How many independent rows `sample(n_rows, given=given)` is worth: all of them from a table, fewer from a chain.
@@ -117,7 +138,7 @@ class Joint:
     @classmethod
     def load(cls, path: str | Path) -> "Joint":
         """Read a saved joint, refusing a damaged one or one of a later version."""
-        kind, arrays, schema, n_rows, health = file.read(Path(path), tuple(_CORES))
+        kind, arrays, schema, n_rows, health = file.read(Path(path))
         return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health)
 
 

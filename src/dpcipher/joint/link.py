@@ -1,7 +1,10 @@
-"""One link of a chain: the probabilities of one attribute given the attributes before it."""
+"""One link of a chain: the probabilities of one attribute given the attributes before it; and links as a few plain arrays, and back."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, islice, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpcipher.joint.even_rows import PASSES, Ladder, match_goals, row_sums, spread
-from dpcipher.marginals.arrays import Axes, Codes, Floats
+from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.tables import cell_numbers
 
 KEYS = 3  # attributes that rows are sorted by before a spread draw
+LARGEST = 1e30  # of the numbers in a file: chances are computed in 32 bits
 FLOOR = 1e-6  # share of its base rate that a level keeps where the additive part is negative
 
 
@@ -22,7 +26,7 @@ class Link:
 
     With g the level of group k, P(level | row) ∝ max(base + Σ_k weights[k, g], FLOOR·base) · exp Σ_k factors[k, g], and 0 where
     `barred`. The rows of weights, factors and goals are the levels of all groups, one group after another; `goals` are the
-    conditional probabilities that rows drawn with low variance settle to.
+    conditional probabilities that the tables of even rows are made to match.
     """
 
     attribute: int
@@ -37,13 +41,9 @@ class Link:
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The first row of each group in weights, factors and goals."""
-        return (
-            np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-            if self.sizes
-            else np.zeros(0, np.int64)
-        )
+        return np.cumsum([0, *self.sizes[:-1]])[: len(self.sizes)]
 
-    def places(self, codes: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    def places(self, codes: Codes, shape: Shape) -> NDArray[np.int64]:
         """Which rows of the weights each coded row uses, one column per group."""
         columns = [
             cell_numbers(codes, group, shape) + start
@@ -51,15 +51,13 @@ class Link:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0), np.int64)
 
-    def probabilities(
-        self, codes: Codes, shape: tuple[int, ...], *, dtype: Any = np.float32
-    ) -> NDArray[np.floating]:
+    def probabilities(self, codes: Codes, shape: Shape, *, dtype: Any = np.float32) -> NDArray[np.floating]:
         """The probability of every level for every coded row; all zero for a row that no level may follow."""
         values = raw_probabilities(self, incidence(self.places(codes, shape), len(self.weights), dtype))
         self.bar(values, codes, shape)
         return scaled(values)
 
-    def bar(self, values: NDArray[np.floating], codes: Codes, shape: tuple[int, ...]) -> None:
+    def bar(self, values: NDArray[np.floating], codes: Codes, shape: Shape) -> None:
         """Set to zero, in place, the levels that structural zeros forbid."""
         for group, mask in self.barred:
             values[mask[cell_numbers(codes, group, shape)]] = 0.0
@@ -88,11 +86,7 @@ def scaled(values: NDArray[np.floating]) -> NDArray[np.floating]:
 def incidence(places: NDArray[np.int64], width: int, dtype: Any = np.float32) -> Any:
     """The sparse matrix with a one wherever a row uses a place."""
     n_rows, per_row = places.shape
-    starts = (
-        np.arange(0, n_rows * per_row + 1, per_row or 1)[: n_rows + 1]
-        if per_row
-        else np.zeros(n_rows + 1, np.int64)
-    )
+    starts = np.arange(n_rows + 1) * per_row
     return sp.csr_matrix((np.ones(places.size, dtype), places.ravel(), starts), shape=(n_rows, width))
 
 
@@ -100,7 +94,7 @@ def draw_column(
     link: Link,
     chances: NDArray[np.floating],
     codes: Codes,
-    shape: tuple[int, ...],
+    shape: Shape,
     rng: np.random.Generator,
     *,
     independent: bool,
@@ -108,9 +102,9 @@ def draw_column(
     first: Axes,
     passes: int = PASSES,
 ) -> Codes:
-    """One level per row, drawn from `chances`: plainly, or evenly spread and settled.
+    """One level per row, drawn from `chances`: independently, or evenly spread and matched to goals.
 
-    Settling goes to the link's goals, or (`to_goals=False`, when a condition has changed what to expect) to what the chances
+    These are the link's own goals, or (`to_goals=False`, when a condition has changed what to expect) what the chances
     themselves add up to. `first` are the attributes to spread over when the link has no group of its own.
     """
     ladder, every = Ladder(chances), np.arange(len(codes))
@@ -126,3 +120,81 @@ def draw_column(
     else:
         wanted = np.asarray(incidence(places, len(link.goals)).T @ chances, dtype=np.float64)
     return match_goals(drawn, places * len(link.base), wanted.ravel(), ladder, rng, passes=passes)
+
+
+def pack_links(links: Sequence[Link]) -> dict[str, NDArray[Any]]:
+    """Numbers laid end to end, link after link, and the lengths needed to cut them apart again."""
+    groups = [group for link in links for group in link.groups]
+    bars = [bar for link in links for bar in link.barred]
+    return {
+        "order": _integers(link.attribute for link in links),
+        "groups": _integers(len(link.groups) for link in links),
+        "group_sizes": _integers(len(group) for group in groups),
+        "group_axes": _integers(axis for group in groups for axis in group),
+        "bars": _integers(len(link.barred) for link in links),
+        "bar_sizes": _integers(len(group) for group, _ in bars),
+        "bar_axes": _integers(axis for group, _ in bars for axis in group),
+        "bar_masks": _joined([mask for _, mask in bars], np.bool_),
+        "base": _joined([link.base for link in links], np.float64),
+        "weights": _joined([link.weights for link in links], np.float64),
+        "factors": _joined([link.factors for link in links], np.float64),
+        "goals": _joined([link.goals for link in links], np.float64),
+    }
+
+
+def unpack_links(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> tuple[Link, ...]:
+    """The links that `pack_links` laid out; a ValueError where the lengths do not fit."""
+    order: list[int] = arrays["order"].tolist()
+    if min(order, default=0) < 0:
+        raise ValueError("attributes must be numbered from 0 up")
+    groups, bars = (groups_by_link(arrays, name, order, shape) for name in ("group", "bar"))
+    levels = [shape[attribute] for attribute in order]
+    sizes = [tuple(prod(shape[axis] for axis in group) for group in own) for own in groups]
+    crossed = [(sum(own), level) for own, level in zip(sizes, levels, strict=True)]
+    base = _cut(arrays["base"], [(level,) for level in levels])
+    if any(rates.min() < 0 for rates in base):
+        raise ValueError("base rates must be 0 or above")
+    weights, factors, goals = (_cut(arrays[name], crossed) for name in ("weights", "factors", "goals"))
+    every_bar = [(group, level) for own, level in zip(bars, levels, strict=True) for group in own]
+    shapes = [(prod(shape[axis] for axis in group), level) for group, level in every_bar]
+    masks = iter(_cut(arrays["bar_masks"], shapes))
+    barred = [tuple((group, next(masks)) for group in own) for own in bars]
+    return tuple(map(Link, order, groups, sizes, base, weights, factors, goals, barred))
+
+
+def groups_by_link(
+    arrays: Mapping[str, NDArray[Any]], name: str, order: Sequence[int], shape: Shape
+) -> list[tuple[Axes, ...]]:
+    """The groups (or bars) of each link, cut out of flat arrays; all of their attributes are drawn before."""
+    many, lengths, axes = (arrays[f"{name}{part}"].tolist() for part in ("s", "_sizes", "_axes"))
+    if sum(lengths) != len(axes) or min([*lengths, *axes], default=0) < 0:
+        raise ValueError(f"{len(axes)} axes where {sum(lengths)} are needed, from 0 up")
+    if max(axes, default=0) >= len(shape):
+        raise ValueError("axes must be attributes of the schema")
+    if sum(many) != len(lengths) or len(many) != len(order):
+        raise ValueError("groups are left over, or missing")
+    each = (tuple(axes[stop - size : stop]) for stop, size in zip(accumulate(lengths), lengths, strict=True))
+    by_link = [tuple(islice(each, count)) for count in many]
+    for place, groups in enumerate(by_link):
+        if not set(order[:place]).issuperset(axis for group in groups for axis in group):
+            raise ValueError("a link must follow from attributes before it")
+    return by_link
+
+
+def _cut(values: NDArray[Any], shapes: Sequence[Shape]) -> list[NDArray[Any]]:
+    """Blocks of these shapes, which lie end to end in a flat array."""
+    stops = [0, *accumulate(map(prod, shapes))]
+    if len(values) != stops[-1]:
+        raise ValueError(f"{len(values)} numbers where {stops[-1]} are needed")
+    if values.dtype.kind == "f" and not (np.abs(values) < LARGEST).all():
+        raise ValueError(f"numbers must be finite, and below {LARGEST:g} in size")
+    places = zip(pairwise(stops), shapes, strict=True)
+    return [values[start:stop].reshape(shape) for (start, stop), shape in places]
+
+
+def _integers(values: Any) -> NDArray[np.int64]:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _joined(arrays: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate([array.ravel() for array in arrays]).astype(dtype) if arrays else np.zeros(0, dtype)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
 from dpcipher.joint.even_rows import Ladder, spread
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
+from dpcipher.marginals.tables import cell_numbers
 
 CHUNK = 65_536
 MAX_FACTOR_CELLS = 2**25
@@ -25,6 +26,11 @@ class Node:
     table: Floats
 
     @property
+    def sizes(self) -> Shape:
+        """How many levels each of `axes` has."""
+        return self.table.shape[len(self.given) :]
+
+    @property
     def flat(self) -> Floats:
         """One row for each combination of `given`, one column for each of `axes`."""
         return self.table.reshape(math.prod(self.table.shape[: len(self.given)]), -1)
@@ -34,7 +40,7 @@ class Node:
 class Network:
     """A product of conditional tables; every node's `given` are columns of earlier nodes."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     nodes: tuple[Node, ...]
 
     def __post_init__(self) -> None:
@@ -71,9 +77,9 @@ class Network:
         rng: np.random.Generator,
         *,
         independent: bool = False,
-        allowed: Mapping[int, NDArray[np.bool_]] | None = None,
+        allowed: Mapping[int, Bools] | None = None,
         chunk: int = CHUNK,
-    ) -> Iterator[NDArray[np.int32]]:
+    ) -> Iterator[Codes]:
         """Rows of codes, node by node; evenly spread within what each node is given, or independent."""
         if allowed:
             raise ConditionError(
@@ -81,7 +87,7 @@ class Network:
             )
         return (self._chunk(min(chunk, n_rows - done), rng, independent) for done in range(0, n_rows, chunk))
 
-    def log_prob(self, codes: NDArray[np.int32]) -> Floats:
+    def log_prob(self, codes: Codes) -> Floats:
         """The log-probability of each row of codes."""
         logs = np.zeros(len(codes))
         with np.errstate(divide="ignore"):
@@ -119,23 +125,21 @@ class Network:
         return cls(shape, nodes)
 
     def _ancestors(self, axes: set[int]) -> list[Node]:
-        needed, found = set(axes), []
+        """The nodes that some columns depend on, in order."""
+        needed, nodes = set(axes), []
         for node in reversed(self.nodes):
             if needed & set(node.axes):
-                found.append(node)
+                nodes.append(node)
                 needed |= set(node.given)
-        return found[::-1]
+        return nodes[::-1]
 
-    def _chunk(self, n_rows: int, rng: np.random.Generator, independent: bool) -> NDArray[np.int32]:
+    def _chunk(self, n_rows: int, rng: np.random.Generator, independent: bool) -> Codes:
         codes = np.zeros((n_rows, len(self.shape)), dtype=np.int32)
         for node in self.nodes:
-            place = _place(codes, node.given, self.shape)
+            place = cell_numbers(codes, node.given, self.shape)
             uniforms = rng.random(n_rows) if independent else spread([place.astype(np.int32)], n_rows, rng)
             drawn = Ladder(node.flat).draw(place, uniforms)
-            for axis, levels in zip(
-                node.axes, np.unravel_index(drawn, [self.shape[a] for a in node.axes]), strict=True
-            ):
-                codes[:, axis] = levels
+            codes[:, node.axes] = np.stack(np.unravel_index(drawn, node.sizes), axis=1)
         return codes
 
 
@@ -171,11 +175,3 @@ def _spread(table: Floats, axes: Axes, every: Axes, sizes: Mapping[int, int]) ->
     """A table with its dimensions in the order of `every`, and length one where it has none."""
     order = [axes.index(axis) for axis in every if axis in axes]
     return table.transpose(order).reshape([sizes[axis] if axis in axes else 1 for axis in every])
-
-
-def _place(codes: NDArray[np.int32], given: Axes, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Which row of a node's table each row of codes needs."""
-    place = np.zeros(len(codes), dtype=np.int64)
-    for axis in given:
-        place = place * shape[axis] + codes[:, axis]
-    return place

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from dpcipher.curator.session import Session
 from dpcipher.engines.solve import DENSE_CELLS, independent
 from dpcipher.errors import SchemaError, SizeError
-from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Joint
+from dpcipher.joint.joint import Core, Joint
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Floats
@@ -60,9 +59,7 @@ def dense_joint(session: Session, estimate: Floats, *, n_rows: float, engine: st
     return finished(session, DenseTable(normalised(kept, allowed)), n_rows=n_rows, health=health)
 
 
-def finished(
-    session: Session, core: DenseTable | Chain | Network, *, n_rows: float, health: SolveReport
-) -> Joint:
+def finished(session: Session, core: Core, *, n_rows: float, health: SolveReport) -> Joint:
     """The joint that a method returns, with a warning where it would draw no rows."""
     rows = rows_to_draw(session, n_rows)
     if rows == 0:

@@ -1,0 +1,92 @@
+"""How well a solution reproduces what it was asked to: a value every joint carries."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from dpcipher.errors import warn
+
+
+@dataclass(frozen=True)
+class SolveReport:
+    """The state a solve ended in.
+
+    `residuals` maps the attribute names of each table to the root mean square misfit of its cells, in units of its noise (sigmas);
+    a table known exactly is measured in counts instead. `negative_mass` is the probability that clipping removed;
+    `sweeps` the raking sweeps used; `seconds` the time of the solve; `notes` what a person should know; `warnings` what nobody may
+    overlook: that the answer says less than was asked for.
+    """
+
+    engine: str
+    why: str = ""
+    residuals: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    negative_mass: float = 0.0
+    sweeps: int = 0
+    seconds: float = 0.0
+    converged: bool = True
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def warn(self) -> None:
+        """Give every warning to whoever called the library."""
+        for text in self.warnings:
+            warn(text)
+
+    @property
+    def worst(self) -> tuple[tuple[str, ...], float] | None:
+        """The table with the largest residual."""
+        return max(self.residuals.items(), key=lambda item: item[1]) if self.residuals else None
+
+    def __str__(self) -> str:
+        lines = [f"engine {self.engine}: {self.why}" if self.why else f"engine {self.engine}"]
+        if self.worst is not None:
+            lines.append(f"worst residual {self.worst[1]:.3g} sigmas, table {' × '.join(self.worst[0])}")
+        if not self.converged:
+            lines.append("did not converge")
+        lines.append(
+            f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
+        )
+        return "\n".join([*lines, *self.notes, *self.warnings])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the file."""
+        residuals = [[list(attrs), value] for attrs, value in self.residuals.items()]
+        return asdict(self) | {"residuals": residuals}
+
+    @classmethod
+    def from_dict(cls, values: object) -> "SolveReport":
+        """What `to_dict` wrote; a ValueError where a value is not of its own type."""
+        if isinstance(values, dict):
+            values = {"warnings": [], **values}  # files of the first version have none
+        if not isinstance(values, dict) or set(values) != {field.name for field in fields(cls)}:
+            raise ValueError("health must hold what a solve reports, and nothing else")
+        texts, numbers = ("engine", "why"), ("negative_mass", "sweeps", "seconds")
+        if any(not isinstance(values[name], str) for name in texts) or not isinstance(
+            values["converged"], bool
+        ):
+            raise ValueError("health must say its engine, why, and whether it converged")
+        if any(not _is_number(values[name]) for name in numbers):
+            raise ValueError("health must hold finite numbers")
+        said = {name: _texts(values[name]) for name in ("notes", "warnings")}
+        return cls(**{**values, **said, "residuals": _residuals(values["residuals"])})
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or any(not isinstance(text, str) for text in values):
+        raise ValueError("notes and warnings must be texts")
+    return tuple(values)
+
+
+def _residuals(values: object) -> dict[tuple[str, ...], float]:
+    residuals: dict[tuple[str, ...], float] = {}
+    for pair in values if isinstance(values, list) else [values]:
+        match pair:
+            case [list(attrs), int() | float() as value] if not isinstance(value, bool):
+                residuals[tuple(str(attr) for attr in attrs)] = float(value)
+            case _:
+                raise ValueError("residuals must be a number for each table")
+    return residuals
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
