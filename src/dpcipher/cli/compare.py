@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dpcipher.cli import options, output
 from dpcipher.comparison.compare import compare
-from dpcipher.comparison.comparison import Comparison
+from dpcipher.comparison.comparison import PAGE
 from dpcipher.methods import METHODS
 from dpcipher.release.curator_only import check_folder
 from dpcipher.schema.schema import Schema
@@ -82,12 +82,14 @@ def command(
       dpcipher compare people.csv --schema people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
-    folder = None if target is None else target.with_suffix("") if target.suffix == ".html" else target
+    folder, page = target, PAGE
+    if target is not None and target.suffix == ".html":
+        folder, page = target.with_suffix(""), target.name
     if folder is not None:
         check_folder(folder)
     number = options.Exact()
     with bar() as advance:
-        found = compare(
+        comparison = compare(
             data,
             Schema.load(schema),
             methods=methods,
@@ -101,14 +103,10 @@ def command(
             workers=workers,
             progress=advance,
         )
-    place = "" if folder is None else f"\n\nWrote    {_write(found, folder, target)} (folder of mode 0700)"
-    output.show(f"{found}{place}", found.to_dict(), as_json=json_)
-
-
-def _write(found: Comparison, folder: Path, target: Path | None) -> Path:
-    """The page, under the name that was asked for."""
-    named = target is not None and target.suffix == ".html"
-    return found.write_page(folder, target.name) if named and target else found.write_page(folder)
+    text = str(comparison)
+    if folder is not None:
+        text += f"\n\nWrote    {comparison.write_page(folder, page)} (folder of mode 0700)"
+    output.show(text, comparison.to_dict(), as_json=json_)
 
 
 @contextmanager

@@ -71,17 +71,17 @@ def command(
     Example:
       dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
     """
-    public, made = Schema.load(schema), list(synthetic)
+    public, sets = Schema.load(schema), list(synthetic)
     if folder is not None:
         check_folder(folder)
     with output.progress() as say:
         say("comparing tables")
         scores = evaluate(
-            private, made, public, orders=orders or None, limit=limit, seed=seed,
+            private, sets, public, orders=orders or None, limit=limit, seed=seed,
             holdout=holdout, predict=predict or target, formula=formula, family=family,
         )  # fmt: skip
         if folder is not None:
             say("drawing the curator's report")
-            curator_report(scores, private, made, public, folder)
+            curator_report(scores, private, sets, public, folder)
     place = "" if folder is None else f"\nWrote    {folder} (mode 0700)"
     output.show(f"{scores}{place}", scores.to_dict(), as_json=json_)

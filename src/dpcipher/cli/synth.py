@@ -15,14 +15,7 @@ from dpcipher.tables.write import check_writable, write_table
 
 @click.command("synth")
 @click.argument("release", type=options.FILE, required=False)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=options.FILE,
-    required=True,
-    help="Write rows here: .csv, .csv.gz or .parquet.",
-)
+@options.output("target", "Write rows here: .csv, .csv.gz or .parquet.")
 @click.option("-n", "--n-rows", type=int, help="So many rows; by default the release's own total.")
 @click.option(
     "--seed", type=int, help="Repeat the same draw. Sampling costs no privacy, so a seed is harmless."

@@ -1,6 +1,6 @@
 """A claim of the paper beside our numbers, with a verdict that follows from them by a rule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dpcipher.errors import ParameterError
@@ -29,10 +29,10 @@ class Claim:
         if self.verdict not in VERDICTS:
             raise ParameterError(f"verdict ({self.verdict!r}) must be one of {', '.join(VERDICTS)}")
 
-    def row(self) -> str:
+    def row(self) -> list[str]:
         """One row of the verdict table."""
         verdict = f"**{self.verdict}**" + (f" {self.but}" if self.but else "")
-        return f"| {self.says} | {self.where} | {self.numbers} | {verdict} | {self.ours or '—'} |"
+        return [self.says, self.where, self.numbers, verdict, self.ours or "—"]
 
 
 def judge(holds: bool) -> str:
@@ -40,10 +40,22 @@ def judge(holds: bool) -> str:
     return CONFIRMED if holds else REFUTED
 
 
-def table(claims: Sequence[Claim]) -> str:
-    """The verdict table."""
-    head = "| the paper says | where | our numbers, paper's engine | verdict | with our engine |\n|---|---|---|---|---|\n"
-    return head + "\n".join(claim.row() for claim in claims) + "\n"
+def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with its heads.
+
+    >>> print(markdown_table(["n", "error"], [["200", ".1"]]), end="")
+    | n | error |
+    |---|---|
+    | 200 | .1 |
+    """
+    rows = ["| " + " | ".join(cells) + " |\n" for cells in (heads, *lines)]
+    return rows[0] + "|" + "---|" * len(heads) + "\n" + "".join(rows[1:])
+
+
+def verdict_table(claims: Sequence[Claim]) -> str:
+    """A row for each claim."""
+    heads = ["the paper says", "where", "our numbers, paper's engine", "verdict", "with our engine"]
+    return markdown_table(heads, [claim.row() for claim in claims])
 
 
 def series(values: Sequence[float], digits: int = 3) -> str:
