@@ -21,9 +21,8 @@ from dpcipher.inference.design import one_hot
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import ROUNDS, Contender, tune_rounds
+from dpcipher.paper.contenders import ROUNDS, Contender, Stack, draw_rows, tune_rounds
 from dpcipher.paper.simulated import POWERS, combine_identified, fit_sets
-from dpcipher.paper.stacks import Stack, draw_rows
 
 SETS = (1, 5)
 BLOCK = 10

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from dpcipher.comparison.journal import Journal
-from dpcipher.paper.stacks import Stack
+from dpcipher.paper.contenders import Stack
 
 Arrays = Mapping[str, Stack]
 Say = Callable[[str], None]

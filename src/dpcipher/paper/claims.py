@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Floats
 
 CONFIRMED = "confirmed"
 REFUTED = "not confirmed"
@@ -35,7 +38,7 @@ class Claim:
         return [self.says, self.where, self.numbers, verdict, self.ours or "—"]
 
 
-def judge(holds: bool) -> str:
+def judge(holds: bool | np.bool_) -> str:
     """The verdict on something that either holds or does not."""
     return CONFIRMED if holds else REFUTED
 
@@ -58,7 +61,7 @@ def verdict_table(claims: Sequence[Claim]) -> str:
     return markdown_table(heads, [claim.row() for claim in claims])
 
 
-def series(values: Sequence[float], digits: int = 3) -> str:
+def series(values: Sequence[float] | Floats, digits: int = 3) -> str:
     """Numbers in the order of epsilon.
 
     >>> series([0.5, 0.25], 2)
@@ -70,10 +73,15 @@ def series(values: Sequence[float], digits: int = 3) -> str:
     )
 
 
-def percents(values: Sequence[float]) -> str:
+def percents(values: Sequence[float] | Floats) -> str:
     """Shares as whole per cents.
 
     >>> percents([0.5, 0.256])
     '50 / 26 %'
     """
     return " / ".join(f"{100 * value:.0f}" for value in values) + " %"
+
+
+def spread(lines: Floats | Sequence[Floats]) -> float:
+    """The largest ratio, at any epsilon, of the largest to the smallest of several methods."""
+    return float((np.max(lines, axis=0) / np.min(lines, axis=0)).max())

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpcipher.paper import bankruptcy
 from dpcipher.paper.contenders import CONTENDERS, Contender
-from dpcipher.paper.panels import NAMES, Line, Panel, draw_bars, draw_panels
-from dpcipher.paper.simulated import POWERS, SIZES
+from dpcipher.paper.panels import Line, Panel, draw_bars, draw_panels
+from dpcipher.paper.simulated import NAMES, POWERS, SIZES
 from dpcipher.paper.storage import LARGEST, ORDERS, PANELS, full_cells, parameters, stored_cells
 from dpcipher.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, Inference, SimulatedSummary, cost
 

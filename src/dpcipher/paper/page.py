@@ -10,9 +10,8 @@ from dpcipher.paper.blocks import STAMP
 from dpcipher.paper.claims import CONFIRMED, Claim, markdown_table, verdict_table
 from dpcipher.paper.claims_bankruptcy import svm_table
 from dpcipher.paper.contenders import CONTENDERS
-from dpcipher.paper.panels import NAMES
 from dpcipher.paper.population import COEFFICIENTS, SEED
-from dpcipher.paper.simulated import POPULATIONS, POWERS, SIZES
+from dpcipher.paper.simulated import NAMES, POPULATIONS, POWERS, SIZES
 from dpcipher.paper.storage import ERRATA, checks
 from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
 

@@ -14,8 +14,6 @@ from dpcipher.inference.sss import COLOURS
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.blocks import STAMP
 
-NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
-
 
 @dataclass(frozen=True)
 class Look:

@@ -16,7 +16,18 @@ from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, tune_rounds
+from dpcipher.paper.contenders import (
+    CONTENDERS,
+    RIDGES,
+    ROUNDS,
+    Contender,
+    Stack,
+    draw_rows,
+    linf,
+    margins,
+    tune_rounds,
+    tvd,
+)
 from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -24,10 +35,11 @@ from dpcipher.paper.population import (
     Population,
     random_coefficients,
 )
-from dpcipher.paper.stacks import Stack, draw_rows, linf, margins, tvd
 
 SIZES = (200, 500)
-POWERS = (-2, -1, 0, 1, 2)
+# Epsilon is a power of e, written like this.
+NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
+POWERS = tuple(NAMES)
 SETS = 5
 BLOCK = 100
 TUNING_DRAWS = 40
