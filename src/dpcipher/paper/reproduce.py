@@ -18,7 +18,6 @@ from dpcipher.paper.claims_bankruptcy import bankruptcy_claims
 from dpcipher.paper.claims_models import model_claims
 from dpcipher.paper.claims_tables import table_claims
 from dpcipher.paper.page import write_page
-from dpcipher.paper.panels import figure
 from dpcipher.paper.storage import checks, storage_claims
 from dpcipher.paper.summary import (
     BankruptcySummary,
@@ -69,7 +68,7 @@ def reproduce(
     one that DPCIPHER_DATA names; without it `all` leaves the second experiment out and says so.
     """
     _check(what, repeats)
-    figure(1, 1)  # a missing part is said before an hour's work, not after it
+    figures.figure(1, 1)  # a missing part is said before an hour's work, not after it
     pictures(folder).mkdir(parents=True, exist_ok=True)
     parts = _parts(what, data, say)
     cores = workers or os.cpu_count() or 1
