@@ -5,7 +5,6 @@ significance? Class is a function of the six qualities here, so that maximum lik
 Prediction: how often is an SVM right about 50 held-out businesses, when the synthesizer saw only the other 200?
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
@@ -21,7 +20,7 @@ from dpcipher.inference.design import one_hot
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import ROUNDS, Contender, Stack, draw_rows, tune_rounds
+from dpcipher.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
 from dpcipher.paper.simulated import POWERS, combine_identified, fit_sets
 
 SETS = (1, 5)
@@ -35,7 +34,6 @@ MWEM = Contender("MWEM", "MWEM", 2)
 CELLS = Contender("MWEM, cells", "MWEM cells", 2)
 CONTENDERS = (FDH, CIPHER, OURS, MWEM, CELLS)
 _RUN, _TUNE = 4, 5
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -110,13 +108,9 @@ def _synthetic(
     contender: Contender, originals: Counts, block: BankruptcyBlock, seed: np.random.SeedSequence
 ) -> Counts:
     """The synthetic rows of every set, as tables of counts."""
-    synthesis, rows_seed = seed.spawn(2)
     rounds = best_rounds(contender, block.power, block.sets) if contender.uses_rounds else 1
-    stack = np.repeat(originals, block.sets, axis=0)
-    chances = contender.synthesize(
-        stack, epsilon=exp(block.power) / block.sets, seed=synthesis, rounds=rounds
-    )
-    return draw_rows(chances, int(originals[0].sum()), np.random.default_rng(rows_seed))
+    stack, epsilon = np.repeat(originals, block.sets, axis=0), exp(block.power) / block.sets
+    return contender.draw(stack, epsilon=epsilon, seed=seed, rounds=rounds)[1]
 
 
 @cache
@@ -188,7 +182,7 @@ def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[
     truth = columns_of_cells()[test, OUTCOME]
     if len(np.unique(classes)) == 1:
         return np.asarray(truth == classes[0])
-    return np.asarray(svm()(x, classes)(_levels()[test]) == truth)
+    return np.asarray(svm().fit(x, classes).predict(_levels()[test]) == truth)
 
 
 @cache
@@ -198,15 +192,10 @@ def _levels() -> Floats:
     return np.concatenate([np.eye(3)[column] for column in qualities.T], axis=1)
 
 
-def svm() -> Callable[[Floats, Ints], Callable[[Floats], Ints]]:
-    """A support vector machine with the customary defaults: radial kernel, C = 1, gamma = 1 / columns."""
+def svm() -> Any:
+    """A support vector machine, not yet trained, with the customary defaults: radial kernel, C = 1, gamma = 1 / columns."""
     try:
         from sklearn.svm import SVC
     except ImportError:
         raise MissingExtra("experiments", "scikit-learn") from None
-
-    def train(x: Floats, classes: Ints) -> Callable[[Floats], Any]:
-        model: Callable[[Floats], Any] = SVC(C=1.0, kernel="rbf", gamma="auto").fit(x, classes).predict
-        return model
-
-    return train
+    return SVC(C=1.0, kernel="rbf", gamma="auto")

@@ -74,6 +74,14 @@ class Contender:
             return normalised(noisy.tables[0])
         return noisy.solve_paper(self.lam) if self.kind == "paper" else noisy.solve_ours()
 
+    def draw(
+        self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1
+    ) -> tuple[Floats, Counts]:
+        """The distributions of `synthesize`, and tables of as many rows drawn from each as its table has."""
+        synthesis, rows_seed = seed.spawn(2)
+        chances = self.synthesize(counts, epsilon=epsilon, seed=synthesis, rounds=rounds)
+        return chances, draw_rows(chances, int(counts[0].sum()), np.random.default_rng(rows_seed))
+
 
 def tune_rounds(
     contender: Contender,
@@ -191,5 +199,6 @@ CELLS_3 = Contender("MWEM 3-way, cells", "MWEM cells", 3)
 # The methods that the paper itself compares.
 PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 CONTENDERS = (FDH, CIPHER_2, CIPHER_3, OURS_2, OURS_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
+MWEMS = tuple(method for method in CONTENDERS if method.uses_rounds)
 # How much the paper's ridge matters.
 RIDGES = tuple(Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, lam) for lam in (1e-4, 1e-3, 1e-1))

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -42,11 +43,9 @@ class Reproduction:
     @property
     def text(self) -> str:
         """A few lines for people."""
-        counts: dict[str, int] = {}
-        for claim in self.claims:
-            counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
-        found = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
-        return f"{len(self.claims)} claims of the paper: {found}\nwritten: {self.page}\n{STAMP}"
+        counts = Counter(claim.verdict for claim in self.claims)
+        verdicts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
+        return f"{len(self.claims)} claims of the paper: {verdicts}\nwritten: {self.page}\n{STAMP}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -149,11 +148,11 @@ def plain(value: Any) -> Any:
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {
-            "|".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(one)
-            for key, one in value.items()
+            "|".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(item)
+            for key, item in value.items()
         }
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return round(float(value), 5) if isinstance(value, (float, np.floating)) else value

@@ -18,11 +18,11 @@ from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import (
     CONTENDERS,
+    MWEMS,
     RIDGES,
     ROUNDS,
     Contender,
     Stack,
-    draw_rows,
     linf,
     margins,
     tune_rounds,
@@ -153,21 +153,14 @@ def _synthetic(
     contender: Contender, originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence
 ) -> dict[str, Stack]:
     """Distances and inference of one method, m sets for every original table."""
-    synthesis, rows_seed = seed.spawn(2)
     rounds = best_rounds(contender, block.n_rows, block.power) if contender.uses_rounds else 1
     stack = np.repeat(originals, SETS, axis=0)
-    chances = contender.synthesize(stack, epsilon=block.epsilon, seed=synthesis, rounds=rounds)
-    rows = draw_rows(chances, block.n_rows, np.random.default_rng(rows_seed))
+    chances, rows = contender.draw(stack, epsilon=block.epsilon, seed=seed, rounds=rounds)
+    distances = {"tvd": tvd(stack, rows), "linf": linf(stack, rows), "joint_tvd": tvd(stack, chances)}
     scores: dict[str, Stack] = {
-        key: value.reshape(len(originals), SETS, -1).mean(axis=1)
-        for key, value in _distances(stack, rows, chances).items()
+        key: value.reshape(len(originals), SETS, -1).mean(axis=1) for key, value in distances.items()
     }
     return scores if block.population else scores | _regressions(rows)
-
-
-def _distances(originals: Counts, rows: Counts, chances: Floats) -> dict[str, Floats]:
-    """Distances of the synthetic rows, and of the distribution they were drawn from."""
-    return {"tvd": tvd(originals, rows), "linf": linf(originals, rows), "joint_tvd": tvd(originals, chances)}
 
 
 def _regressions(rows: Counts) -> dict[str, Stack]:
@@ -218,11 +211,9 @@ def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
 def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:
     """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
     scores: dict[str, Stack] = {}
-    for contender in (one for one in CONTENDERS if one.uses_rounds):
+    for contender in MWEMS:
         for rounds in ROUNDS:
-            synthesis, rows_seed = seed.spawn(2)
-            chances = contender.synthesize(originals, epsilon=block.epsilon, seed=synthesis, rounds=rounds)
-            rows = draw_rows(chances, block.n_rows, np.random.default_rng(rows_seed))
+            _, rows = contender.draw(originals, epsilon=block.epsilon, seed=seed, rounds=rounds)
             scores[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
             scores[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
     return scores

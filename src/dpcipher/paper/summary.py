@@ -162,7 +162,7 @@ def cost(method: Contender, *, normal: bool = True) -> float:
 def summarise_simulated(folder: Path, repeats: int) -> SimulatedSummary:
     """Read every block of a finished run."""
     arrays = blocks(folder).load()
-    todo = [one for one in tasks(repeats) if not one.ours]
+    todo = [block for block in tasks(repeats) if not block.ours]
 
     def load_both(block: SimulatedBlock) -> dict[str, Stack]:
         return arrays[block.name] | arrays[replace(block, ours=True).name]
@@ -173,12 +173,14 @@ def summarise_simulated(folder: Path, repeats: int) -> SimulatedSummary:
     for n in SIZES:
         for power in POWERS:
             here = [
-                load_both(one) for one in todo if (one.n_rows, one.power, one.population) == (n, power, 0)
+                load_both(block)
+                for block in todo
+                if (block.n_rows, block.power, block.population) == (n, power, 0)
             ]
             for contender in (*CONTENDERS, *RIDGES):
                 cards[n, power, contender.name] = _simulated_card(here, contender)
-            for contender in (one for one in CONTENDERS if one.uses_rounds):
-                oracle[n, power, contender.name] = _oracle(here, contender)
+                if contender.uses_rounds:
+                    oracle[n, power, contender.name] = _oracle(here, contender)
             originals.setdefault(n, _inferences(here, ORIGINAL, 1))
     return SimulatedSummary(repeats, cards, originals, oracle, _random(load_both, todo))
 
@@ -256,10 +258,10 @@ def _random(
     """The mean TVD of every random population."""
     means: dict[tuple[int, str], Floats] = {}
     for power in POWERS:
-        here = [load(one) for one in todo if one.population and one.power == power]
+        here = [load(block) for block in todo if block.population and block.power == power]
         for contender in CONTENDERS:
             means[power, contender.name] = np.stack(
-                [one[f"{contender.name}/tvd"].mean(axis=0) for one in here]
+                [arrays[f"{contender.name}/tvd"].mean(axis=0) for arrays in here]
             )
     return means
 
@@ -270,7 +272,7 @@ def summarise_bankruptcy(folder: Path, repeats: int, data: Path | None) -> Bankr
     loaded = {block: arrays[block.name] for block in todo}
     cards = {
         (sets, power, contender.name): _bankruptcy_card(
-            [loaded[one] for one in todo if (one.sets, one.power) == (sets, power)], contender.name
+            [loaded[block] for block in todo if (block.sets, block.power) == (sets, power)], contender.name
         )
         for sets in bankruptcy.SETS
         for power in POWERS
