@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -61,16 +62,11 @@ from dpcipher.schema.schema import Schema
 def command(
     data: str,
     schema: Path,
-    methods: tuple[str, ...],
     epsilons: tuple[str, ...],
-    repeats: int,
-    unit: str,
-    max_rows: int,
     delta: options.Typed | None,
-    seed: int,
-    workers: int | None,
     target: Path | None,
     json_: bool,
+    **request: Any,
 ) -> None:
     """Compare methods on the private rows in DATA. CURATOR ONLY.
 
@@ -92,16 +88,11 @@ def command(
         comparison = compare(
             data,
             Schema.load(schema),
-            methods=methods,
             epsilons=[float(number.convert(epsilon, None, None)) for epsilon in epsilons],
-            repeats=repeats,
-            unit=unit,
-            max_rows=max_rows,
             delta=None if delta is None else float(delta),
-            seed=seed,
             out=folder,
-            workers=workers,
             progress=advance,
+            **request,
         )
     text = str(comparison)
     if folder is not None:

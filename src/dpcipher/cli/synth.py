@@ -90,10 +90,10 @@ def command(
         joints = _joints(source, engine)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
-        for joint, file in zip(joints, files, strict=True):
+        for number, (joint, file) in enumerate(zip(joints, files, strict=True)):
             write_table(file, joint.batches(n_rows, seed=seed, given=dict(given), independent=independent))
-        if save_joint is not None:
-            _save(joints, save_joint)
+            if save_joint is not None:
+                joint.save(_numbered(save_joint, number, len(joints)))
     _report(joints, files, n_rows, json_)
 
 
@@ -136,11 +136,6 @@ def _numbered(path: Path, number: int, of: int) -> Path:
     """`rows.csv`, or `rows-1.csv`, `rows-2.csv` … when there are several sets."""
     stem, dot, endings = path.name.partition(".")
     return path if of == 1 else path.with_name(f"{stem}-{number + 1}{dot}{endings}")
-
-
-def _save(joints: list[Joint], path: Path) -> None:
-    for number, joint in enumerate(joints):
-        joint.save(_numbered(path, number, len(joints)))
 
 
 def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: bool) -> None:
