@@ -1,4 +1,4 @@
-"""Options that several commands share, and the types of what people type."""
+"""Options that several commands share, and how their values are parsed."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -82,7 +82,7 @@ def rows(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A percentage with as many decimals as it can carry.
+    """A percentage: whole, or with one decimal below 10 %.
 
     >>> share(0.5), share(0.0123)
     ('50\\xa0%', '1.2\\xa0%')

@@ -12,7 +12,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 
-# The delta at which a zero-concentrated budget is put into words; no more than a way of speaking.
+# The delta at which a zero-concentrated budget is described as (epsilon, delta) in words; it changes nothing that was spent.
 SPOKEN_DELTA = Fraction(1, 10**6)
 MOST_TABLES = 500
 NOT_STATED = "not stated by the publisher"

@@ -47,7 +47,7 @@ class BankruptcyBlock:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Its name in the journal of finished blocks."""
         return f"m{self.sets}-e{self.power:+d}-block{self.number:03d}x{self.repeats}"
 
     @property
@@ -57,7 +57,7 @@ class BankruptcyBlock:
 
 
 def blocks(folder: Path, data: Bankruptcy) -> Blocks[BankruptcyBlock]:
-    """The blocks of the experiment below a folder."""
+    """The finished blocks in a folder, and how to compute the others."""
     settings = {
         "data": DIGEST,
         "block": BLOCK,
@@ -79,7 +79,7 @@ def tasks(repeats: int) -> list[BankruptcyBlock]:
 
 
 def run(folder: Path, *, data: Path | None, repeats: int, workers: int, say: Say) -> None:
-    """Compute every block that is not there yet."""
+    """Compute every block that is not in the journal yet."""
     svm()  # a missing part is said before an hour's work, not after it
     blocks(folder, load(data)).run(tasks(repeats), workers=workers, say=say)
 
@@ -122,7 +122,7 @@ def best_rounds(contender: Contender, power: int, sets: int) -> int:
 
 
 def _invented(rng: np.random.Generator) -> Counts:
-    """250 rows from a mixture of two products of random one-way tables: dependent, and independent of the real data."""
+    """250 rows from a mixture of two independence models with random margins: its columns depend on each other, and not on the real data."""
     mixture = np.zeros(SCHEMA.shape)
     for weight in (0.5, 0.5):
         part = np.array(weight)
@@ -133,7 +133,7 @@ def _invented(rng: np.random.Generator) -> Counts:
 
 
 def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
-    """What the original rows give: the regression, and an SVM's and the majority's accuracy on the held-out rows."""
+    """Scores of the original rows: the regression, and the accuracy of an SVM and of the majority class on the held-out rows."""
     regression = combine_identified(*fit_class(data.table()[None], 1))
     tables = [data.table(np.flatnonzero(~out)) for out in held]
     right = np.array([[_right(table, data, out).mean()] for table, out in zip(tables, held, strict=True)])
@@ -175,7 +175,7 @@ def _prediction(
 
 
 def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which held-out rows an SVM predicts rightly that learned from a table; the only class there is where there is one."""
+    """Which held-out rows are predicted rightly by an SVM trained on a table; a table with a single class predicts that class."""
     cells = np.repeat(np.arange(table.size), table.ravel())
     x, classes = _levels()[cells], columns_of_cells()[cells, OUTCOME]
     test = data.cells[held]

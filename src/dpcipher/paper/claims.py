@@ -39,7 +39,7 @@ class Claim:
 
 
 def judge(holds: bool | np.bool_) -> str:
-    """The verdict on something that either holds or does not."""
+    """The verdict of a rule that either holds or does not."""
     return CONFIRMED if holds else REFUTED
 
 

@@ -34,7 +34,7 @@ SECOND_SHARE = 10
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was written where, and the verdicts."""
+    """The page that was written, and the verdicts."""
 
     folder: Path
     page: Path

@@ -66,7 +66,7 @@ class SimulatedBlock:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Its name in the journal of finished blocks."""
         where = f"random{self.population:02d}" if self.population else f"n{self.n_rows}"
         who = "-ours" if self.ours else ""
         return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}{who}"
@@ -89,7 +89,7 @@ class SimulatedBlock:
 
 
 def blocks(folder: Path) -> Blocks[SimulatedBlock]:
-    """The blocks of the experiment below a folder."""
+    """The finished blocks in a folder, and how to compute the others."""
     settings = {
         "coefficients": COEFFICIENTS,
         "sets": SETS,
@@ -119,7 +119,7 @@ def tasks(repeats: int) -> list[SimulatedBlock]:
 
 
 def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
-    """Compute every block that is not there yet."""
+    """Compute every block that is not in the journal yet."""
     blocks(folder).run(tasks(repeats), workers=workers, say=say)
 
 

@@ -1,4 +1,4 @@
-"""What the blocks of a run say: a score card for each scenario (n or m, and epsilon) and method."""
+"""Scores over the repeats of a run: a card for each scenario (n or m, and epsilon) and method."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,30 +69,27 @@ class SimulatedCard:
     inference: tuple[Inference, ...]
 
 
-Cards = Mapping[tuple[int, int, str], SimulatedCard]
-
-
 @dataclass(frozen=True)
 class SimulatedSummary:
     """The scores of the first experiment.
 
     `cards` by n, power and method; `originals` the regressions of the original tables; `oracle` the best TVD of MWEM in hindsight, with its
     rounds; `random` the mean TVD of each random population, by power and method. The methods give scores as arrays, by n and epsilon; `normal`
-    multiplies an error by the method's cost, and regressions are the one with ten parameters.
+    multiplies an error by the method's cost. Regressions are those with ten parameters.
     """
 
     repeats: int
-    cards: Cards
+    cards: Mapping[tuple[int, int, str], SimulatedCard]
     originals: Mapping[int, tuple[Inference, ...]]
     oracle: Mapping[tuple[int, int, str], tuple[int, Floats]]
     random: Mapping[tuple[int, str], Floats]
 
     def tvd(self, method: Contender, *, normal: bool = True) -> Floats:
-        """By n, epsilon and order (1, 2, 3)."""
+        """The mean TVD by n, epsilon and order (1, 2, 3)."""
         return self._each(method, lambda card: card.tvd) * cost(method, normal=normal)
 
     def linf(self, method: Contender, *, normal: bool = True) -> Floats:
-        """At n = 200, by order (2, 3) and epsilon."""
+        """The largest error of a cell at n = 200, by order (2, 3) and epsilon."""
         return np.asarray(self._each(method, lambda card: card.linf)[0].T * cost(method, normal=normal))
 
     def parameters(self, method: Contender, metric: str) -> Floats:
