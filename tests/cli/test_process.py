@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from curator import curators_folder  # noqa: F401
-from dpcipher.cli.flow import Flow
+from dpcipher.cli import Flow
 
 PROGRAM = [sys.executable, "-m", "dpcipher"]
 

@@ -14,9 +14,8 @@ import pages
 from dpcipher.drawing import html
 from dpcipher.drawing.bars import BAR, MARK
 from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
-from dpcipher.pages.certificate import certificate
-from dpcipher.pages.match import match_tables
-from dpcipher.pages.report import render, report, strongest_pairs
+from dpcipher.pages.report import match_tables, render, report, strongest_pairs
+from dpcipher.pages.words import certificate
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import coded_rows

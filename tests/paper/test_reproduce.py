@@ -24,8 +24,8 @@ from dpcipher.paper.claims_bankruptcy import bankruptcy_claims
 from dpcipher.paper.claims_models import model_claims
 from dpcipher.paper.claims_tables import table_claims
 from dpcipher.paper.contenders import CIPHER_2, CONTENDERS, FDH, RIDGES
+from dpcipher.paper.figures import Line, Panel, draw_panels
 from dpcipher.paper.page import write_page
-from dpcipher.paper.panels import Line, Panel, draw_panels
 from dpcipher.paper.simulated import POWERS, SIZES
 from dpcipher.paper.summary import (
     BankruptcyCard,

@@ -12,7 +12,7 @@ import pytest
 from dpcipher.errors import ParameterError
 from dpcipher.paper import simulated
 from dpcipher.paper.blocks import STAMP, Blocks, split
-from dpcipher.paper.contenders import CELLS_2, CIPHER_2, FDH, OURS_2, Contender
+from dpcipher.paper.contenders import CELLS_2, CIPHER_2, FDH, OURS_2, Contender, draw_rows, tvd
 from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -22,7 +22,6 @@ from dpcipher.paper.population import (
     random_coefficients,
 )
 from dpcipher.paper.simulated import BLOCK, POPULATIONS, POWERS, SIZES, SimulatedBlock, run_block, tasks
-from dpcipher.paper.stacks import draw_rows, tvd
 
 
 def test_the_published_coefficients_are_those_of_their_seed() -> None:

@@ -8,11 +8,10 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.methods.mwem import Measurement, replay
-from dpcipher.paper.contenders import CIPHER_2, FDH, Sanitized
+from dpcipher.paper.contenders import CIPHER_2, FDH, Sanitized, draw_rows, linf, margins, tvd
 from dpcipher.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
 from dpcipher.paper.simulated import combine_identified
-from dpcipher.paper.stacks import draw_rows, linf, margins, tvd
 from dpcipher.scoring.distances import choose_tables, distances
 
 PAIRS = [(i, j) for i in range(4) for j in range(i + 1, 4)]

@@ -17,8 +17,8 @@ import pytest
 
 from dpcipher.errors import DpcipherError
 from dpcipher.pages import words
-from dpcipher.pages.certificate import certificate
 from dpcipher.pages.report import report
+from dpcipher.pages.words import certificate
 from dpcipher.release import file
 from dpcipher.release.release import Release
 

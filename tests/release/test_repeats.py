@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.cli.words import release_facts, release_text
-from dpcipher.pages.match import match_tables
-from dpcipher.pages.report import render, strongest_pairs
+from dpcipher.cli.measure import release_facts, release_text
+from dpcipher.pages.report import match_tables, render, strongest_pairs
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement

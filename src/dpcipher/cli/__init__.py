@@ -3,7 +3,17 @@
 To add a command, write `cli/<name>.py` with a click command called `command`, and add its line here, in the order of the flow.
 """
 
-from dpcipher.cli.flow import Flow
+import os
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import click
+
+from dpcipher.errors import DpcipherError, DpcipherWarning
 
 COMMANDS = {
     "schema": "Draft, check, sign and show the public schema.",
@@ -18,6 +28,81 @@ COMMANDS = {
     "audit": "Check this installation: samplers, mechanisms, methods.",
     "demo": "Run the whole story on invented people.",
 }
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class Flow(click.Group):
+    """A group whose commands are modules, imported only when they are called, and listed in the order of the flow."""
+
+    def __init__(self, *, modules: Mapping[str, str], **options: Any) -> None:
+        super().__init__(context_settings={**HELP, "max_content_width": 110}, **options)
+        self.modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of the flow."""
+        return list(self.modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, from the module of that name."""
+        if cmd_name not in self.modules:
+            return None
+        command = import_module(f"dpcipher.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # a slip of the developer, not of the user
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.modules.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; whatever fails becomes one message, never a traceback that could quote a private value."""
+        try:
+            with _warnings_on_stderr():
+                return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except DpcipherError as error:
+            raise click.ClickException(str(error)) from None
+        except OSError as error:
+            raise click.ClickException(
+                f"{error.filename or 'file'}: {error.strerror or type(error).__name__}"
+            ) from None
+        except MemoryError:
+            raise click.ClickException(
+                "not enough memory; `dpcipher plan` says how much is needed, smaller tables need less"
+            ) from None
+        except Exception as error:
+            raise click.ClickException(_unexpected(error)) from None
+
+
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """The library's warnings as one line each, every time; other warnings as Python shows them."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+            if issubclass(category, DpcipherWarning):
+                click.echo(f"Warning: {message}", err=True)
+            else:
+                shown(message, category, *place, **options)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", DpcipherWarning)
+        yield
+
+
+def _unexpected(error: Exception) -> str:
+    """Where a bug showed, without its message: that may quote private values."""
+    if os.environ.get("DPCIPHER_DEBUG"):
+        traceback.print_exception(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"unexpected {type(error).__name__} in {os.path.basename(place.filename)}, line {place.lineno}: this is a bug in dpcipher. "
+        "Please report it. DPCIPHER_DEBUG=1 shows the details, which may quote private values"
+    )
+
 
 main = Flow(
     name="dpcipher",
@@ -35,3 +120,4 @@ main = Flow(
       dpcipher demo
     """,
 )
+click.version_option(package_name="dpcipher", message="dpcipher %(version)s")(main)

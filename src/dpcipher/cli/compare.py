@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dpcipher.cli import options, output
 from dpcipher.comparison.compare import compare
-from dpcipher.comparison.comparison import Comparison
+from dpcipher.comparison.comparison import PAGE
 from dpcipher.methods import METHODS
 from dpcipher.release.curator_only import check_folder
 from dpcipher.schema.schema import Schema
@@ -61,16 +62,11 @@ from dpcipher.schema.schema import Schema
 def command(
     data: str,
     schema: Path,
-    methods: tuple[str, ...],
     epsilons: tuple[str, ...],
-    repeats: int,
-    unit: str,
-    max_rows: int,
     delta: options.Typed | None,
-    seed: int,
-    workers: int | None,
     target: Path | None,
     json_: bool,
+    **request: Any,
 ) -> None:
     """Compare methods on the private rows in DATA. CURATOR ONLY.
 
@@ -82,33 +78,26 @@ def command(
       dpcipher compare people.csv --schema people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
-    folder = None if target is None else target.with_suffix("") if target.suffix == ".html" else target
+    folder, page = target, PAGE
+    if target is not None and target.suffix == ".html":
+        folder, page = target.with_suffix(""), target.name
     if folder is not None:
         check_folder(folder)
     number = options.Exact()
     with bar() as advance:
-        found = compare(
+        comparison = compare(
             data,
             Schema.load(schema),
-            methods=methods,
             epsilons=[float(number.convert(epsilon, None, None)) for epsilon in epsilons],
-            repeats=repeats,
-            unit=unit,
-            max_rows=max_rows,
             delta=None if delta is None else float(delta),
-            seed=seed,
             out=folder,
-            workers=workers,
             progress=advance,
+            **request,
         )
-    place = "" if folder is None else f"\n\nWrote    {_write(found, folder, target)} (folder of mode 0700)"
-    output.show(f"{found}{place}", found.to_dict(), as_json=json_)
-
-
-def _write(found: Comparison, folder: Path, target: Path | None) -> Path:
-    """The page, under the name that was asked for."""
-    named = target is not None and target.suffix == ".html"
-    return found.write_page(folder, target.name) if named and target else found.write_page(folder)
+    text = str(comparison)
+    if folder is not None:
+        text += f"\n\nWrote    {comparison.write_page(folder, page)} (folder of mode 0700)"
+    output.show(text, comparison.to_dict(), as_json=json_)
 
 
 @contextmanager

@@ -9,15 +9,7 @@ from dpcipher.demo.run import run_demo
 
 
 @click.command("demo")
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo-out"),
-    show_default=True,
-    help="The folder to write into.",
-)
+@options.output("folder", "The folder to write into.", folder=True, default=Path("demo-out"))
 @options.as_json
 def command(folder: Path, json_: bool) -> None:
     """Run the whole story on invented people: schema, plan, ledger, release, synthetic rows, summary.

@@ -1,11 +1,12 @@
 """`dpcipher evaluate`: synthetic rows against private ones. What it prints is for the curator alone."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.inference.models import FAMILIES, Family
+from dpcipher.inference.models import FAMILIES
 from dpcipher.release.curator_only import check_folder
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate
@@ -52,15 +53,11 @@ def command(
     synthetic: tuple[Path, ...],
     schema: Path,
     orders: tuple[int, ...],
-    limit: int | None,
-    seed: int,
-    holdout: Path | None,
     predict: str | None,
     target: str | None,
-    formula: str | None,
-    family: Family,
     folder: Path | None,
     json_: bool,
+    **request: Any,
 ) -> None:
     """Score SYNTHETIC rows against PRIVATE rows. CURATOR ONLY.
 
@@ -71,17 +68,14 @@ def command(
     Example:
       dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
     """
-    public, made = Schema.load(schema), list(synthetic)
+    public, sets = Schema.load(schema), list(synthetic)
     if folder is not None:
         check_folder(folder)
     with output.progress() as say:
         say("comparing tables")
-        scores = evaluate(
-            private, made, public, orders=orders or None, limit=limit, seed=seed,
-            holdout=holdout, predict=predict or target, formula=formula, family=family,
-        )  # fmt: skip
+        scores = evaluate(private, sets, public, orders=orders or None, predict=predict or target, **request)
         if folder is not None:
             say("drawing the curator's report")
-            curator_report(scores, private, made, public, folder)
+            curator_report(scores, private, sets, public, folder)
     place = "" if folder is None else f"\nWrote    {folder} (mode 0700)"
     output.show(f"{scores}{place}", scores.to_dict(), as_json=json_)

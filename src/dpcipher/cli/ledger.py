@@ -77,18 +77,18 @@ def verify(ctx: click.Context, path: Path, releases: tuple[Path, ...], json_: bo
       dpcipher ledger verify people.ledger people.release.parquet
     """
     ledger = Ledger(path)
-    said, objection = ledger.statement(witnessed=False), ledger.objection
-    found = [(file, _verdict(ledger, Release.load(file))) for file in releases]
-    sound = objection is None and not any(verdict.is_failure for _, verdict in found)
+    stated, objection = ledger.statement(witnessed=False), ledger.objection
+    verdicts = [(file, _verdict(ledger, Release.load(file))) for file in releases]
+    sound = objection is None and not any(verdict.is_failure for _, verdict in verdicts)
     facts = {
-        "ledger": {"id": said.id, "name": said.name, "path": str(path), "objection": objection},
+        "ledger": {"id": stated.id, "name": stated.name, "path": str(path), "objection": objection},
         "releases": [
             {"release": str(file), "verdict": verdict.word, "meaning": verdict.meaning}
-            for file, verdict in found
+            for file, verdict in verdicts
         ],
         "sound": sound,
     }
-    text = [f"Ledger   {said.name} ({path})", *_table(found)]
+    text = [f"Ledger   {stated.name} ({path})", *_table(verdicts)]
     if objection is not None:
         text += ["", f"Witness  {objection}"]
     output.show("\n".join(text), facts, as_json=json_)
@@ -100,37 +100,37 @@ def _verdict(ledger: Ledger, release: Release) -> Verdict:
     return ledger.verify(release.statement.ledger, checksum=release.checksum)
 
 
-def _table(found: list[tuple[Path, Verdict]]) -> list[str]:
+def _table(verdicts: list[tuple[Path, Verdict]]) -> list[str]:
     """A line for each release, in columns."""
-    width = max(len(str(file)) for file, _ in found)
-    return [f"  {file!s:<{width}}  {verdict.word:<14}  {verdict.meaning}" for file, verdict in found]
+    width = max(len(str(file)) for file, _ in verdicts)
+    return [f"  {file!s:<{width}}  {verdict.word:<14}  {verdict.meaning}" for file, verdict in verdicts]
 
 
 def _show(ledger: Ledger, json_: bool) -> None:
-    said = ledger.statement()
+    stated = ledger.statement()
     lines = [
-        f"Ledger   {said.name} ({ledger.path})",
-        f"Unit     {said.unit.describe()}",
-        f"Limit    {said.limit.describe()}",
-        f"Spent    {said.spent.describe()}",
-        f"Left     {said.remaining.describe()}",
+        f"Ledger   {stated.name} ({ledger.path})",
+        f"Unit     {stated.unit.describe()}",
+        f"Limit    {stated.limit.describe()}",
+        f"Spent    {stated.spent.describe()}",
+        f"Left     {stated.remaining.describe()}",
         f"Witness  {ledger.witness or f'none yet: the next charge writes {path_of(ledger.path)}'}",
     ]
-    for entry in said.entries:
+    for entry in stated.entries:
         state = "released" if entry.checksum else "charged, release not recorded"
         lines.append(f"  {entry.time}  {entry.cost.describe()}  {state}")
     facts = {
-        "id": said.id,
-        "name": said.name,
+        "id": stated.id,
+        "name": stated.name,
         "path": str(ledger.path),
         "witness": None if ledger.witness is None else str(ledger.witness),
-        "unit": said.unit.as_dict(),
-        "limit": said.limit.as_dict(),
-        "spent": said.spent.as_dict(),
-        "left": said.remaining.as_dict(),
+        "unit": stated.unit.as_dict(),
+        "limit": stated.limit.as_dict(),
+        "spent": stated.spent.as_dict(),
+        "left": stated.remaining.as_dict(),
         "entries": [
             {"id": e.id, "cost": e.cost.as_dict(), "what": e.what, "time": e.time, "checksum": e.checksum}
-            for e in said.entries
+            for e in stated.entries
         ],
     }
     output.show("\n".join(lines), facts, as_json=json_)

@@ -7,17 +7,16 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.cli.words import release_facts, release_text
 from dpcipher.curator.measure import measure
+from dpcipher.pages.words import budget_text, choice
+from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
 
 @click.command("measure")
 @click.argument("data")
 @click.argument("schema", type=options.FILE)
-@click.option(
-    "-o", "--output", "path", type=options.FILE, required=True, help="The release file to write (.parquet)."
-)
+@options.output("path", "The release file to write (.parquet).")
 @click.option(
     "--ledger",
     type=options.FILE,
@@ -99,3 +98,37 @@ def _read_weights(path: Path) -> dict[tuple[str, ...], float]:
             f"({path}) must be a plan printed as JSON; try: dpcipher plan ... --json > plan.json",
             param_hint="--weights",
         ) from None
+
+
+def release_text(release: Release, path: Path) -> str:
+    """What a person should know about a release that was just written."""
+    sets = "" if release.sets == 1 else f", {release.sets} independent sets"
+    chosen = choice(release)
+    noise = sorted({table.mechanism.describe() for table in release.tables})
+    lines = [
+        f"Wrote    {path}",
+        f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{sets}",
+        *([f"Chosen   {chosen}"] if chosen else []),
+        f"Noise    {noise[0] if len(noise) == 1 else f'{noise[0]} and {len(noise) - 1} other scales'}",
+        f"Budget   {budget_text(release.statement)}",
+        f"Unit     {release.statement.protection}",
+        f"Status   {release.statement.status}: {release.statement.meaning}",
+    ]
+    return "\n".join(lines)
+
+
+def release_facts(release: Release, path: Path) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "release": str(path),
+        "tables": [list(attrs) for attrs in release.workload],
+        "n_cells": _cells(release),
+        "sets": release.sets,
+        "checksum": release.checksum,
+        "selection": release.statement.certificate.get("selection"),
+        "statement": release.statement.to_dict(),
+    }
+
+
+def _cells(release: Release) -> int:
+    return sum(table.counts.size for table in release.tables)

@@ -1,14 +1,14 @@
-"""Options that several commands share, and the types of what people type."""
+"""Options that several commands share, and how their values are parsed."""
 
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import click
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,40}/\d{1,40}")
 
@@ -101,119 +101,22 @@ class Target(click.ParamType[int | tuple[str, ...]]):
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def as_json(function: Function) -> Function:
-    """`--json`: print the result as JSON on stdout."""
-    return click.option("--json", "json_", is_flag=True, help="Print the result as JSON on stdout.")(function)
+as_json = click.option("--json", "json_", is_flag=True, help="Print the result as JSON on stdout.")
 
 
-def budget(function: Function) -> Function:
-    """The privacy budget and its unit; none of them has a default, because each is a promise to somebody."""
-    options = [
-        click.option(
-            "--epsilon",
-            type=Exact(),
-            help="Pure epsilon, or the epsilon of (epsilon, delta). Parsed exactly.",
-        ),
-        click.option("--delta", type=Exact(), help="Delta, with --epsilon: Gaussian noise."),
-        click.option(
-            "--rho",
-            type=Exact(),
-            help="Rho of zero-concentrated privacy, instead of epsilon: Gaussian noise.",
-        ),
-        click.option(
-            "--unit",
-            required=True,
-            metavar="add-remove|replace",
-            help="What one person may change: rows are added or removed, or replaced.",
-        ),
-        click.option(
-            "--max-rows", type=int, required=True, help="At most so many rows belong to one person."
-        ),
-    ]
-    return _stack(options, function)
-
-
-def workload(function: Function) -> Function:
-    """Which tables to measure, and with which noise."""
-    options = [
-        click.option(
-            "--workload",
-            type=OrderOrAuto(),
-            metavar="ORDER|auto",
-            default=2,
-            show_default=True,
-            help="Measure all tables of so many columns; or auto: those that part of the budget finds worth it.",
-        ),
-        click.option(
-            "--table",
-            "tables",
-            type=Attrs(),
-            multiple=True,
-            help="Measure this table instead, e.g. --table age,income; repeat for more.",
-        ),
-        click.option(
-            "--mechanism", metavar="laplace|gaussian", help="The noise; by default what the budget implies."
-        ),
-        click.option(
-            "--sets",
-            type=int,
-            default=1,
-            show_default=True,
-            help="So many independent noisy copies; each gets its share.",
-        ),
-    ]
-    return _stack(options, function)
-
-
-def choice(function: Function) -> Function:
-    """How tables are chosen by `--workload auto`; the names are those of the library's own parameters."""
-    options = [
-        click.option(
-            "--max-order",
-            type=int,
-            help="With auto: tables of at most so many columns, 1 to 3; by default 3.",
-        ),
-        click.option(
-            "--max-cells", type=int, help="With auto: tables of at most so many cells; by default 10,000."
-        ),
-        click.option(
-            "--target",
-            type=Target(),
-            multiple=True,
-            callback=_one_target,
-            help="With auto: the tables whose error counts, as an order or e.g. --target age,income; repeat for more.",
-        ),
-        click.option(
-            "--column-weight",
-            "column_weights",
-            type=Pair(),
-            multiple=True,
-            callback=_by_column,
-            help="With auto: how much a column matters, e.g. --column-weight income=2; by default 1. Repeat for more.",
-        ),
-    ]
-    return _stack(options, function)
-
-
-def tables_or_workload(
-    tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
-) -> Any:
-    """What `--table` lists, else what `--workload` says; not tables and "auto". The options of auto are taken out of the request."""
-    choice = {name: request.pop(name) for name in ("max_order", "max_cells", "target", "column_weights")}
-    given = {name: value for name, value in choice.items() if value is not None}
-    if tables and workload == "auto":
-        raise click.UsageError(
-            "--table names the tables and --workload auto chooses them: leave one out; "
-            "--target says which tables the choice should serve"
-        )
-    if workload == "auto":
-        from dpcipher.selection.target import Auto
-
-        return Auto(**given)
-    if given:
-        name = next(iter(given)).replace("_", "-").removesuffix("s")
-        raise click.UsageError(f"--{name} is for --workload auto; leave it out, or let the tables be chosen")
-    return list(tables) or workload
+def output(name: str, words: str, *, folder: bool = False, default: Path | None = None) -> Decorator:
+    """`-o`: where the result is written; required where there is no default."""
+    kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
+    return click.option(
+        "-o",
+        "--output",
+        name,
+        type=kind,
+        required=default is None,
+        default=default,
+        show_default=True,
+        help=words,
+    )
 
 
 def _one_target(
@@ -241,7 +144,114 @@ def _by_column(
     return weights or None
 
 
-def _stack(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
-    for option in reversed(options):
-        function = option(function)
-    return function
+def _together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, listed by `--help` in the order given."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+# The privacy budget and its unit; none of them has a default, because each is a promise to somebody.
+budget = _together(
+    click.option(
+        "--epsilon",
+        type=Exact(),
+        help="Pure epsilon, or the epsilon of (epsilon, delta). Parsed exactly.",
+    ),
+    click.option("--delta", type=Exact(), help="Delta, with --epsilon: Gaussian noise."),
+    click.option(
+        "--rho",
+        type=Exact(),
+        help="Rho of zero-concentrated privacy, instead of epsilon: Gaussian noise.",
+    ),
+    click.option(
+        "--unit",
+        required=True,
+        metavar="add-remove|replace",
+        help="What one person may change: rows are added or removed, or replaced.",
+    ),
+    click.option("--max-rows", type=int, required=True, help="At most so many rows belong to one person."),
+)
+
+
+# Which tables to measure, and with which noise.
+workload = _together(
+    click.option(
+        "--workload",
+        type=OrderOrAuto(),
+        metavar="ORDER|auto",
+        default=2,
+        show_default=True,
+        help="Measure all tables of so many columns; or auto: those that part of the budget finds worth it.",
+    ),
+    click.option(
+        "--table",
+        "tables",
+        type=Attrs(),
+        multiple=True,
+        help="Measure this table instead, e.g. --table age,income; repeat for more.",
+    ),
+    click.option(
+        "--mechanism", metavar="laplace|gaussian", help="The noise; by default what the budget implies."
+    ),
+    click.option(
+        "--sets",
+        type=int,
+        default=1,
+        show_default=True,
+        help="So many independent noisy copies; each gets its share.",
+    ),
+)
+
+
+# How tables are chosen by `--workload auto`; the names are those of the library's own parameters.
+choice = _together(
+    click.option(
+        "--max-order",
+        type=int,
+        help="With auto: tables of at most so many columns, 1 to 3; by default 3.",
+    ),
+    click.option(
+        "--max-cells", type=int, help="With auto: tables of at most so many cells; by default 10,000."
+    ),
+    click.option(
+        "--target",
+        type=Target(),
+        multiple=True,
+        callback=_one_target,
+        help="With auto: the tables whose error counts, as an order or e.g. --target age,income; repeat for more.",
+    ),
+    click.option(
+        "--column-weight",
+        "column_weights",
+        type=Pair(),
+        multiple=True,
+        callback=_by_column,
+        help="With auto: how much a column matters, e.g. --column-weight income=2; by default 1. Repeat for more.",
+    ),
+)
+
+
+def tables_or_workload(
+    tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
+) -> Any:
+    """What `--table` lists, else what `--workload` says; not tables and "auto". The options of auto are taken out of the request."""
+    choice = {name: request.pop(name) for name in ("max_order", "max_cells", "target", "column_weights")}
+    given = {name: value for name, value in choice.items() if value is not None}
+    if tables and workload == "auto":
+        raise click.UsageError(
+            "--table names the tables and --workload auto chooses them: leave one out; "
+            "--target says which tables the choice should serve"
+        )
+    if workload == "auto":
+        from dpcipher.selection.target import Auto
+
+        return Auto(**given)
+    if given:
+        name = next(iter(given)).replace("_", "-").removesuffix("s")
+        raise click.UsageError(f"--{name} is for --workload auto; leave it out, or let the tables be chosen")
+    return list(tables) or workload

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from dpcipher.cli import main
-from dpcipher.cli.flow import HELP
+from dpcipher.cli import HELP, main
 
 WIDTH = 100
 HEAD = """\
@@ -22,9 +21,9 @@ def walk(command: click.Command = main, name: str = "dpcipher") -> Iterator[tupl
     if isinstance(command, click.Group):
         context = click.Context(command)
         for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            assert found is not None  # list_commands names only what get_command finds
-            yield from walk(found, f"{name} {child}")
+            subcommand = command.get_command(context, child)
+            assert subcommand is not None  # list_commands names only what get_command finds
+            yield from walk(subcommand, f"{name} {child}")
 
 
 def help_text(name: str, command: click.Command) -> str:

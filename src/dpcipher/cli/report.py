@@ -11,9 +11,7 @@ from dpcipher.pages.report import report
 @click.command("report")
 @click.argument("release", type=options.FILE)
 @click.argument("synthetic", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "target", type=options.FILE, required=True, help="Write the page here: one .html file."
-)
+@options.output("target", "Write the page here: one .html file.")
 @options.as_json
 def command(release: Path, synthetic: Path, target: Path, json_: bool) -> None:
     """Write a page about RELEASE and the SYNTHETIC rows made from it, for everybody to read.

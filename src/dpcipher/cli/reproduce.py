@@ -9,7 +9,7 @@ from dpcipher.paper.reproduce import PARTS, reproduce
 
 
 @click.command("reproduce")
-@click.argument("what", metavar="storage|experiment1|experiment2|all", type=click.Choice([*PARTS, "all"]))
+@click.argument("part", metavar="storage|experiment1|experiment2|all", type=click.Choice([*PARTS, "all"]))
 @click.option(
     "--repeats",
     type=int,
@@ -23,18 +23,15 @@ from dpcipher.paper.reproduce import PARTS, reproduce
     help="The folder with the bankruptcy data; by default the one that DPCIPHER_DATA names.",
 )
 @click.option("--workers", type=int, help="Processes to use; by default one for each core.")
-@click.option(
-    "-o",
-    "--output",
+@options.output(
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    "The folder to write into; run again to go on after a kill.",
+    folder=True,
     default=Path("reproduction"),
-    show_default=True,
-    help="The folder to write into; run again to go on after a kill.",
 )
 @options.as_json
 def command(
-    what: str, repeats: int, data: Path | None, workers: int | None, folder: Path, json_: bool
+    part: str, repeats: int, data: Path | None, workers: int | None, folder: Path, json_: bool
 ) -> None:
     """Reproduce the paper's figures and tables, and judge its claims. Noise is seeded: NOT PRIVATE.
 
@@ -44,5 +41,5 @@ def command(
       dpcipher reproduce all --repeats 1000 --data data -o reproduction
     """
     with output.progress() as say:
-        done = reproduce(what, folder, repeats=repeats, data=data, workers=workers, say=say)
-    output.show(done.text, done.to_dict(), as_json=json_)
+        reproduction = reproduce(part, folder, repeats=repeats, data=data, workers=workers, say=say)
+    output.show(reproduction.text, reproduction.to_dict(), as_json=json_)

@@ -27,14 +27,7 @@ def command() -> None:
 
 @command.command("draft")
 @click.argument("data")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=options.FILE,
-    required=True,
-    help="The schema file to write (.yaml or .json).",
-)
+@options.output("target", "The schema file to write (.yaml or .json).")
 @options.as_json
 def draft(data: str, target: Path, json_: bool) -> None:
     """Draft a schema from the private rows in DATA, marked as drawn from them.

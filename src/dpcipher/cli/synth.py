@@ -15,14 +15,7 @@ from dpcipher.tables.write import check_writable, write_table
 
 @click.command("synth")
 @click.argument("release", type=options.FILE, required=False)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=options.FILE,
-    required=True,
-    help="Write rows here: .csv, .csv.gz or .parquet.",
-)
+@options.output("target", "Write rows here: .csv, .csv.gz or .parquet.")
 @click.option("-n", "--n-rows", type=int, help="So many rows; by default the release's own total.")
 @click.option(
     "--seed", type=int, help="Repeat the same draw. Sampling costs no privacy, so a seed is harmless."
@@ -97,10 +90,10 @@ def command(
         joints = _joints(source, engine)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
-        for joint, file in zip(joints, files, strict=True):
+        for number, (joint, file) in enumerate(zip(joints, files, strict=True)):
             write_table(file, joint.batches(n_rows, seed=seed, given=dict(given), independent=independent))
-        if save_joint is not None:
-            _save(joints, save_joint)
+            if save_joint is not None:
+                joint.save(_numbered(save_joint, number, len(joints)))
     _report(joints, files, n_rows, json_)
 
 
@@ -140,11 +133,6 @@ def _numbered(path: Path, number: int, of: int) -> Path:
     """`rows.csv`, or `rows-1.csv`, `rows-2.csv` … when there are several sets."""
     stem, dot, endings = path.name.partition(".")
     return path if of == 1 else path.with_name(f"{stem}-{number + 1}{dot}{endings}")
-
-
-def _save(joints: list[Joint], path: Path) -> None:
-    for number, joint in enumerate(joints):
-        joint.save(_numbered(path, number, len(joints)))
 
 
 def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: bool) -> None:

@@ -9,15 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from dpcipher.curator.measure import measure
-from dpcipher.demo.page import render
 from dpcipher.demo.people import SCHEMA, invent_people
+from dpcipher.drawing.html import facts, page, paragraphs, table
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
 from dpcipher.files import write_text
 from dpcipher.joint.joint import Joint
+from dpcipher.pages import words
+from dpcipher.pages.report import cards, columns, pairs
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import path_of
+from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import write_table
@@ -26,6 +29,7 @@ EPSILON = 1.0
 LIMIT = 3.0
 UNIT = "add-remove"
 NAME = "people of the demo"
+MOST_PAIRS, MOST_ROWS = 6, 8
 FILES = {
     "people.csv": "the private table (invented here); stays with the curator",
     "people.yaml": "the public schema",
@@ -97,12 +101,13 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
         progress=say,
     )
     say("solving")
-    joint = _solved(release)
+    joint = solve(release)
+    assert isinstance(joint, Joint)  # one set was measured, so there is one joint
     say("drawing synthetic rows")
     rows = pa.concat_tables(joint.batches(seed=1))
     write_table(path["synthetic.csv"], rows)
     say("drawing the summary")
-    write_text(path["summary.html"], render(release, rows, FILES))
+    write_text(path["summary.html"], render(release, rows))
     return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 
@@ -132,8 +137,31 @@ def _make_room(folder: Path, ledger: Path) -> None:
     ledger.unlink()
 
 
-def _solved(release: Release) -> Joint:
-    """The demo measures one set, so there is one joint."""
-    joint = solve(release)
-    assert isinstance(joint, Joint)
-    return joint
+def render(release: Release, rows: pa.Table) -> str:
+    """The summary: what was released and the synthetic rows, side by side. It is given nothing else, so it may be published."""
+    synthetic = release.schema.encode(rows)
+    made_from = (
+        "This page was made from the release and the synthetic rows alone, so it can be published with them."
+    )
+    sections = {
+        "In short": cards(release, rows.num_rows)
+        + paragraphs([*words.summary(release, rows.num_rows), made_from]),
+        "How people are protected": paragraphs([*words.protection(release), *words.noise(release)]),
+        "Every column": columns(release, synthetic),
+        "Pairs that go together": pairs(release, synthetic, most=MOST_PAIRS),
+        "A few synthetic rows": _sample(rows),
+        "The files": facts(FILES),
+    }
+    return page("Synthetic people: a release and what it says", PUBLISHABLE, sections)
+
+
+def _sample(rows: pa.Table) -> str:
+    first = rows.slice(0, MOST_ROWS).to_pylist()
+    says = "No row belongs to anybody: each was drawn from a distribution that only ever saw noisy counts."
+    return table(rows.column_names, [[_value(v) for v in row.values()] for row in first]) + paragraphs([says])
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -1,12 +1,13 @@
-"""One-way tables as bar charts: horizontal bars with numbers for a few levels, vertical ones without for many."""
+"""Bar charts: a one-way table, with horizontal bars for a few levels and vertical ones for many; and stacked bars of shares."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.drawing.numbers import rows, short, ticks
+from dpcipher.drawing.html import rows
 from dpcipher.drawing.svg import clip, element, image, text
 
 BAR, MARK, WHISKER, GRID = "#3b75af", "#b34700", "#1a1a1a", "#d5d9de"
@@ -14,6 +15,7 @@ WIDTH = 360
 FEW = 24
 NUMBERS, ROW = 86, 22
 AXIS_LEFT, AXIS_TOP, AXIS_HEIGHT = 40, 8, 130
+STACK_WIDTH, STACK_ROW, STACK_BAR = 640, 34, 20
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _diamond(x: float, y: float) -> str:
 
 
 def _vertical(series: Series) -> str:
-    marks = ticks(series.most, 3)
+    marks = _ticks(series.most, 3)
     scale, step = AXIS_HEIGHT / marks[-1], (WIDTH - AXIS_LEFT - 4) / len(series.labels)
     floor = AXIS_TOP + AXIS_HEIGHT
     parts = [_grid_line(mark, floor - mark * scale) for mark in marks]
@@ -104,7 +106,7 @@ def _vertical(series: Series) -> str:
 
 def _grid_line(mark: float, y: float) -> str:
     line = element("path", d=f"M{AXIS_LEFT} {y:.1f}H{WIDTH}", stroke=GRID)
-    return line + text(AXIS_LEFT - 5, y + 4, short(mark), anchor="end", class_="n")
+    return line + text(AXIS_LEFT - 5, y + 4, _short(mark), anchor="end", class_="n")
 
 
 def _vertical_bar(series: Series, place: int, x: float, step: float, scale: float, floor: float) -> str:
@@ -116,6 +118,32 @@ def _vertical_bar(series: Series, place: int, x: float, step: float, scale: floa
         out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", stroke="#666", stroke_width=0.8)
     y = floor - float(series.compared[place]) * scale
     return out + element("path", d=f"M{x:.1f} {y:.1f}h{wide:.1f}", stroke=MARK, stroke_width=2)
+
+
+def _ticks(most: float, many: int = 4) -> list[float]:
+    """Round numbers from 0 up to at least `most`.
+
+    >>> _ticks(870)
+    [0.0, 250.0, 500.0, 750.0, 1000.0]
+    """
+    if not most > 0:
+        return [0.0, 1.0]
+    raw = most / many
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
+    return [step * i for i in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def _short(value: float) -> str:
+    """A number for an axis.
+
+    >>> _short(12000), _short(2500000), _short(0.5)
+    ('12k', '2.5M', '0.5')
+    """
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{name}"
+    return f"{value:g}"
 
 
 def level_names(labels: Sequence[str], left: float, step: float, top: float) -> tuple[str, float]:
@@ -141,3 +169,43 @@ def level_names(labels: Sequence[str], left: float, step: float, top: float) -> 
         for x, label in list(zip(middles, labels, strict=True))[::every]
     ]
     return "".join(drawn), 10.0 + 5.6 * min(longest, 12)
+
+
+def stacked_bars(bars: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], *, title: str) -> str:
+    """One bar per label, its segments the shares in the order of `colours`, with a legend."""
+    left = 8 + 7 * max((len(label) for label in bars), default=0)
+    parts = [
+        _stacked_bar(label, shares, colours, left, 8 + STACK_ROW * row)
+        for row, (label, shares) in enumerate(bars.items())
+    ]
+    top = 8 + STACK_ROW * len(bars)
+    legend, height = _legend(colours, top + 8)
+    says = "; ".join(
+        f"{label or 'shares'}: "
+        + ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share > 0)
+        for label, shares in bars.items()
+    )
+    return image(STACK_WIDTH, height, "".join(parts) + legend, title=title, description=says)
+
+
+def _stacked_bar(
+    label: str, shares: Mapping[str, float], colours: Mapping[str, str], left: int, top: int
+) -> str:
+    x, wide, out = float(left), STACK_WIDTH - left - 8, [text(left - 6, top + 14, label, anchor="end")]
+    for name, colour in colours.items():
+        width = shares.get(name, 0.0) * wide
+        if width > 0:
+            out.append(element("rect", x=x, y=top, width=width, height=STACK_BAR, fill=colour, stroke="#fff"))
+        x += width
+    return "".join(out)
+
+
+def _legend(colours: Mapping[str, str], top: int) -> tuple[str, int]:
+    out, x, y = [], 8, top
+    for name, colour in colours.items():
+        need = 26 + 8 * len(name)
+        if x + need > STACK_WIDTH:
+            x, y = 8, y + 22
+        out.append(element("rect", x=x, y=y, width=12, height=12, fill=colour) + text(x + 17, y + 11, name))
+        x += need
+    return "".join(out), y + 22

@@ -1,4 +1,4 @@
-"""Every page and its pieces: one file, no script, nothing fetched."""
+"""Every page and its pieces: one file, no script, nothing fetched; and numbers as people read them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -68,6 +68,27 @@ def figure(svg: str, caption: str, below: str = "") -> str:
 def folded(summary: str, content: str) -> str:
     """Detail that opens on demand, without a script; print shows it."""
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+
+
+def rows(value: float) -> str:
+    """A count with thousands separated; small noise keeps one decimal.
+
+    >>> rows(12345.6), rows(-0.02), rows(3.26)
+    ('12,346', '0', '3.3')
+    """
+    digits = 1 if 0 < abs(value) < 10 and abs(value - round(value)) > 0.05 else 0
+    text = f"{value:,.{digits}f}"
+    return "0" if text in ("-0", "-0.0", "0.0") else text
+
+
+def share(value: float) -> str:
+    """A percentage: whole, or with one decimal below 10 %.
+
+    >>> share(0.5), share(0.0123)
+    ('50\\xa0%', '1.2\\xa0%')
+    """
+    digits = 0 if value >= 0.1 or value == 0 else 1
+    return f"{100 * value:.{digits}f}\u00a0%"
 
 
 def _key(name: str) -> str:

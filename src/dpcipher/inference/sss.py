@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpcipher.drawing.stacked import stacked_bars
+from dpcipher.drawing.bars import stacked_bars
 from dpcipher.drawing.svg import standalone
 from dpcipher.errors import ParameterError
 from dpcipher.release.curator_only import CuratorOnly

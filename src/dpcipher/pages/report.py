@@ -1,6 +1,7 @@
 """The publishable report: one self-contained page made from a release and synthetic rows, and from nothing else."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,12 @@ import numpy as np
 
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.figures import MOST_LEVELS, charts, column_figure, legend, pair_figure
-from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, table
-from dpcipher.drawing.numbers import rows, share
+from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, share, table
 from dpcipher.errors import NotPrivate, ReleaseError
 from dpcipher.files import write_text
-from dpcipher.marginals.arrays import Codes
+from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.marginals.tables import count_rows
 from dpcipher.pages import words
-from dpcipher.pages.certificate import certificate
-from dpcipher.pages.match import Match, match_tables, scaled
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
 from dpcipher.tables.read import coded_rows
@@ -54,7 +53,7 @@ def render(release: Release, synthetic: Codes) -> str:
         "Columns two by two": pairs(release, synthetic),
         "Do the synthetic rows match the release": _matching(matches),
         "What may be concluded": f'<div class="may"><div><h3>You may</h3>{bullets(may)}</div><div><h3>You may not</h3>{bullets(may_not)}</div></div>',
-        "Certificate": certificate(release),
+        "Certificate": words.certificate(release),
     }
     return page("Privacy-protected data: what was released, and how far to trust it", PUBLISHABLE, sections)
 
@@ -100,7 +99,7 @@ def columns(release: Release, synthetic: Codes) -> str:
 def _column(release: Release, synthetic: Codes, axis: int) -> str:
     name, labels = release.schema.attrs[axis], release.schema.labels(release.schema.attrs[axis])
     counts, (low, high) = release.reconciled.table((axis,)), release.interval((name,))
-    drawn = scaled(release, synthetic, (axis,))
+    drawn = _scaled(release, synthetic, (axis,))
     lines = [
         (label, rows(estimate), f"{rows(least)} to {rows(most)}", rows(count))
         for label, estimate, least, most, count in zip(
@@ -154,10 +153,56 @@ def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
     labels = (release.schema.labels(names[0]), release.schema.labels(names[1]))
     tables = {
         "released": release.reconciled.table(axes),
-        "synthetic rows": scaled(release, synthetic, axes),
+        "synthetic rows": _scaled(release, synthetic, axes),
     }
     variance = np.asarray(release.reconciled.variance(axes), dtype=float)
     return pair_figure(" × ".join(names), names, labels, tables, variance)
+
+
+def _scaled(release: Release, synthetic: Codes, axes: tuple[int, ...]) -> Floats:
+    """The synthetic rows' counts, scaled to the release's total."""
+    total = max(release.reconciled.total, 0.0)
+    return count_rows(synthetic, axes, release.schema.shape).astype(float) * (total / len(synthetic))
+
+
+@dataclass(frozen=True)
+class Match:
+    """One measured table: the gaps between synthetic and released counts, in standard errors of the released ones."""
+
+    attrs: tuple[str, ...]
+    cells: int
+    rms: float
+    largest: float
+    within: float
+    std_error: float
+
+
+def match_tables(release: Release, synthetic: Codes) -> list[Match]:
+    """Every measured table that has noise, worst first. Synthetic counts are scaled to the release's total.
+
+    The true counts would have an RMS of 1 and lie within 2 standard errors in 95 % of cells. Less than 1 means that the rows
+    overfit the noise; much more means that they miss structure the release shows.
+    """
+    matches = [_match(release, synthetic, attrs) for attrs in release.workload]
+    return sorted((match for match in matches if match is not None), key=lambda match: -match.rms)
+
+
+def _match(release: Release, synthetic: Codes, attrs: tuple[str, ...]) -> Match | None:
+    axes = release.schema.axes(attrs)
+    spread = np.sqrt(release.reconciled.variance(axes))
+    noisy = spread > 0
+    if not noisy.any():
+        return None
+    gap = _scaled(release, synthetic, axes) - release.reconciled.table(axes)
+    sigmas = np.abs(gap[noisy] / spread[noisy])
+    return Match(
+        attrs,
+        gap.size,
+        float(np.sqrt((sigmas**2).mean())),
+        float(sigmas.max()),
+        float((sigmas <= 2).mean()),
+        float(np.median(spread[noisy])),
+    )
 
 
 def _matching(matches: Sequence[Match]) -> str:
@@ -190,9 +235,6 @@ def _matching(matches: Sequence[Match]) -> str:
         "within 2 sigmas",
         "one sigma (rows)",
     ]
-    title = (
-        "Worst tables first"
-        if len(matches) <= MOST_MATCHES
-        else f"The {MOST_MATCHES} worst of {len(matches):,} tables"
-    )
+    every = len(matches) <= MOST_MATCHES
+    title = "Worst tables first" if every else f"The {MOST_MATCHES} worst of {len(matches):,} tables"
     return paragraphs(says) + table(heads, lines, caption=title)

@@ -1,32 +1,37 @@
-"""A release in plain words, from what it states itself: for readers who have never heard of differential privacy."""
+"""A release in words, from what it states itself: plain ones for readers who have never heard of differential privacy, and a certificate for specialists."""
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from dpcipher.drawing.numbers import rows
+from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
+from dpcipher.release.statement import Statement
 
-# The delta at which a zero-concentrated budget is put into words; no more than a way of speaking.
+# The delta at which a zero-concentrated budget is described as (epsilon, delta) in words; it changes nothing that was spent.
 SPOKEN_DELTA = Fraction(1, 10**6)
+MOST_TABLES = 500
+NOT_STATED = "not stated by the publisher"
 
 
 def summary(release: Release, n_synthetic: int) -> list[str]:
-    """What lies before the reader."""
+    """What was measured, and what the synthetic rows were made from."""
     schema, tables = release.schema, len(release.workload)
-    total = release.reconciled
+    total, variance = release.reconciled.total, release.reconciled.total_variance
     size = (
-        f"exactly {rows(total.total)} rows, a number that is public"
-        if total.total_variance == 0
-        else f"about {rows(total.total)} rows (give or take {rows(2 * math.sqrt(total.total_variance))})"
+        f"exactly {rows(total)} rows, a number that is public"
+        if variance == 0
+        else f"about {rows(total)} rows (give or take {rows(2 * math.sqrt(variance))})"
     )
-    one_table, sets = ("one table" if tables == 1 else f"{tables} tables"), release.sets
+    number, sets = ("one table" if tables == 1 else f"{tables} tables"), release.sets
     copies = "" if sets == 1 else f" Each was measured {sets} times, with fresh noise every time."
     return [
         f"A private table has {size} and {len(schema.attrs)} columns. Nobody outside may see its rows. Instead, "
-        f"{one_table} of counts were taken from it, and random noise was added to every count before anybody saw it.{copies}",
+        f"{number} of counts were taken from it, and random noise was added to every count before anybody saw it.{copies}",
         f"The {n_synthetic:,} synthetic rows that go with this page were made from those noisy counts alone. No synthetic row is "
         "a person: rows are drawn from a distribution that fits the counts.",
     ]
@@ -40,40 +45,35 @@ def protection(release: Release) -> list[str]:
             "The publisher of these tables declared how much noise they carry, but not under which promise it was drawn. "
             "What the noise protects, and whom, is not known here and not certified."
         ]
-    return [statement.protection, *_strength(statement.guarantee)]
+    return [statement.protection, _strength(statement.guarantee)]
 
 
-def _strength(budget: Budget) -> list[str]:
+def _strength(budget: Budget) -> str:
+    """The budget, and what it means for the odds of any conclusion."""
     if budget.rho is None:
         epsilon, delta = budget.epsilon_at(budget.delta or Fraction(0)), budget.delta
     else:
         epsilon, delta = budget.epsilon_at(SPOKEN_DELTA), SPOKEN_DELTA
     factor = math.exp(min(float(epsilon), 700.0))
-    words = (
+    odds = (
         f"The budget is {budget.describe()}. In words: whatever somebody learns from this release, they would have learnt "
         f"nearly the same without that person. The odds of any conclusion about the person change at most by a factor of {factor:,.3g}"
     )
-    if delta is None:
-        return [words + "."]
-    return [words + f", except with a chance of at most {float(delta):.1g}."]
+    exception = "" if delta is None else f", except with a chance of at most {float(delta):.1g}"
+    return f"{odds}{exception}."
 
 
 def noise(release: Release) -> list[str]:
-    """How large the noise is."""
+    """How large the noise is, and the typical margin of tables of one, two, … columns."""
     described = sorted({table.mechanism.describe() for table in release.tables})
     listed = ", ".join(described[:3]) + (" and others" if len(described) > 3 else "")
+    margins = [f"in {_tables(order)} ±{rows(margin)} rows" for order, margin in _margins(release).items()]
     return [
         f"Every count carries {listed}. Tables overlap, so the same number was often measured more than once; the "
         "estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count in "
         "19 cases out of 20.",
-        *_by_order(release),
+        f"Typical margins of one count: {'; '.join(margins)}.",
     ]
-
-
-def _by_order(release: Release) -> list[str]:
-    """The typical margin of tables of one, two, … columns."""
-    margins = [f"in {_tables(order)} ±{rows(margin)} rows" for order, margin in _margins(release).items()]
-    return [f"Typical margins of one count: {'; '.join(margins)}."]
 
 
 def _tables(order: int) -> str:
@@ -95,18 +95,18 @@ def conclusions(release: Release) -> tuple[list[str], list[str]]:
     """What the noise allows to conclude, and what it does not."""
     margins = _margins(release)
     widest = max(margins)
-    single, wide, table = margins[1], margins[widest], _tables(widest)
+    single, wide, tables = margins[1], margins[widest], _tables(widest)
     may = [
         f"Read any count on this page as an estimate with its margin. In single columns, counts above about {rows(single)} are "
         "clearly more than zero.",
         f"Compare two levels of a column when their counts differ by more than about {rows(1.5 * single)}.",
-        f"Use measured {table}: a cell above about {rows(wide)} is real, as is a difference between two cells above "
+        f"Use measured {tables}: a cell above about {rows(wide)} is real, as is a difference between two cells above "
         f"{rows(1.5 * wide)}.",
         "Use the synthetic rows to write and test programs, to explore, and to teach.",
     ]
     may_not = [
         "Say anything about a particular person, or that a synthetic row stands for one.",
-        f"Trust small groups: in {table}, a count below about {rows(wide)} may well be nothing but noise.",
+        f"Trust small groups: in {tables}, a count below about {rows(wide)} may well be nothing but noise.",
         "Read exact structure into columns that were never measured together: there the synthetic rows show what a model makes of "
         "the measured tables, and no margin covers the model's error.",
         "Report a p-value or a confidence interval computed from one synthetic file as if its rows were data: it leaves out the noise. "
@@ -123,9 +123,70 @@ def choice(release: Release) -> str:
     if not selection["rounds"]:
         return "single columns alone; there was nothing else to choose, or the noise hid it"
     tables = sum(len(attrs) > 1 for attrs in release.workload)
-    looked_at = selection["shortlist"]
-    shortlist = "" if looked_at == selection["candidates"] else f" (after a shortlist of {looked_at:,})"
-    return (
-        f"{tables:,} of {selection['candidates']:,} candidate tables{shortlist}; "
-        f"{selection['share']} of the budget went to the choice"
+    candidates, listed = selection["candidates"], selection["shortlist"]
+    shortlist = "" if listed == candidates else f" (after a shortlist of {listed:,})"
+    return f"{tables:,} of {candidates:,} candidate tables{shortlist}; {selection['share']} of the budget went to the choice"
+
+
+def certificate(release: Release) -> str:
+    """Facts for specialists, and the list of measured tables."""
+    statement = release.statement
+    stated = {
+        "Status": f"{statement.status}: {statement.meaning}",
+        "Protected unit": _unit(statement),
+        "Budget": budget_text(statement),
+        "Privacy loss, as the sampler's own privacy map certifies it": _loss(statement.certificate),
+        **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
+        "Sets": f"{release.sets} independent sanitization(s) of the same tables",
+        "Rows": f"public{', as the curator declared' if statement.tells_presence else ''}"
+        if statement.n_rows is not None
+        else "private; the number on this page is estimated from the noisy tables",
+        "Ledger": _plain(statement.ledger) or "none",
+        "Software": _plain(statement.software) or "not stated",
+        "Created": statement.created or "not stated",
+        "Checksum of the release (SHA-256)": release.checksum,
+        "Fingerprint of the schema (SHA-256)": release.schema.fingerprint(),
+    }
+    check = (
+        "To check that a release file is the one described here, load it and compare its checksum: "
+        "dpcipher.Release.load(path).checksum."
     )
+    return (
+        facts(stated)
+        + paragraphs([check])
+        + folded(f"All {len(release.workload):,} measured tables", _measured(release))
+    )
+
+
+def _measured(release: Release) -> str:
+    noise: dict[tuple[str, ...], list[str]] = {attrs: [] for attrs in release.workload[:MOST_TABLES]}
+    for measured in release.tables:
+        if measured.set == 0 and measured.attrs in noise:
+            noise[measured.attrs].append(measured.mechanism.describe())
+    lines = [
+        (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", "; again ".join(described))
+        for attrs, described in noise.items()
+    ]
+    return table(["table", "cells", "noise on every cell"], lines)
+
+
+def _unit(statement: Statement) -> str:
+    if not statement.unit:
+        return NOT_STATED
+    relation, max_rows = statement.unit["relation"], statement.unit["max_rows"]
+    return f"{relation}, at most {max_rows} row(s) per person. {statement.protection}"
+
+
+def budget_text(statement: Statement) -> str:
+    """The budget in words; a publisher's tables come without one."""
+    return Budget.from_dict(dict(statement.budget)).describe() if statement.budget else NOT_STATED
+
+
+def _loss(certified: Mapping[str, Any]) -> str:
+    if not certified:
+        return "none"
+    return f"{certified['measure']} = {certified['total']:.6g} in all; {certified['by']}"
+
+
+def _plain(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())

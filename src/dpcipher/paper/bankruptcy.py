@@ -5,7 +5,6 @@ significance? Class is a function of the six qualities here, so that maximum lik
 Prediction: how often is an SVM right about 50 held-out businesses, when the synthesizer saw only the other 200?
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
@@ -21,9 +20,8 @@ from dpcipher.inference.design import one_hot
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import ROUNDS, Contender, tune_rounds
+from dpcipher.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
 from dpcipher.paper.simulated import POWERS, combine_identified, fit_sets
-from dpcipher.paper.stacks import Stack, draw_rows
 
 SETS = (1, 5)
 BLOCK = 10
@@ -36,7 +34,6 @@ MWEM = Contender("MWEM", "MWEM", 2)
 CELLS = Contender("MWEM, cells", "MWEM cells", 2)
 CONTENDERS = (FDH, CIPHER, OURS, MWEM, CELLS)
 _RUN, _TUNE = 4, 5
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class BankruptcyBlock:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Its name in the journal of finished blocks."""
         return f"m{self.sets}-e{self.power:+d}-block{self.number:03d}x{self.repeats}"
 
     @property
@@ -60,7 +57,7 @@ class BankruptcyBlock:
 
 
 def blocks(folder: Path, data: Bankruptcy) -> Blocks[BankruptcyBlock]:
-    """The blocks of the experiment below a folder."""
+    """The finished blocks in a folder, and how to compute the others."""
     settings = {
         "data": DIGEST,
         "block": BLOCK,
@@ -82,7 +79,7 @@ def tasks(repeats: int) -> list[BankruptcyBlock]:
 
 
 def run(folder: Path, *, data: Path | None, repeats: int, workers: int, say: Say) -> None:
-    """Compute every block that is not there yet."""
+    """Compute every block that is not in the journal yet."""
     svm()  # a missing part is said before an hour's work, not after it
     blocks(folder, load(data)).run(tasks(repeats), workers=workers, say=say)
 
@@ -111,13 +108,9 @@ def _synthetic(
     contender: Contender, originals: Counts, block: BankruptcyBlock, seed: np.random.SeedSequence
 ) -> Counts:
     """The synthetic rows of every set, as tables of counts."""
-    synthesis, rows_seed = seed.spawn(2)
     rounds = best_rounds(contender, block.power, block.sets) if contender.uses_rounds else 1
-    stack = np.repeat(originals, block.sets, axis=0)
-    chances = contender.synthesize(
-        stack, epsilon=exp(block.power) / block.sets, seed=synthesis, rounds=rounds
-    )
-    return draw_rows(chances, int(originals[0].sum()), np.random.default_rng(rows_seed))
+    stack, epsilon = np.repeat(originals, block.sets, axis=0), exp(block.power) / block.sets
+    return contender.draw(stack, epsilon=epsilon, seed=seed, rounds=rounds)[1]
 
 
 @cache
@@ -129,7 +122,7 @@ def best_rounds(contender: Contender, power: int, sets: int) -> int:
 
 
 def _invented(rng: np.random.Generator) -> Counts:
-    """250 rows from a mixture of two products of random one-way tables: dependent, and independent of the real data."""
+    """250 rows from a mixture of two independence models with random margins: its columns depend on each other, and not on the real data."""
     mixture = np.zeros(SCHEMA.shape)
     for weight in (0.5, 0.5):
         part = np.array(weight)
@@ -140,7 +133,7 @@ def _invented(rng: np.random.Generator) -> Counts:
 
 
 def _originals(data: Bankruptcy, held: NDArray[np.bool_]) -> dict[str, Stack]:
-    """What the original rows give: the regression, and an SVM's and the majority's accuracy on the held-out rows."""
+    """Scores of the original rows: the regression, and the accuracy of an SVM and of the majority class on the held-out rows."""
     regression = combine_identified(*fit_class(data.table()[None], 1))
     tables = [data.table(np.flatnonzero(~out)) for out in held]
     right = np.array([[_right(table, data, out).mean()] for table, out in zip(tables, held, strict=True)])
@@ -182,14 +175,14 @@ def _prediction(
 
 
 def _right(table: Counts, data: Bankruptcy, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which held-out rows an SVM predicts rightly that learned from a table; the only class there is where there is one."""
+    """Which held-out rows are predicted rightly by an SVM trained on a table; a table with a single class predicts that class."""
     cells = np.repeat(np.arange(table.size), table.ravel())
     x, classes = _levels()[cells], columns_of_cells()[cells, OUTCOME]
     test = data.cells[held]
     truth = columns_of_cells()[test, OUTCOME]
     if len(np.unique(classes)) == 1:
         return np.asarray(truth == classes[0])
-    return np.asarray(svm()(x, classes)(_levels()[test]) == truth)
+    return np.asarray(svm().fit(x, classes).predict(_levels()[test]) == truth)
 
 
 @cache
@@ -199,15 +192,10 @@ def _levels() -> Floats:
     return np.concatenate([np.eye(3)[column] for column in qualities.T], axis=1)
 
 
-def svm() -> Callable[[Floats, Ints], Callable[[Floats], Ints]]:
-    """A support vector machine with the customary defaults: radial kernel, C = 1, gamma = 1 / columns."""
+def svm() -> Any:
+    """A support vector machine, not yet trained, with the customary defaults: radial kernel, C = 1, gamma = 1 / columns."""
     try:
         from sklearn.svm import SVC
     except ImportError:
         raise MissingExtra("experiments", "scikit-learn") from None
-
-    def train(x: Floats, classes: Ints) -> Callable[[Floats], Any]:
-        model: Callable[[Floats], Any] = SVC(C=1.0, kernel="rbf", gamma="auto").fit(x, classes).predict
-        return model
-
-    return train
+    return SVC(C=1.0, kernel="rbf", gamma="auto")

@@ -114,6 +114,6 @@ def columns_of_cells() -> NDArray[np.int64]:
     levels = np.empty((codes.shape[1], len(NAMES)), dtype=np.int64)
     for attr, code in zip(SCHEMA.attrs, codes, strict=True):
         parts = SCHEMA.parts(attr)
-        for part, level in zip(parts, np.unravel_index(code, [one.size for one in parts]), strict=True):
+        for part, level in zip(parts, np.unravel_index(code, [part.size for part in parts]), strict=True):
             levels[:, NAMES.index(part.name)] = level
     return levels

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from dpcipher.comparison.runs import Journal
-from dpcipher.paper.stacks import Stack
+from dpcipher.paper.contenders import Stack
 
 Arrays = Mapping[str, Stack]
 Say = Callable[[str], None]
@@ -45,7 +45,7 @@ class Blocks(Generic[Work]):
     settings: Mapping[str, object]
 
     def run(self, todo: Sequence[Work], *, workers: int, say: Say) -> None:
-        """Compute every block that is not there yet, `workers` at a time."""
+        """Compute every block that is not in the journal yet, `workers` at a time."""
         finished = {line["name"] for line in self._journal.finished()}
         left = [block for block in todo if block.name not in finished]
         for number, (block, arrays) in enumerate(self._computed(left, workers), len(todo) - len(left) + 1):

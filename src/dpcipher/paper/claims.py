@@ -1,9 +1,12 @@
 """A claim of the paper beside our numbers, with a verdict that follows from them by a rule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Floats
 
 CONFIRMED = "confirmed"
 REFUTED = "not confirmed"
@@ -29,24 +32,36 @@ class Claim:
         if self.verdict not in VERDICTS:
             raise ParameterError(f"verdict ({self.verdict!r}) must be one of {', '.join(VERDICTS)}")
 
-    def row(self) -> str:
+    def row(self) -> list[str]:
         """One row of the verdict table."""
         verdict = f"**{self.verdict}**" + (f" {self.but}" if self.but else "")
-        return f"| {self.says} | {self.where} | {self.numbers} | {verdict} | {self.ours or '—'} |"
+        return [self.says, self.where, self.numbers, verdict, self.ours or "—"]
 
 
-def judge(holds: bool) -> str:
-    """The verdict on something that either holds or does not."""
+def judge(holds: bool | np.bool_) -> str:
+    """The verdict of a rule that either holds or does not."""
     return CONFIRMED if holds else REFUTED
 
 
-def table(claims: Sequence[Claim]) -> str:
-    """The verdict table."""
-    head = "| the paper says | where | our numbers, paper's engine | verdict | with our engine |\n|---|---|---|---|---|\n"
-    return head + "\n".join(claim.row() for claim in claims) + "\n"
+def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with its heads.
+
+    >>> print(markdown_table(["n", "error"], [["200", ".1"]]), end="")
+    | n | error |
+    |---|---|
+    | 200 | .1 |
+    """
+    rows = ["| " + " | ".join(cells) + " |\n" for cells in (heads, *lines)]
+    return rows[0] + "|" + "---|" * len(heads) + "\n" + "".join(rows[1:])
 
 
-def series(values: Sequence[float], digits: int = 3) -> str:
+def verdict_table(claims: Sequence[Claim]) -> str:
+    """A row for each claim."""
+    heads = ["the paper says", "where", "our numbers, paper's engine", "verdict", "with our engine"]
+    return markdown_table(heads, [claim.row() for claim in claims])
+
+
+def series(values: Sequence[float] | Floats, digits: int = 3) -> str:
     """Numbers in the order of epsilon.
 
     >>> series([0.5, 0.25], 2)
@@ -58,10 +73,15 @@ def series(values: Sequence[float], digits: int = 3) -> str:
     )
 
 
-def percents(values: Sequence[float]) -> str:
+def percents(values: Sequence[float] | Floats) -> str:
     """Shares as whole per cents.
 
     >>> percents([0.5, 0.256])
     '50 / 26 %'
     """
     return " / ".join(f"{100 * value:.0f}" for value in values) + " %"
+
+
+def spread(lines: Floats | Sequence[Floats]) -> float:
+    """The largest ratio, at any epsilon, of the largest to the smallest of several methods."""
+    return float((np.max(lines, axis=0) / np.min(lines, axis=0)).max())

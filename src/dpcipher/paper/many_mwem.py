@@ -43,7 +43,7 @@ class _Answer:
 def mwem_many(
     counts: Counts, tables: Sequence[Axes], *, epsilon: float, rounds: int, seed: np.random.SeedSequence
 ) -> Floats:
-    """The tables MWEM ends with, from a stack of true tables of counts (first axis), in counts."""
+    """The last table of MWEM, in counts, for each true table of a stack (first axis)."""
     shape, n_rows = counts.shape[1:], int(counts[0].sum())
     choices, noise = seed.spawn(2)
     rng, source = np.random.default_rng(choices), SeededNoise(int(noise.generate_state(1, np.uint64)[0]))

@@ -4,16 +4,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpcipher.drawing.markdown import markdown_table
 from dpcipher.files import write_text
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.blocks import STAMP
-from dpcipher.paper.claims import CONFIRMED, Claim, table
+from dpcipher.paper.claims import CONFIRMED, Claim, markdown_table, verdict_table
 from dpcipher.paper.claims_bankruptcy import svm_table
 from dpcipher.paper.contenders import CONTENDERS
-from dpcipher.paper.panels import NAMES
 from dpcipher.paper.population import COEFFICIENTS, SEED
-from dpcipher.paper.simulated import POPULATIONS, POWERS, SIZES
+from dpcipher.paper.simulated import NAMES, POPULATIONS, POWERS, SIZES
 from dpcipher.paper.storage import ERRATA, checks
 from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
 
@@ -133,7 +131,7 @@ def _verdicts(claims: Sequence[Claim]) -> str:
         "CIPHER 2-way decides it). "
         "Numbers in a row are for ε = e⁻², e⁻¹, 1, e, e². FDH is the noisy full table."
     )
-    return f"## Verdicts\n\n{rules}\n\n{table(claims)}"
+    return f"## Verdicts\n\n{rules}\n\n{verdict_table(claims)}"
 
 
 def _choices(first: SimulatedSummary) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ from dpcipher.paper.claims_bankruptcy import bankruptcy_claims
 from dpcipher.paper.claims_models import model_claims
 from dpcipher.paper.claims_tables import table_claims
 from dpcipher.paper.page import write_page
-from dpcipher.paper.panels import figure
 from dpcipher.paper.storage import checks, storage_claims
 from dpcipher.paper.summary import (
     BankruptcySummary,
@@ -34,7 +34,7 @@ SECOND_SHARE = 10
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was written where, and the verdicts."""
+    """The page that was written, and the verdicts."""
 
     folder: Path
     page: Path
@@ -43,11 +43,9 @@ class Reproduction:
     @property
     def text(self) -> str:
         """A few lines for people."""
-        counts: dict[str, int] = {}
-        for claim in self.claims:
-            counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
-        found = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
-        return f"{len(self.claims)} claims of the paper: {found}\nwritten: {self.page}\n{STAMP}"
+        counts = Counter(claim.verdict for claim in self.claims)
+        verdicts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
+        return f"{len(self.claims)} claims of the paper: {verdicts}\nwritten: {self.page}\n{STAMP}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -69,7 +67,7 @@ def reproduce(
     one that DPCIPHER_DATA names; without it `all` leaves the second experiment out and says so.
     """
     _check(what, repeats)
-    figure(1, 1)  # a missing part is said before an hour's work, not after it
+    figures.figure(1, 1)  # a missing part is said before an hour's work, not after it
     pictures(folder).mkdir(parents=True, exist_ok=True)
     parts = _parts(what, data, say)
     cores = workers or os.cpu_count() or 1
@@ -150,11 +148,11 @@ def plain(value: Any) -> Any:
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {
-            "|".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(one)
-            for key, one in value.items()
+            "|".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(item)
+            for key, item in value.items()
         }
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return round(float(value), 5) if isinstance(value, (float, np.floating)) else value

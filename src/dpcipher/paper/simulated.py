@@ -16,7 +16,18 @@ from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, tune_rounds
+from dpcipher.paper.contenders import (
+    CONTENDERS,
+    MWEMS,
+    RIDGES,
+    ROUNDS,
+    Contender,
+    Stack,
+    linf,
+    margins,
+    tune_rounds,
+    tvd,
+)
 from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -24,10 +35,11 @@ from dpcipher.paper.population import (
     Population,
     random_coefficients,
 )
-from dpcipher.paper.stacks import Stack, draw_rows, linf, margins, tvd
 
 SIZES = (200, 500)
-POWERS = (-2, -1, 0, 1, 2)
+# Epsilon is a power of e, written like this.
+NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
+POWERS = tuple(NAMES)
 SETS = 5
 BLOCK = 100
 TUNING_DRAWS = 40
@@ -54,7 +66,7 @@ class SimulatedBlock:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Its name in the journal of finished blocks."""
         where = f"random{self.population:02d}" if self.population else f"n{self.n_rows}"
         who = "-ours" if self.ours else ""
         return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}{who}"
@@ -77,7 +89,7 @@ class SimulatedBlock:
 
 
 def blocks(folder: Path) -> Blocks[SimulatedBlock]:
-    """The blocks of the experiment below a folder."""
+    """The finished blocks in a folder, and how to compute the others."""
     settings = {
         "coefficients": COEFFICIENTS,
         "sets": SETS,
@@ -107,7 +119,7 @@ def tasks(repeats: int) -> list[SimulatedBlock]:
 
 
 def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
-    """Compute every block that is not there yet."""
+    """Compute every block that is not in the journal yet."""
     blocks(folder).run(tasks(repeats), workers=workers, say=say)
 
 
@@ -141,21 +153,14 @@ def _synthetic(
     contender: Contender, originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence
 ) -> dict[str, Stack]:
     """Distances and inference of one method, m sets for every original table."""
-    synthesis, rows_seed = seed.spawn(2)
     rounds = best_rounds(contender, block.n_rows, block.power) if contender.uses_rounds else 1
     stack = np.repeat(originals, SETS, axis=0)
-    chances = contender.synthesize(stack, epsilon=block.epsilon, seed=synthesis, rounds=rounds)
-    rows = draw_rows(chances, block.n_rows, np.random.default_rng(rows_seed))
+    chances, rows = contender.draw(stack, epsilon=block.epsilon, seed=seed, rounds=rounds)
+    distances = {"tvd": tvd(stack, rows), "linf": linf(stack, rows), "joint_tvd": tvd(stack, chances)}
     scores: dict[str, Stack] = {
-        key: value.reshape(len(originals), SETS, -1).mean(axis=1)
-        for key, value in _distances(stack, rows, chances).items()
+        key: value.reshape(len(originals), SETS, -1).mean(axis=1) for key, value in distances.items()
     }
     return scores if block.population else scores | _regressions(rows)
-
-
-def _distances(originals: Counts, rows: Counts, chances: Floats) -> dict[str, Floats]:
-    """Distances of the synthetic rows, and of the distribution they were drawn from."""
-    return {"tvd": tvd(originals, rows), "linf": linf(originals, rows), "joint_tvd": tvd(originals, chances)}
 
 
 def _regressions(rows: Counts) -> dict[str, Stack]:
@@ -206,11 +211,9 @@ def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
 def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:
     """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
     scores: dict[str, Stack] = {}
-    for contender in (one for one in CONTENDERS if one.uses_rounds):
+    for contender in MWEMS:
         for rounds in ROUNDS:
-            synthesis, rows_seed = seed.spawn(2)
-            chances = contender.synthesize(originals, epsilon=block.epsilon, seed=synthesis, rounds=rounds)
-            rows = draw_rows(chances, block.n_rows, np.random.default_rng(rows_seed))
+            _, rows = contender.draw(originals, epsilon=block.epsilon, seed=seed, rounds=rounds)
             scores[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
             scores[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
     return scores

@@ -1,9 +1,10 @@
-"""What the blocks of a run say: a score card for each scenario (n or m, and epsilon) and method."""
+"""Scores over the repeats of a run: a card for each scenario (n or m, and epsilon) and method."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from dpcipher.inference.sss import CATEGORIES, sss
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy
 from dpcipher.paper.bankruptcy_data import load
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender
+from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, Stack
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
 from dpcipher.paper.simulated import (
     POWERS,
@@ -22,10 +23,10 @@ from dpcipher.paper.simulated import (
     blocks,
     tasks,
 )
-from dpcipher.paper.stacks import Stack
 from dpcipher.paper.storage import full_cells, parameters
 
 ORIGINAL = "original"
+ESTIMATES = ("estimate", "variance", "dof")
 # Table 2 of the paper: per cent of 50 test cases, by power of e and method.
 PRINTED: Mapping[str, tuple[float, ...]] = {
     "CIPHER": (67.8, 64.7, 68.5, 77.8, 90.3),
@@ -68,22 +69,49 @@ class SimulatedCard:
     inference: tuple[Inference, ...]
 
 
-Cards = Mapping[tuple[int, int, str], SimulatedCard]
-
-
 @dataclass(frozen=True)
 class SimulatedSummary:
-    """Everything the first experiment found.
+    """The scores of the first experiment.
 
     `cards` by n, power and method; `originals` the regressions of the original tables; `oracle` the best TVD of MWEM in hindsight, with its
-    rounds; `random` the mean TVD of each random population, by power and method.
+    rounds; `random` the mean TVD of each random population, by power and method. The methods give scores as arrays, by n and epsilon; `normal`
+    multiplies an error by the method's cost. Regressions are those with ten parameters.
     """
 
     repeats: int
-    cards: Cards
+    cards: Mapping[tuple[int, int, str], SimulatedCard]
     originals: Mapping[int, tuple[Inference, ...]]
     oracle: Mapping[tuple[int, int, str], tuple[int, Floats]]
     random: Mapping[tuple[int, str], Floats]
+
+    def tvd(self, method: Contender, *, normal: bool = True) -> Floats:
+        """The mean TVD by n, epsilon and order (1, 2, 3)."""
+        return self._each(method, lambda card: card.tvd) * cost(method, normal=normal)
+
+    def linf(self, method: Contender, *, normal: bool = True) -> Floats:
+        """The largest error of a cell at n = 200, by order (2, 3) and epsilon."""
+        return np.asarray(self._each(method, lambda card: card.linf)[0].T * cost(method, normal=normal))
+
+    def parameters(self, method: Contender, metric: str) -> Floats:
+        """A metric of the regression by n, epsilon and parameter."""
+        return self._each(method, lambda card: getattr(card.inference[0], metric))
+
+    def mean(self, method: Contender, metric: str, *, normal: bool = True) -> Floats:
+        """The mean size of a metric over the ten parameters at n = 200, by epsilon."""
+        return np.asarray(
+            np.abs(self.parameters(method, metric)[0]).mean(axis=1) * cost(method, normal=normal)
+        )
+
+    def share(self, method: Contender, *categories: str) -> Floats:
+        """The share of some SSS categories together, by n and epsilon."""
+        return self._each(method, lambda card: sum(card.inference[0].shares[name] for name in categories))
+
+    def log_odds(self, method: Contender) -> Floats:
+        """The log-odds of Best at n = 200, by epsilon."""
+        return np.asarray(self._each(method, lambda card: card.inference[0].log_odds)[0])
+
+    def _each(self, method: Contender, score: Callable[[SimulatedCard], Any]) -> Floats:
+        return np.array([[score(self.cards[n, power, method.name]) for power in POWERS] for n in SIZES])
 
 
 @dataclass(frozen=True)
@@ -99,24 +127,39 @@ class BankruptcyCard:
 
 @dataclass(frozen=True)
 class BankruptcySummary:
-    """Everything the second experiment found; `original` and `majority` are the accuracies without any synthesis."""
+    """The scores of the second experiment; `original` and `majority` are the accuracies without any synthesis."""
 
     repeats: int
     cards: Mapping[tuple[int, int, str], BankruptcyCard]
     original: float
     majority: float
 
+    def accuracy(self, method: Contender) -> Floats:
+        """The mean accuracy of the SVM, by m and epsilon."""
+        return self._each(method, lambda card: card.accuracy)
 
-def cost(contender: Contender) -> float:
-    """The paper's cost of a method as a share of the full table: parameters over cells."""
-    cells = full_cells(SHAPE)
-    return 1.0 if contender.kind == "FDH" else parameters(SHAPE, contender.order) / cells
+    def share(self, method: Contender, *categories: str) -> Floats:
+        """The share of some SSS categories together, by m and epsilon."""
+        return self._each(method, lambda card: sum(card.shares[name] for name in categories))
+
+    def _each(self, method: Contender, score: Callable[[BankruptcyCard], float]) -> Floats:
+        cards = self.cards
+        return np.array(
+            [[score(cards[sets, power, method.name]) for power in POWERS] for sets in bankruptcy.SETS]
+        )
+
+
+def cost(method: Contender, *, normal: bool = True) -> float:
+    """The paper's cost of a method as a share of the full table: parameters over cells; 1 where nothing is to be normalised."""
+    if not normal or method.kind == "FDH":
+        return 1.0
+    return parameters(SHAPE, method.order) / full_cells(SHAPE)
 
 
 def summarise_simulated(folder: Path, repeats: int) -> SimulatedSummary:
     """Read every block of a finished run."""
     arrays = blocks(folder).load()
-    todo = [one for one in tasks(repeats) if not one.ours]
+    todo = [block for block in tasks(repeats) if not block.ours]
 
     def load_both(block: SimulatedBlock) -> dict[str, Stack]:
         return arrays[block.name] | arrays[replace(block, ours=True).name]
@@ -127,31 +170,36 @@ def summarise_simulated(folder: Path, repeats: int) -> SimulatedSummary:
     for n in SIZES:
         for power in POWERS:
             here = [
-                load_both(one) for one in todo if (one.n_rows, one.power, one.population) == (n, power, 0)
+                load_both(block)
+                for block in todo
+                if (block.n_rows, block.power, block.population) == (n, power, 0)
             ]
             for contender in (*CONTENDERS, *RIDGES):
                 cards[n, power, contender.name] = _simulated_card(here, contender)
-            for contender in (one for one in CONTENDERS if one.uses_rounds):
-                oracle[n, power, contender.name] = _oracle(here, contender)
+                if contender.uses_rounds:
+                    oracle[n, power, contender.name] = _oracle(here, contender)
             originals.setdefault(n, _inferences(here, ORIGINAL, 1))
     return SimulatedSummary(repeats, cards, originals, oracle, _random(load_both, todo))
 
 
 def _simulated_card(here: Sequence[Mapping[str, Stack]], contender: Contender) -> SimulatedCard:
-    def joined(key: str) -> Floats:
-        return np.concatenate([one[f"{contender.name}/{key}"] for one in here])
-
-    every = RIDGE_EVERY if contender in RIDGES else 1
-    tvd, linf = joined("tvd"), joined("linf")
+    tvd, linf, joint_tvd, separated = (
+        _joined(here, f"{contender.name}/{key}") for key in ("tvd", "linf", "joint_tvd", "separated")
+    )
     return SimulatedCard(
         tvd.mean(axis=0),
         tvd.std(axis=0),
         linf.mean(axis=0),
         linf.std(axis=0),
-        joined("joint_tvd").mean(axis=0),
-        float(joined("separated").mean()),
-        _inferences(here, contender.name, every),
+        joint_tvd.mean(axis=0),
+        float(separated.mean()),
+        _inferences(here, contender.name, RIDGE_EVERY if contender in RIDGES else 1),
     )
+
+
+def _joined(blocks: Iterable[Mapping[str, Stack]], key: str, every: int = 1) -> Floats:
+    """The repeats of several blocks in one array; of each block all of them, or every few."""
+    return np.concatenate([arrays[key][::every] for arrays in blocks])
 
 
 def _inferences(here: Sequence[Mapping[str, Stack]], name: str, every: int) -> tuple[Inference, ...]:
@@ -160,14 +208,8 @@ def _inferences(here: Sequence[Mapping[str, Stack]], name: str, every: int) -> t
 
 def _inference(here: Sequence[Mapping[str, Stack]], name: str, number: int, every: int) -> Inference:
     """One regression of one method against the truth, and against the originals it was made from."""
-    own = [
-        np.concatenate([one[f"{name}/{key}{number}"] for one in here])
-        for key in ("estimate", "variance", "dof")
-    ]
-    original = [
-        np.concatenate([one[f"{ORIGINAL}/{key}{number}"][::every] for one in here])
-        for key in ("estimate", "variance", "dof")
-    ]
+    own = [_joined(here, f"{name}/{key}{number}") for key in ESTIMATES]
+    original = [_joined(here, f"{ORIGINAL}/{key}{number}", every) for key in ESTIMATES]
     return infer(own, original, REGRESSIONS[number].truth(POPULATION))
 
 
@@ -201,10 +243,7 @@ def _side(own: Sequence[Floats], known: Stack) -> tuple[Floats, Stack]:
 def _oracle(here: Sequence[Mapping[str, Stack]], contender: Contender) -> tuple[int, Floats]:
     """The rounds with the least TVD of the method's own tables, and the TVD of all orders with them."""
     means = {
-        rounds: np.concatenate([one[f"{contender.name}/tvd after {rounds} rounds"] for one in here]).mean(
-            axis=0
-        )
-        for rounds in ROUNDS
+        rounds: _joined(here, f"{contender.name}/tvd after {rounds} rounds").mean(axis=0) for rounds in ROUNDS
     }
     best = min(ROUNDS, key=lambda rounds: float(means[rounds][contender.order - 1]))
     return best, means[best]
@@ -216,10 +255,10 @@ def _random(
     """The mean TVD of every random population."""
     means: dict[tuple[int, str], Floats] = {}
     for power in POWERS:
-        here = [load(one) for one in todo if one.population and one.power == power]
+        here = [load(block) for block in todo if block.population and block.power == power]
         for contender in CONTENDERS:
             means[power, contender.name] = np.stack(
-                [one[f"{contender.name}/tvd"].mean(axis=0) for one in here]
+                [arrays[f"{contender.name}/tvd"].mean(axis=0) for arrays in here]
             )
     return means
 
@@ -230,29 +269,23 @@ def summarise_bankruptcy(folder: Path, repeats: int, data: Path | None) -> Bankr
     loaded = {block: arrays[block.name] for block in todo}
     cards = {
         (sets, power, contender.name): _bankruptcy_card(
-            [loaded[one] for one in todo if (one.sets, one.power) == (sets, power)], contender.name
+            [loaded[block] for block in todo if (block.sets, block.power) == (sets, power)], contender.name
         )
         for sets in bankruptcy.SETS
         for power in POWERS
         for contender in bankruptcy.CONTENDERS
     }
-    return BankruptcySummary(repeats, cards, _mean_over(loaded, "accuracy"), _mean_over(loaded, "majority"))
-
-
-def _mean_over(loaded: Mapping[bankruptcy.BankruptcyBlock, Mapping[str, Stack]], key: str) -> float:
-    return float(np.concatenate([one[f"original/{key}"] for one in loaded.values()]).mean())
+    right, majority = (
+        float(_joined(loaded.values(), f"{ORIGINAL}/{key}").mean()) for key in ("accuracy", "majority")
+    )
+    return BankruptcySummary(repeats, cards, right, majority)
 
 
 def _bankruptcy_card(here: list[dict[str, Stack]], name: str) -> BankruptcyCard:
-    def joined(key: str) -> Stack:
-        return np.concatenate([one[f"{name}/{key}"] for one in here])
-
-    own = [joined(key) for key in ("estimate", "variance", "dof")]
-    original = [
-        np.broadcast_to(here[0][f"original/{key}"], own[0].shape) for key in ("estimate", "variance", "dof")
-    ]
+    own = [_joined(here, f"{name}/{key}") for key in ESTIMATES]
+    original = [np.broadcast_to(here[0][f"{ORIGINAL}/{key}"], own[0].shape) for key in ESTIMATES]
     inference = infer(own, original, None)
-    right, vote = joined("accuracy"), joined("vote")
+    right, vote = _joined(here, f"{name}/accuracy"), _joined(here, f"{name}/vote")
     return BankruptcyCard(
         float(right.mean()), float(right.std()), float(vote.mean()), inference.shares, inference.unknown
     )

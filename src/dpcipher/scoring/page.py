@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.figures import charts, column_figure, legend, pair_figure
-from dpcipher.drawing.html import bullets, page, paragraphs, table
-from dpcipher.drawing.numbers import rows, share
+from dpcipher.drawing.html import bullets, page, paragraphs, rows, share, table
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.marginals.arrays import Codes
 from dpcipher.marginals.tables import count_rows
