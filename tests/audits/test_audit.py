@@ -16,6 +16,7 @@ from dpcipher.audits.page import audit_page
 from dpcipher.audits.samplers import MECHANISMS, chi_square, sampler_statistics
 from dpcipher.audits.subjects import SUBJECTS
 from dpcipher.cli import main
+from dpcipher.errors import ParameterError
 from dpcipher.methods import METHODS
 from dpcipher.privacy import Mechanism, NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
 from dpcipher.privacy.choose import OpenDPChooser
@@ -58,6 +59,12 @@ def test_claims_are_tight_in_every_method(small: Audit) -> None:
             key = (check.what.partition(",")[0], check.unit)
             ratios[key] = max(ratios[key], check.ratio)
     assert all(ratio > 0.99 for (name, unit), ratio in ratios.items() if name != "uniform" or "add" in unit)
+
+
+def test_a_part_that_does_not_exist_is_refused() -> None:
+    """With the parts that do, and the one that was meant."""
+    with pytest.raises(ParameterError, match=r"'question'.*questions.*did you mean"):
+        audit(only="question")
 
 
 def test_half_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

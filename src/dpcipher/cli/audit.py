@@ -15,13 +15,16 @@ from dpcipher.files import write_text
     "--thorough", is_flag=True, help="Many more draws, and whole runs of every method: up to an hour."
 )
 @click.option(
+    "--only", help="One part: samplers, mechanisms, questions, methods, independence or, thorough, runs."
+)
+@click.option(
     "--report",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a page, claimed against found, to this file.",
 )
 @options.as_json
-def command(thorough: bool, path: Path | None, json_: bool) -> None:
+def command(thorough: bool, only: str | None, path: Path | None, json_: bool) -> None:
     """Check this installation: samplers, mechanisms, and every synthesizer on neighbouring tables.
 
     Takes a minute or two. A ratio above 1 means that something was found which privacy does not allow; then the exit code is 1. If everything is
@@ -32,7 +35,7 @@ def command(thorough: bool, path: Path | None, json_: bool) -> None:
       dpcipher audit --report audit.html
     """
     with output.progress() as say:
-        result = audit(thorough=thorough, progress=say)
+        result = audit(thorough=thorough, only=only, progress=say)
         if path is not None:
             write_text(path, audit_page(result))
     place = "" if path is None else f"\nWrote    {path}"
