@@ -33,7 +33,6 @@ BUDGET = [
     ({"--unit": "absent"}, "Missing option '--unit'"),
     ({"--max-rows": "0"}, "max_rows (0) must be a whole number of at least 1"),
     ({"--max-rows": "-1"}, "max_rows (-1) must be a whole number of at least 1"),
-    ({"--max-rows": "absent"}, "Missing option '--max-rows'"),
     ({"--max-rows": "two"}, "'two' is not a valid integer"),
     ({"--sets": "0"}, "sets (0) must be a whole number above 0"),
     ({"--sets": "-1"}, "sets (-1) must be a whole number above 0"),

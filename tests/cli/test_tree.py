@@ -55,7 +55,8 @@ def test_the_list_of_commands_is_the_registry_in_order() -> None:
 
 @pytest.mark.parametrize("name", ["measure", "plan", "ledger create"])
 def test_no_promise_has_a_silent_default(name: str) -> None:
-    """What protects people is typed: the unit, the rows per person, and for `measure` the ledger and the output."""
-    needed = {"unit", "max_rows"} | ({"ledger", "path"} if name == "measure" else set())
-    required = {parameter.name for parameter in LEAVES[f"dpcipher {name}"].params if parameter.required}
-    assert needed <= required
+    """What protects people is typed: the unit, and for `measure` the ledger and the output. One row a person is the default that `--help` shows."""
+    needed = {"unit"} | ({"ledger", "path"} if name == "measure" else set())
+    parameters = {parameter.name: parameter for parameter in LEAVES[f"dpcipher {name}"].params}
+    assert needed <= {name for name, parameter in parameters.items() if parameter.required}
+    assert (parameters["max_rows"].default, parameters["max_rows"].show_default) == (1, True)

@@ -43,9 +43,7 @@ from dpcipher.schema.schema import Schema
     metavar="add-remove|replace",
     help="What one person may change, for every method alike.",
 )
-@click.option(
-    "--max-rows", type=int, default=1, show_default=True, help="At most so many rows belong to one person."
-)
+@options.max_rows
 @click.option("--delta", type=options.Exact(), help="Compare with Gaussian noise at this delta.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of all noise: results can be repeated."

@@ -155,7 +155,12 @@ def _together(*options: Decorator) -> Decorator:
     return decorate
 
 
-# The privacy budget and its unit; none of them has a default, because each is a promise to somebody.
+max_rows = click.option(
+    "--max-rows", type=int, default=1, show_default=True, help="At most so many rows belong to one person."
+)
+
+
+# The privacy budget and its unit; budget and unit have no default, because each is a promise to somebody.
 budget = _together(
     click.option(
         "--epsilon",
@@ -174,7 +179,7 @@ budget = _together(
         metavar="add-remove|replace",
         help="What one person may change: rows are added or removed, or replaced.",
     ),
-    click.option("--max-rows", type=int, required=True, help="At most so many rows belong to one person."),
+    max_rows,
 )
 
 
