@@ -152,7 +152,7 @@ def main() -> None:
         "and classes, and the package's front page, do not count. A plan is printed; `plan` is the files of both.",
         ways_section(ways()),
         "The first edition was counted with the same script. Since then a plan asks the engines and the selection instead of copying them, which shortened its "
-        "way. The way of `measure` has grown: terms, events, a witness beside the ledger and checks of every fact in a release are files of their own.",
+        "way. The way of `measure` is longer by what was added to it: events, a witness beside the ledger, the rules that read a cell by itself, and checks of every fact in a release.",
         "## Files and lines",
         sizes_section(),
         "## What importing costs",

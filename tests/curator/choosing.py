@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcipher.curator.count_source import RowCounts
+from dpcipher.curator.count import RowCounts
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import Chosen, measure_chosen
 from dpcipher.curator.session import Session

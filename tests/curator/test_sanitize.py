@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.count_source import receive
+from dpcipher.curator.count import receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of

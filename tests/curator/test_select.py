@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from choosing import columns, run, shares
 
-from dpcipher.curator.count_source import CountSource, TableCounts
+from dpcipher.curator.count import CountSource, TableCounts
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import distances, measure_chosen

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.curator import count_source as truth_module
-from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts, open_counts, receive
+from dpcipher.curator import count as truth_module
+from dpcipher.curator.count import CountSource, RowCounts, TableCounts, open_counts, receive
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator import spark as spark_module
-from dpcipher.curator.count import count_codes
-from dpcipher.curator.count_source import RowCounts, is_spark, open_counts, receive
+from dpcipher.curator.count import RowCounts, count_codes, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator import count
-from dpcipher.curator import count_source as truth
-from dpcipher.curator.count import count_codes, count_columns
-from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts, receive
+from dpcipher.curator import count as truth
+from dpcipher.curator.count import CountSource, RowCounts, TableCounts, count_codes, count_columns, receive
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcipher.curator.count_source import TableCounts
+from dpcipher.curator.count import TableCounts
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session

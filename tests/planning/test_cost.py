@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpcipher.curator.count import count_codes
-from dpcipher.curator.count_source import receive
+from dpcipher.curator.count import count_codes, receive
 from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.curator.session import release_of
 from dpcipher.engines import paper, rows, table

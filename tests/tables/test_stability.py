@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from brute_cells import code_of
 
-from dpcipher.curator.count_source import receive
+from dpcipher.curator.count import receive
 from dpcipher.schema import Column, Schema
 from dpcipher.tables.read import open_table
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import open_counts, receive
+from dpcipher.curator.count import open_counts, receive
 from dpcipher.errors import DpcipherError
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.methods import Synthesizer

@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.comparison.runs import Experiment, Journal, Run
-from dpcipher.curator.count_source import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
+from dpcipher.curator.count import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.marginals.tables import count_rows
 from dpcipher.methods import METHODS, Synthesizer

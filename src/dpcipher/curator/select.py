@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import CountSource
+from dpcipher.curator.count import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.request import Terms
 from dpcipher.curator.session import Picker, Session

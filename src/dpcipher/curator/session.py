@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import Tally
-from dpcipher.curator.count_source import CountedTables, CountSource, open_counts, receive
+from dpcipher.curator.count import CountedTables, CountSource, Tally, open_counts, receive
 from dpcipher.curator.event import (
     CandidatesChosen,
     Event,

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import CountSource, RowCounts, TableCounts
+from dpcipher.curator.count import CountSource, RowCounts, TableCounts
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError

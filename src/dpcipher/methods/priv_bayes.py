@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count_source import CountSource
+from dpcipher.curator.count import CountSource
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
