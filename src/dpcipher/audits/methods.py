@@ -27,7 +27,7 @@ def question_checks(rng: np.random.Generator) -> Iterator[Check]:
 
 
 def _question_check(subject: Subject, unit: Unit, method: Synthesizer, seed: int) -> Check:
-    others, name, worst = list(subject.neighbours(unit)), _name(subject, method), ("nothing", 0.0, 1.0)
+    others, name, worst = list(subject.neighbours(unit)), _name(subject, method, "rho"), ("nothing", 0.0, 1.0)
     try:
         here = record(method, subject.rows, subject.schema, seed=seed)
         for other in others:
@@ -147,5 +147,6 @@ def _run_loss(method: Synthesizer, subject: Subject, other: object, side: int) -
     return loss if side == 0 else -loss
 
 
-def _name(subject: Subject, method: Synthesizer) -> str:
-    return f"{subject.name}, {'epsilon' if method.budget.kind == 'pure' else 'mu'}"
+def _name(subject: Subject, method: Synthesizer, concentrated: str = "mu") -> str:
+    """The subject, and what is claimed of it: epsilon, or the measure of zero-concentrated privacy that a part counts in."""
+    return f"{subject.name}, {'epsilon' if method.budget.kind == 'pure' else concentrated}"

@@ -65,7 +65,7 @@ def ratio_plot(checks: list[Check]) -> str:
     marks = [_axis(tick, height) for tick in (0.0, 0.25, 0.5, 0.75, 1.0)]
     for row, check in enumerate(checks, 1):
         y, ratio = STEP * row, MOST if check.violation else min(check.ratio, MOST)
-        label = clip(f"{check.what} ({check.unit})", 58)
+        label = clip(f"{check.what} ({check.unit})", 54)
         colour = "#0b5f6b" if check.passed else "#c62828"
         marks.append(text(LEFT - 10, y + 4, label, anchor="end", font_size=11))
         marks.append(
