@@ -76,14 +76,11 @@ class Run:
 
     def followed_by(self, other: "Run") -> "Run":
         """Both runs as one."""
-        arrays = (
-            (self.points, other.points),
-            (self.potentials, other.potentials),
-            (self.energies, other.energies),
-        )
         share = len(self.points) / (len(self.points) + len(other.points))
         return Run(
-            *(np.concatenate(pair) for pair in arrays),
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.potentials, other.potentials]),
+            np.concatenate([self.energies, other.energies]),
             share * self.acceptance + (1 - share) * other.acceptance,
             self.divergences + other.divergences,
         )
