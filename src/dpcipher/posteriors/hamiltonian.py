@@ -16,7 +16,7 @@ Target = Callable[[Floats], tuple[Floats, Floats]]
 WANTED = 0.8
 MOST_LEAPS = 64
 # A trajectory that gains this much energy has left the curve it should follow.
-DIVERGED = 50.0
+DIVERGED = 1000.0
 _STEPS = (-7.0, 0.3)  # the least and the largest logarithm of a step
 
 
@@ -115,8 +115,11 @@ class Chains:
         """One trajectory of every chain: the chance that each is accepted, the energy before, and how many diverged."""
         momentum = self.rng.normal(size=self.white.shape)
         energy = self._value + 0.5 * (momentum**2).sum(axis=1)
-        step = (self.stepping.step * self.rng.uniform(0.8, 1.2))[:, None]
-        leaps = int(np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / np.median(step)), 1, MOST_LEAPS))
+        # Every chain has a jitter of its own: where one step is too long for a narrow place, a shorter one comes soon.
+        step = (self.stepping.step * self.rng.uniform(0.5, 1.2, len(self.white)))[:, None]
+        leaps = int(
+            np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
+        )
         white, value, slope = self.white, self._value, self._slope
         for _ in range(leaps):
             momentum = momentum - 0.5 * step * slope

@@ -17,7 +17,7 @@ from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.sets import closure
 from dpcipher.marginals.tables import broadcast_over
 
-CONTRAST_SD = {1: 4.0, 2: 2.0, 3: 1.0}
+CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
 # Up to this many numbers the design is one matrix, and a product with it the fastest way; beyond it, axis by axis.
 DENSE = 200_000
 

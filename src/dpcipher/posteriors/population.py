@@ -16,14 +16,15 @@ MOST_WORK = 300_000_000
 NEWTON_STEPS, LONGEST_STEP = 12, 2.0
 
 
-def draw_population(model: LogLinear, coefficients: Floats, rows: Floats, rng: np.random.Generator) -> Floats:
-    """The population's coefficients given those of each table of `rows` rows.
+def draw_population(
+    model: LogLinear, coefficients: Floats, tables: Floats, rng: np.random.Generator
+) -> Floats:
+    """The population's coefficients given each of `tables`, counts by cell, and coefficients that fit them.
 
     Each draw starts from the normal approximation around its own table, and is moved by Hamiltonian steps that leave its exact posterior as it is.
     """
-    chances = model.probabilities(coefficients)
-    statistics = rows[:, None] * model.pull(chances)
-    whitening = _whitening(model, coefficients, rows[:, None] * chances)
+    rows, statistics = tables.sum(axis=1), model.pull(tables)
+    whitening = _whitening(model, coefficients, tables)
     start = rng.normal(size=coefficients.shape)
     target = PopulationTarget(model, statistics, rows)
     moving = Chains(target, whitening, start, rng, step=np.full(len(rows), 0.3))

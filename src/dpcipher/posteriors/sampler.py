@@ -81,7 +81,7 @@ def sample(
         for _ in range(EXTENSIONS):
             if not report.faults:
                 break
-            run = run.followed_by(moving.run(iterations))
+            run = run.followed_by(moving.run(len(run.points)))
             report = judge(run)
         if not report.faults:
             report = replace(report, attempts=attempt, seconds=time.process_time() - started)
