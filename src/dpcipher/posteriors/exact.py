@@ -9,7 +9,6 @@ from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.mode import has_matrix
 
 SWEEPS, CLOSE = 2_000, 1e-12
 
@@ -42,18 +41,12 @@ def known_statistics(evidence: Evidence, model: LogLinear) -> tuple[Floats, Whit
         return None
     counts = evidence.n_rows * fitted_to(evidence)
     statistics = model.pull(counts.reshape(1, -1))[0]
-    # Half a row in every possible cell keeps the starting point finite where a table holds zeros.
-    rates = (counts + 0.5 * evidence.possible).ravel()
-    point = _mode(model, statistics, float(evidence.n_rows), rates)
-    return statistics, point
+    return statistics, _mode(model, statistics, float(evidence.n_rows))
 
 
-def _mode(model: LogLinear, statistics: Floats, rows: float, rates: Floats) -> Whitening:
+def _mode(model: LogLinear, statistics: Floats, rows: float) -> Whitening:
     """The mode by damped Newton steps, and the curvature there."""
     point = np.zeros(model.size)
-    if not has_matrix(model):
-        spread = 1 + model.diagonal(tuple(range(len(model.shape))), rates.reshape(model.shape))
-        return Whitening(point, spread**-0.5)
     for _ in range(60):
         chances = model.probabilities(point[None])
         slope = point + rows * model.pull(chances)[0] - statistics

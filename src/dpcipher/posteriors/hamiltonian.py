@@ -22,7 +22,7 @@ _STEPS = (-7.0, 0.3)  # the least and the largest logarithm of a step
 
 @dataclass(frozen=True)
 class Whitening:
-    """Points are centre + root·w: `root` is a matrix, its diagonal, or one matrix for every chain."""
+    """Points are centre + root·w: `root` is a matrix, or one for every chain."""
 
     centre: Floats
     root: Floats
@@ -31,14 +31,13 @@ class Whitening:
         """From white coordinates to those of the target."""
         if self.root.ndim == 3:
             return np.asarray(self.centre + np.einsum("cij,cj->ci", self.root, white))
-        moved = white @ self.root.T if self.root.ndim == 2 else white * self.root
-        return np.asarray(self.centre + moved)
+        return np.asarray(self.centre + white @ self.root.T)
 
     def slope(self, gradient: Floats) -> Floats:
         """A gradient in white coordinates."""
         if self.root.ndim == 3:
             return np.asarray(np.einsum("cij,ci->cj", self.root, gradient))
-        return np.asarray(gradient @ self.root if self.root.ndim == 2 else gradient * self.root)
+        return np.asarray(gradient @ self.root)
 
 
 class StepSize:

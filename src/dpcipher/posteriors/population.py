@@ -6,7 +6,6 @@ from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.mode import has_matrix
 from dpcipher.posteriors.targets import PopulationTarget
 
 ITERATIONS, WARM_UP = 10, 20
@@ -41,10 +40,6 @@ def draw_population(
 def _whitening(model: LogLinear, coefficients: Floats, rates: Floats) -> Whitening:
     """Centre and spread of the normal approximation: one Newton step from the table toward the prior."""
     draws, size = coefficients.shape
-    if not has_matrix(model):
-        everything = tuple(range(len(model.shape)))
-        spread = 1 + model.diagonal(everything, rates.mean(axis=0).reshape(model.shape))
-        return Whitening(coefficients * (1 - 1 / spread), spread**-0.5)
     if draws * model.cells * size**2 > MOST_WORK:
         precision = np.eye(size) + model.information(rates.mean(axis=0))
         root = np.linalg.inv(np.linalg.cholesky(precision)).T
