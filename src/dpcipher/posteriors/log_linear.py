@@ -21,8 +21,8 @@ from dpcipher.marginals.tables import broadcast_over
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
 # Up to this many numbers the design is one matrix, and a product with it the fastest way; beyond it, axis by axis.
 DENSE = 200_000
-# The curvature is a matrix of the coefficients, made from one of cells by coefficients.
-MOST_COEFFICIENTS, MOST_NUMBERS = 2_500, 20_000_000
+# The curvature is a matrix of the coefficients, made from one of cells by coefficients; beyond these it takes minutes.
+MOST_COEFFICIENTS, MOST_NUMBERS = 1_000, 6_000_000
 
 
 def contrast_sd(order: int) -> float:

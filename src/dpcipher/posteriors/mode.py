@@ -81,7 +81,7 @@ def _climb(target: TableTarget, point: Floats) -> Floats:
             return point
         gain, point, value, gradient = value - tried, point - step, tried, slope
         damping = max(damping / 6, 1e-8)
-        if gain < 1e-4:
+        if gain < 1e-2:
             break
     return point
 

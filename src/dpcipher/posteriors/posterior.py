@@ -24,6 +24,11 @@ from dpcipher.schema.schema import Schema
 CHAINS, FEW_CHAINS, SMALL = 16, 8, 2_000
 MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
+CHOSEN = (
+    "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that "
+    "were not chosen are taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
+)
+CHOSEN_ALL = "the tables were chosen by looking at the data; every pair of these columns was measured, so nothing rests on the choice"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +174,17 @@ def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
 def _notes(
     release: Release, evidence: Evidence, assumed: tuple[tuple[str, ...], ...], rows: Floats
 ) -> tuple[str, ...]:
+    """What to keep in mind about these draws."""
     notes = []
     if assumed:
         listed = "; ".join(" × ".join(attrs) for attrs in assumed[:6]) + ("; …" if len(assumed) > 6 else "")
         notes.append(
             f"no table shows the interaction of {listed}: it is taken for none, which the release cannot check"
+        )
+    if release.statement.certificate.get("selection"):
+        notes.append(CHOSEN if any(len(attrs) == 2 for attrs in assumed) else CHOSEN_ALL)
+    if evidence.n_rows is None and rows.std() > 0.25 * rows.mean():
+        notes.append(
+            f"the number of rows is hardly known ({rows.mean():.0f} ± {rows.std():.0f}): the noise outweighs the data, and the prior shows in every answer"
         )
     return tuple(notes)
