@@ -20,7 +20,7 @@ JOBS = {
     "privacy": "budget, noise",
     "release": "noisy tables",
     "joint": "distribution",
-    "posteriors": "draws of joints",
+    "posteriors": "draws, given noise",
     "engines": "release → joint",
     "selection": "which tables",
     "curator": "private side",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpcipher.curator.measure import measure
     from dpcipher.engines.solve import solve
     from dpcipher.inference.combine import combine
+    from dpcipher.inference.estimate import estimate
     from dpcipher.inference.models import fit_models
     from dpcipher.inference.sss import sss
     from dpcipher.joint.joint import Joint
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
     from dpcipher.pages.report import report
     from dpcipher.planning.plan import plan
+    from dpcipher.posteriors.posterior import posterior
     from dpcipher.privacy.ledger import Ledger
     from dpcipher.release.release import Release
     from dpcipher.schema.schema import Schema
@@ -60,10 +62,12 @@ __all__ = [
     "audit",
     "combine",
     "compare",
+    "estimate",
     "evaluate",
     "fit_models",
     "measure",
     "plan",
+    "posterior",
     "report",
     "solve",
     "sss",
@@ -78,10 +82,12 @@ _HOMES = {
     "audit": "audits.audit",
     "combine": "inference.combine",
     "compare": "comparison.compare",
+    "estimate": "inference.estimate",
     "evaluate": "scoring.evaluate",
     "fit_models": "inference.models",
     "measure": "curator.measure",
     "plan": "planning.plan",
+    "posterior": "posteriors.posterior",
     "report": "pages.report",
     "solve": "engines.solve",
     "sss": "inference.sss",

@@ -10,6 +10,7 @@ from typing import Literal, overload
 import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.draws import draw_joints
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import MAX_CELLS, solve_table
@@ -41,12 +42,17 @@ def solve(
 ) -> list[Joint]: ...
 @overload
 def solve(
+    release: Release, *, draws: int, engine: str = "auto", lam: float = 0.01, seed: int = 0
+) -> list[Joint]: ...
+@overload
+def solve(
     release: Release, *, set: None = None, engine: str = "auto", lam: float = 0.01, seed: int = 0
 ) -> Joint | list[Joint]: ...
 def solve(
     release: Release,
     *,
     set: int | Literal["all"] | None = None,
+    draws: int | None = None,
     engine: str = "auto",
     lam: float = 0.01,
     seed: int = 0,
@@ -60,9 +66,18 @@ def solve(
     algorithm with its ridge `lam`. `seed` fixes the arbitrary choices (the paper's targets, the rows engine's population); it is
     not a privacy matter, since everything here is post-processing.
 
+    `draws=m` gives m joints instead that differ as much as the noise leaves open: draws of the private table given the release, for
+    multiple imputation from one release (`combine` with rule="imputations"). They need a full table of at most 20,000 cells.
+
     Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
     draws none by default, says so in its `health`, and a `DpcipherWarning` says it too.
     """
+    if draws is not None:
+        if engine != "auto" or set is not None:
+            raise ParameterError(
+                "engine and set must be left out with draws: they come from the posterior given all sets, not from an engine"
+            )
+        return draw_joints(release, draws, seed)
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
     numbers = [set] if isinstance(set, int) else range(release.sets)

@@ -1,0 +1,59 @@
+"""Tables that are known exactly: their statistics, and the log-linear fit to them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.tables import broadcast_over, margin
+from dpcipher.posteriors.evidence import Evidence
+from dpcipher.posteriors.hamiltonian import Whitening
+from dpcipher.posteriors.log_linear import LogLinear
+
+SWEEPS, CLOSE = 2_000, 1e-12
+
+
+def fitted_to(evidence: Evidence) -> Floats:
+    """The distribution without further interactions that has the exact tables: a stack of one."""
+    start = evidence.possible / evidence.possible.sum()
+    return np.asarray(rake(start[None], evidence.exact_margins or {}, sweeps=SWEEPS)[0])
+
+
+def rake(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Floats:
+    """Distributions fitted to known tables by iterative proportional fitting, which adds no interaction."""
+    axes = tuple(range(-1, stack.ndim - 1))  # -1 stands for the distributions
+    for _ in range(sweeps if known else 0):
+        before = stack
+        for keep, counts in known.items():
+            now = margin(stack, axes, (-1, *keep))
+            share = np.maximum(counts, 0.0) / counts.sum()
+            factor = np.divide(share, now, out=np.zeros_like(now), where=now > 0)
+            stack = stack * broadcast_over(factor, (-1, *keep), axes)
+        if np.abs(stack - before).max() < CLOSE:
+            break
+    return np.asarray(stack / stack.sum(axis=tuple(range(1, stack.ndim)), keepdims=True))
+
+
+def known_statistics(evidence: Evidence, model: LogLinear) -> tuple[Floats, Whitening] | None:
+    """The sufficient statistics where exact tables give them all, and coordinates to sample the population in; None elsewhere."""
+    known = evidence.exact_margins
+    if known is None or evidence.n_rows is None or set(known) != set(model.tables):
+        return None
+    counts = evidence.n_rows * fitted_to(evidence)
+    statistics = model.pull(counts.reshape(1, -1))[0]
+    return statistics, _mode(model, statistics, float(evidence.n_rows))
+
+
+def _mode(model: LogLinear, statistics: Floats, rows: float) -> Whitening:
+    """The mode by damped Newton steps, and the curvature there."""
+    point = np.zeros(model.size)
+    for _ in range(60):
+        chances = model.probabilities(point[None])
+        slope = point + rows * model.pull(chances)[0] - statistics
+        precision = np.eye(model.size) + model.information(rows * chances[0])
+        step = np.linalg.solve(precision, slope)
+        point = point - step * min(1.0, 2.0 / max(np.abs(step).max(), 1e-12))
+        if np.abs(step).max() < 1e-6:
+            break
+    root = np.linalg.inv(np.linalg.cholesky(precision)).T
+    return Whitening(point, root)

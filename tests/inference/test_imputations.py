@@ -1,0 +1,119 @@
+"""Several sets from one release: proper draws, and the rules that combine them, by hand and by simulation."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import dpcipher as dc
+from dpcipher.cli.synth import command
+from dpcipher.errors import ParameterError, SizeError
+from dpcipher.inference.combine import Combined, combine
+from dpcipher.marginals.arrays import Floats
+from dpcipher.privacy.noise import Mechanism, SeededNoise
+
+SCHEMA = dc.Schema.from_domain({"a": 2, "b": 2})
+TRUTH = np.array([[0.35, 0.25], [0.15, 0.25]])
+ODDS = float(np.log(TRUTH[0, 0] * TRUTH[1, 1] / TRUTH[0, 1] / TRUTH[1, 0]))
+SETS, ROWS, SCALE = 5, 600, 8.0
+
+
+def release(seed: int) -> dc.Release:
+    """A noisy table of rows that are a sample of the truth."""
+    rows = np.random.default_rng(seed).multinomial(ROWS, TRUTH.ravel()).reshape(2, 2)
+    counts = SeededNoise(seed).add(rows.astype(np.int64), Mechanism("laplace", SCALE))
+    return dc.Release.from_tables({("a", "b"): counts}, SCHEMA, scale=SCALE)
+
+
+def log_odds(counts: Floats) -> tuple[float, float]:
+    """The log odds ratio of a table and its variance."""
+    cells = np.asarray(counts, dtype=float) + 0.5
+    return float(np.log(cells[0, 0] * cells[1, 1] / cells[0, 1] / cells[1, 0])), float((1 / cells).sum())
+
+
+def table_of(rows: pd.DataFrame) -> Floats:
+    """The counts of synthetic rows."""
+    return np.bincount(2 * rows["a"] + rows["b"], minlength=4).reshape(2, 2).astype(float)
+
+
+def covers(combined: Combined) -> bool:
+    """Whether the interval holds the truth."""
+    low, high = combined.interval(0.95)
+    return bool(low <= ODDS <= high)
+
+
+def test_the_rules_by_hand() -> None:
+    """Rubin's T = W + (1 + 1/m)B and Raghunathan, Reiter and Rubin's T = (1 + 1/m)B - W, worked on paper for m = 3."""
+    rubin = combine([1.0, 2.0, 6.0], [1.0, 2.0, 3.0], rule="imputations")
+    assert float(rubin.variance) == pytest.approx(2 + 28 / 3)
+    assert float(rubin.dof) == pytest.approx(2 * (1 + 2 / (28 / 3)) ** 2)
+    synthetic = combine([1.0, 2.0, 6.0], [1.0, 2.0, 3.0], rule="population")
+    assert float(synthetic.variance) == pytest.approx(28 / 3 - 2)
+    assert float(synthetic.dof) == pytest.approx(2 * (1 - 2 / (28 / 3)) ** 2)
+    assert float(combine([1.0, 1.1], [5.0, 5.0], rule="population").variance) == 5.0  # not below zero
+    assert float(combine([1.0, 1.0], [5.0, 5.0], rule="imputations").dof) == np.inf
+
+
+def test_rules_are_checked() -> None:
+    """A misspelt rule and a single set are refused."""
+    with pytest.raises(ParameterError, match="imputations"):
+        combine([1.0, 2.0], [1.0, 1.0], rule="imputation")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="two sets"):
+        combine([1.0], [1.0], rule="imputations")
+
+
+def test_intervals_of_both_rules_cover_and_those_of_the_wrong_rule_do_not() -> None:
+    """Over many releases, Rubin's rule on table draws and the fully synthetic rule on population draws hold the truth; the rule for m sanitizations
+    does not, since sets of one release share its noise."""
+    hits: dict[str, list[bool]] = {"imputations": [], "population": [], "sanitizations": []}
+    for seed in range(60):
+        source = release(seed)
+        joints = dc.solve(source, draws=SETS, seed=seed)
+        sets = [log_odds(table_of(joint.sample(seed=number))) for number, joint in enumerate(joints)]
+        estimates, variances = zip(*sets, strict=True)
+        for rule in ("imputations", "sanitizations"):
+            hits[rule].append(covers(combine(estimates, variances, rule=rule)))  # type: ignore[arg-type]
+        rng = np.random.default_rng([1, seed])
+        drawn = dc.posterior(source, ("a", "b"), draws=SETS, seed=seed)
+        tables = [rng.multinomial(ROWS, one.ravel()).reshape(2, 2) for one in drawn.draws]
+        estimates, variances = zip(*map(log_odds, tables), strict=True)
+        hits["population"].append(covers(combine(estimates, variances, rule="population")))
+    assert np.mean(hits["imputations"]) >= 0.89
+    assert np.mean(hits["population"]) >= 0.87
+    assert np.mean(hits["sanitizations"]) < np.mean(hits["imputations"]) - 0.05
+
+
+def test_draws_are_joints_with_their_own_rows() -> None:
+    """Every joint has its own table and number of rows, and says how to combine; a seed repeats them."""
+    first, again = (dc.solve(release(1), draws=3, seed=2) for _ in range(2))
+    tables = [np.asarray(joint.project(("a", "b"))) for joint in first]
+    assert len({table.tobytes() for table in tables}) == 3
+    assert len({joint.n_rows for joint in first}) > 1
+    assert [joint.n_rows for joint in first] == [joint.n_rows for joint in again]
+    assert any("imputations" in note for note in first[0].health.notes)
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    """One draw, an engine, and a table too large are refused with advice."""
+    with pytest.raises(ParameterError, match="draws"):
+        dc.solve(release(0), draws=1)
+    with pytest.raises(ParameterError, match="engine"):
+        dc.solve(release(0), draws=3, engine="paper")
+    wide = dc.Schema.from_domain({f"v{number}": 10 for number in range(6)})
+    tables = {(name,): np.full(10, 50) for name in wide.attrs}
+    with pytest.raises(SizeError, match="measure"):
+        dc.solve(dc.Release.from_tables(tables, wide, scale=1.0), draws=3)
+
+
+def test_the_command_writes_one_file_a_draw(tmp_path: Path) -> None:
+    """`dpcipher synth --draws 3` gives three files of rows."""
+    path = release(0).save(tmp_path / "a.release.parquet")
+    done = CliRunner().invoke(
+        command, [str(path), "--draws", "3", "--seed", "1", "-o", str(tmp_path / "rows.csv")]
+    )
+    assert done.exit_code == 0, done.output
+    sets = [pd.read_csv(tmp_path / f"rows-{number}.csv") for number in (1, 2, 3)]
+    assert len({rows.to_csv() for rows in sets}) == 3
+    assert all(list(rows.columns) == ["a", "b"] for rows in sets)

@@ -1,0 +1,165 @@
+"""The pieces of the sampler: the noise law, the diagnostics and the chains, each against an answer known otherwise."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import dpcipher as dc
+from dpcipher.marginals.arrays import Floats
+from dpcipher.posteriors.diagnostics import effective_size, energy_share, r_hat
+from dpcipher.posteriors.evidence import gather
+from dpcipher.posteriors.hamiltonian import Chains, Whitening
+from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.noise_law import NoiseLaw
+from dpcipher.posteriors.sampler import SamplerReport
+from dpcipher.posteriors.targets import PopulationTarget, Tables, TableTarget
+from dpcipher.privacy.noise import Mechanism
+
+
+@pytest.mark.parametrize("summed", [1, 2, 5, 40])
+def test_the_noise_law_has_the_moments_of_the_sum(summed: int) -> None:
+    """By quadrature: variance and excess kurtosis are those of a sum of Laplace noise (a single one a little less sharp)."""
+    law = NoiseLaw.of(Mechanism("laplace", 10.0), summed)
+    alpha, delta = law.shape
+    edge = 30 * law.variance**0.5
+
+    def moment(power: int) -> float:
+        return float(
+            quad(
+                lambda x: x**power * np.exp(-alpha * (np.sqrt(delta**2 + x**2) - delta)),
+                -edge,
+                edge,
+                points=[0],
+                limit=400,
+            )[0]
+        )
+
+    variance = moment(2) / moment(0)
+    assert variance == pytest.approx(Mechanism("laplace", 10.0).variance * summed, rel=1e-3)
+    excess = moment(4) / moment(0) / variance**2 - 3
+    assert excess == pytest.approx(3 / summed, abs=0.35 if summed == 1 else 1e-3)
+
+
+def test_means_of_laws_add_their_cumulants() -> None:
+    """The mean of four equal laws has a quarter of the variance and of the excess kurtosis."""
+    one = NoiseLaw.of(Mechanism("laplace", 10.0), 3)
+    mean = NoiseLaw.mean([one] * 4)
+    assert (mean.variance, mean.excess) == pytest.approx((one.variance / 4, one.excess / 4))
+
+
+def autoregressive(rho: float, iterations: int, chains: int) -> Floats:
+    """Chains whose autocorrelation is rho^lag, standard normal at every time."""
+    rng = np.random.default_rng(1)
+    values = [rng.normal(size=chains)]
+    for _ in range(iterations - 1):
+        values.append(rho * values[-1] + (1 - rho**2) ** 0.5 * rng.normal(size=chains))
+    return np.array(values)[..., None]
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6, 0.9])
+def test_effective_size_of_autoregressive_chains(rho: float) -> None:
+    """The effective size of an autoregression of order 1 is n(1 - rho)/(1 + rho)."""
+    values = autoregressive(rho, 2_000, 8)
+    assert float(effective_size(values)[0]) == pytest.approx(16_000 * (1 - rho) / (1 + rho), rel=0.2)
+
+
+def test_r_hat_sees_a_chain_elsewhere_and_a_chain_of_another_spread() -> None:
+    """Near 1 for chains of one law; above the limit for one chain that is shifted, or narrower."""
+    values = autoregressive(0.3, 400, 8)
+    assert float(r_hat(values)[0]) < 1.01
+    shifted, narrow = values.copy(), values.copy()
+    shifted[:, 0] += 2
+    narrow[:, :3] *= 0.2
+    assert float(r_hat(shifted)[0]) > 1.05
+    assert float(r_hat(narrow)[0]) > 1.05
+
+
+def test_energy_share_is_small_where_the_energy_crawls() -> None:
+    """Independent energies have a share near 2; energies that move slowly have nearly none."""
+    assert energy_share(autoregressive(0.0, 500, 4)[..., 0]) > 1.5
+    assert energy_share(autoregressive(0.99, 500, 4)[..., 0]) < 0.1
+
+
+def test_chains_find_a_correlated_normal() -> None:
+    """Mean and covariance of a normal law that the whitening does not know."""
+    covariance = np.array([[4.0, 1.5], [1.5, 1.0]])
+    precision, centre = np.linalg.inv(covariance), np.array([3.0, -1.0])
+
+    def target(points: Floats) -> tuple[Floats, Floats]:
+        slope = (points - centre) @ precision
+        return 0.5 * ((points - centre) * slope).sum(axis=1), slope
+
+    rng = np.random.default_rng(0)
+    moving = Chains(
+        target, Whitening(np.zeros(2), np.eye(2)), rng.normal(size=(16, 2)), rng, step=np.array([0.3])
+    )
+    moving.adapt(100)
+    run = moving.run(400)
+    points = run.points.reshape(-1, 2)
+    assert points.mean(axis=0) == pytest.approx(centre, abs=0.15)
+    assert np.cov(points.T) == pytest.approx(covariance, abs=0.3)
+    assert run.acceptance > 0.6
+
+
+@pytest.mark.parametrize("n_rows", [None, 90])
+def test_gradients_are_those_of_the_potentials(n_rows: int | None) -> None:
+    """Central differences, for tables of mixed order, with a structural zero, with and without a known number of rows."""
+    schema = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})
+    rng = np.random.default_rng(3)
+    tables = {
+        ("a", "b"): rng.integers(0, 40, (2, 3)),
+        ("b", "c"): rng.integers(0, 40, (3, 2)),
+        ("c",): np.array([60, 30]),
+    }
+    release = dc.Release.from_tables(
+        tables, schema, scale={("a", "b"): 4.0, ("b", "c"): 9.0, ("c",): 2.0}, n_rows=n_rows
+    )
+    evidence = gather(release, (0, 1, 2))
+    possible = np.ones((2, 3, 2), dtype=bool)
+    possible[0, 1] = False
+    model = LogLinear((2, 3, 2), tuple(evidence.measured), possible)
+    target = TableTarget(model, Tables(model, evidence), np.eye(model.size))
+    point = rng.normal(size=(1, target.size)) * 0.3
+    if n_rows is None:
+        point[0, -1] = np.log(80.0)
+    _agree(target, point)
+    whole = PopulationTarget(
+        model, model.pull(rng.random((1, 12)) * possible.reshape(1, -1)) * 10, np.array([50.0])
+    )
+    _agree(whole, rng.normal(size=(1, model.size)))
+
+
+def _agree(target: TableTarget | PopulationTarget, point: Floats) -> None:
+    gradient = target(point)[1][0]
+    for place in range(point.shape[1]):
+        step = np.zeros_like(point)
+        step[0, place] = 1e-5
+        slope = (target(point + step)[0] - target(point - step)[0])[0] / 2e-5
+        assert gradient[place] == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "says"),
+    [
+        ("r_hat", 1.2, "R-hat"),
+        ("ess", 20.0, "independent"),
+        ("energy", 0.1, "energy"),
+        ("divergences", 500, "diverged"),
+        ("acceptance", 0.1, "accepted"),
+    ],
+)
+def test_every_fault_is_named(fact: str, value: float, says: str) -> None:
+    """A report with one bad fact names it, and only it."""
+    facts = {
+        "chains": 8,
+        "iterations": 100,
+        "acceptance": 0.8,
+        "divergences": 0,
+        "r_hat": 1.01,
+        "ess": 400.0,
+        "energy": 0.8,
+    }
+    assert SamplerReport(**facts).faults == ()  # type: ignore[arg-type]
+    faults = SamplerReport(**{**facts, fact: value}).faults  # type: ignore[arg-type]
+    assert len(faults) == 1
+    assert says in faults[0]
