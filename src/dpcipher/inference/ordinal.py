@@ -34,7 +34,7 @@ def fit_ordinal(x: Floats, counts: Floats, *, start: Floats | None = None) -> tu
 def _independent(x: Floats, totals: Floats) -> Floats:
     """The fit of a model in which nothing matters: cut points at the shares of the classes."""
     below = np.cumsum(totals / totals.sum())[:-1]
-    return np.r_[logit(np.clip(below, 1e-9, 1 - 1e-9)), np.zeros(x.shape[1])]
+    return np.asarray(np.r_[logit(np.clip(below, 1e-9, 1 - 1e-9)), np.zeros(x.shape[1])], dtype=float)
 
 
 def _evaluate(x: Floats, stack: Floats, which: NDArray[np.intp], beta: Floats) -> Point:

@@ -106,7 +106,7 @@ def _numeric_levels(column: pd.Series, family: str) -> Floats:
             f"outcome ({column.name}) must be a number for family={family!r}; its levels are not: "
             "try family='logistic', 'multinomial' or 'ordinal'"
         ) from None
-    return np.array(numbers)[column.cat.codes.to_numpy()]
+    return np.asarray(np.array(numbers)[column.cat.codes.to_numpy()], dtype=float)
 
 
 def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[Floats, list[str]]:

@@ -36,7 +36,7 @@ class Regression:
 
     def fit(self, weights: Floats) -> tuple[Floats, Bools]:
         """The coefficients of every draw of the cells' weights, NaN where not identified, and which fits converged."""
-        seen = weights.any(axis=0)
+        seen = np.asarray(weights.any(axis=0))
         grouped = _group(self, seen)
         keep = self._identified(grouped.x)
         size = np.sqrt((grouped.x[:, keep] ** 2).mean(axis=0))
@@ -106,7 +106,7 @@ def _group(regression: Regression, seen: Bools) -> _Grouped:
 
 def fit_linear(x: Floats, weights: Floats, totals: Floats) -> tuple[Floats, Bools]:
     """Weighted least squares of every data set, from the weight and the weighted sum of the outcome in every distinct row."""
-    beta = np.linalg.solve(gram(x, weights), (totals @ x)[..., None])[..., 0]
+    beta = np.asarray(np.linalg.solve(gram(x, weights), (totals @ x)[..., None])[..., 0], dtype=float)
     return beta, np.ones(len(beta), dtype=bool)
 
 
