@@ -20,6 +20,7 @@ JOBS = {
     "privacy": "budget, noise",
     "release": "noisy tables",
     "joint": "distribution",
+    "posteriors": "draws, given noise",
     "engines": "release → joint",
     "selection": "which tables",
     "curator": "private side",

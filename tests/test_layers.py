@@ -20,6 +20,7 @@ LAYERS = (
     "privacy",
     "release",
     "joint",
+    "posteriors",
     "engines",
     "selection",
     "curator",
@@ -33,7 +34,7 @@ LAYERS = (
     "demo",
     "cli",
 )
-RELEASED = ("release", "joint", "engines", "selection", "inference", "pages")
+RELEASED = ("release", "joint", "posteriors", "engines", "selection", "inference", "pages")
 READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.scoring")
 READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.tables.read")
 

@@ -34,6 +34,7 @@ NAMES = [
     "fit_models",
     "measure",
     "plan",
+    "posterior",
     "report",
     "solve",
     "sss",

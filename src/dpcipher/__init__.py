@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from dpcipher.pages.report import report
     from dpcipher.planning.plan import plan
+    from dpcipher.posteriors.posterior import posterior
     from dpcipher.privacy.ledger import Ledger
     from dpcipher.release.release import Release
     from dpcipher.schema.schema import Schema
@@ -62,6 +63,7 @@ __all__ = [
     "fit_models",
     "measure",
     "plan",
+    "posterior",
     "report",
     "solve",
     "sss",
@@ -79,6 +81,7 @@ _HOMES = {
     "fit_models": "inference.models",
     "measure": "curator.measure",
     "plan": "planning.plan",
+    "posterior": "posteriors.posterior",
     "report": "pages.report",
     "solve": "engines.solve",
     "sss": "inference.sss",

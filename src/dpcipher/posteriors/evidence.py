@@ -1,0 +1,134 @@
+"""What a release says about a few columns: every table that overlaps them, summed over the other columns."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcipher.errors import ReleaseError, SizeError, SolveError
+from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
+from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.tables import margin
+from dpcipher.posteriors.noise_law import NoiseLaw
+from dpcipher.release.gls import zero_cells
+from dpcipher.release.release import Release
+
+MOST_CELLS = 20_000
+# Sums with at most this excess kurtosis are averaged with others of the same columns: nearly normal, they lose next to nothing by it.
+NEARLY_NORMAL = 1.0
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each."""
+
+    axes: Axes
+    counts: Floats
+    law: NoiseLaw
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The shape of the columns, which cells are possible, the tables seen, and the number of rows where it is known."""
+
+    shape: Shape
+    possible: Bools
+    tables: tuple[Observed, ...]
+    n_rows: float | None
+
+    @property
+    def measured(self) -> list[Axes]:
+        """The largest sets of columns that some table holds together; every column alone, at least."""
+        return maximal(
+            [
+                *(table.axes for table in self.tables if table.axes),
+                *((axis,) for axis in range(len(self.shape))),
+            ]
+        )
+
+    @property
+    def rows_estimate(self) -> float:
+        """The inverse-variance mean of the tables' totals."""
+        if self.n_rows is not None:
+            return self.n_rows
+        weights = [1 / (table.law.variance * table.counts.size) for table in self.tables]
+        return float(np.average([table.counts.sum() for table in self.tables], weights=weights))
+
+    @property
+    def exact_margins(self) -> dict[Axes, Floats] | None:
+        """The counts of all measured sets where every one of them is exact; None elsewhere."""
+        known: dict[Axes, Floats] = {}
+        for axes in self.measured:
+            table = next((t for t in self.tables if t.exact and set(axes) <= set(t.axes)), None)
+            if table is None:
+                return None
+            known[axes] = margin(table.counts, table.axes, axes)
+        return known
+
+
+def gather(release: Release, axes: Axes) -> Evidence:
+    """Everything in a release about the attributes on `axes`."""
+    shape = tuple(release.schema.shape[axis] for axis in axes)
+    cells = int(np.prod([float(size) for size in shape]))
+    if cells > MOST_CELLS:
+        raise SizeError(
+            f"columns make a table of {cells:,} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
+        )
+    possible = ~zero_cells(axes, release.schema.shape, release.schema.zero_masks)
+    tables = _merged([_projected(release, number, axes) for number in range(len(release.tables))])
+    n_rows = _known_rows(release, tables)
+    if n_rows is not None and n_rows < 1:
+        raise SolveError("the release is about no rows, so it says nothing about any column")
+    seen = tuple(table for table in tables if table.axes or n_rows is None)
+    return Evidence(shape, possible, seen, n_rows)
+
+
+def _projected(release: Release, number: int, axes: Axes) -> Observed:
+    """One table of a release, summed over what is not asked for."""
+    table = release.tables[number]
+    own = release.schema.axes(table.attrs)
+    keep = tuple(axis for axis in own if axis in axes)
+    # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
+    possible = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
+    counts = margin(np.where(possible, np.asarray(table.counts, dtype=float), 0.0), own, keep)
+    law = NoiseLaw.of(table.mechanism, int(margin(possible.astype(int), own, keep).max()))
+    inner = tuple(axes.index(axis) for axis in keep)
+    return Observed(inner, np.asarray(counts), law, table.mechanism.name == "none")
+
+
+def _merged(tables: Sequence[Observed]) -> list[Observed]:
+    """Nearly normal tables of the same columns as one; exact ones once, and only if they agree."""
+    groups: dict[tuple[Axes, bool], list[Observed]] = defaultdict(list)
+    kept = []
+    for table in tables:
+        if table.exact or table.law.excess <= NEARLY_NORMAL:
+            groups[table.axes, table.exact].append(table)
+        else:
+            kept.append(table)
+    return [*kept, *(_mean(group) for group in groups.values())]
+
+
+def _mean(group: list[Observed]) -> Observed:
+    first = group[0]
+    if first.exact:
+        if any(
+            np.abs(table.counts - first.counts).max() > 1e-6 * (1 + np.abs(first.counts).max())
+            for table in group
+        ):
+            raise ReleaseError(
+                "exact tables of the release contradict each other; correct one, or declare its noise with a scale above 0"
+            )
+        return first
+    weights = [1 / table.law.variance for table in group]
+    counts = np.average([table.counts for table in group], axis=0, weights=weights)
+    return Observed(first.axes, np.asarray(counts), NoiseLaw.mean([table.law for table in group]), False)
+
+
+def _known_rows(release: Release, tables: Sequence[Observed]) -> float | None:
+    """The number of rows where it is public, stated or as the sum of an exact table."""
+    if release.statement.n_rows is not None:
+        return float(release.statement.n_rows)
+    exact = next((table for table in tables if table.exact), None)
+    return None if exact is None else float(exact.counts.sum())

@@ -1,0 +1,140 @@
+"""Hamiltonian Monte Carlo over a stack of chains: every chain takes the same steps at once, in coordinates whitened beforehand.
+
+Neal (2011); the step size is adapted by dual averaging (Hoffman & Gelman 2014) to the mean acceptance of all chains, and the length of a
+trajectory is drawn anew each time, so that no direction comes back to where it started.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcipher.marginals.arrays import Floats
+
+Target = Callable[[Floats], tuple[Floats, Floats]]
+
+WANTED = 0.8
+MOST_LEAPS = 64
+# A trajectory that gains this much energy has left the curve it should follow.
+DIVERGED = 50.0
+_STEPS = (-7.0, 0.3)  # the least and the largest logarithm of a step
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Points are centre + root·w: `root` is a matrix, its diagonal, or one matrix for every chain."""
+
+    centre: Floats
+    root: Floats
+
+    def point(self, white: Floats) -> Floats:
+        """From white coordinates to those of the target."""
+        if self.root.ndim == 3:
+            return np.asarray(self.centre + np.einsum("cij,cj->ci", self.root, white))
+        moved = white @ self.root.T if self.root.ndim == 2 else white * self.root
+        return np.asarray(self.centre + moved)
+
+    def slope(self, gradient: Floats) -> Floats:
+        """A gradient in white coordinates."""
+        if self.root.ndim == 3:
+            return np.asarray(np.einsum("cij,ci->cj", self.root, gradient))
+        return np.asarray(gradient @ self.root if self.root.ndim == 2 else gradient * self.root)
+
+
+class StepSize:
+    """Dual averaging of the logarithm of the step: one for all chains, or one for each."""
+
+    def __init__(self, start: Floats) -> None:
+        self.step, self._anchor = start, np.log(4 * start)
+        self._gap, self._mean, self._count = np.zeros_like(start), np.log(start), 0
+
+    def learn(self, chances: Floats) -> None:
+        """Take notice of how likely each trajectory was to be accepted."""
+        acceptance = chances if len(self.step) > 1 else chances.mean(keepdims=True)
+        self._count += 1
+        share = 1 / (self._count + 10)
+        self._gap = (1 - share) * self._gap + share * (WANTED - acceptance)
+        log_step = self._anchor - self._gap * self._count**0.5 / 0.05
+        weight = self._count**-0.75
+        self._mean = weight * log_step + (1 - weight) * self._mean
+        self.step = np.exp(np.clip(log_step, *_STEPS))
+
+    def settle(self) -> None:
+        """Keep the mean of what was learnt."""
+        self.step = np.exp(np.clip(self._mean, *_STEPS))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What chains went through: points (iterations by chains by numbers), potentials, energies, acceptance, divergences."""
+
+    points: Floats
+    potentials: Floats
+    energies: Floats
+    acceptance: float
+    divergences: int
+
+
+class Chains:
+    """A stack of chains and where they are. `step` holds one number, or one for each chain where every chain has its own target."""
+
+    def __init__(
+        self, target: Target, whitening: Whitening, white: Floats, rng: np.random.Generator, *, step: Floats
+    ) -> None:
+        self.target, self.whitening, self.rng = target, whitening, rng
+        self.white, self.stepping = white, StepSize(step)
+        self.length = np.pi / 2
+        self._value, self._slope = self._at(white)
+
+    @property
+    def points(self) -> Floats:
+        """Where the chains are, in coordinates of the target."""
+        return self.whitening.point(self.white)
+
+    def _at(self, white: Floats) -> tuple[Floats, Floats]:
+        value, gradient = self.target(self.whitening.point(white))
+        return np.where(np.isfinite(value), value, np.inf), np.nan_to_num(self.whitening.slope(gradient))
+
+    def move(self) -> tuple[Floats, Floats, int]:
+        """One trajectory of every chain: the chance that each is accepted, the energy before, and how many diverged."""
+        momentum = self.rng.normal(size=self.white.shape)
+        energy = self._value + 0.5 * (momentum**2).sum(axis=1)
+        step = (self.stepping.step * self.rng.uniform(0.8, 1.2))[:, None]
+        leaps = int(np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / np.median(step)), 1, MOST_LEAPS))
+        white, value, slope = self.white, self._value, self._slope
+        for _ in range(leaps):
+            momentum = momentum - 0.5 * step * slope
+            white = white + step * momentum
+            value, slope = self._at(white)
+            momentum = momentum - 0.5 * step * slope
+        gain = value + 0.5 * (momentum**2).sum(axis=1) - energy
+        gain = np.where(np.isfinite(gain), gain, np.inf)
+        chance = np.exp(-np.maximum(gain, 0))
+        take = self.rng.random(len(chance)) < chance
+        self.white = np.where(take[:, None], white, self.white)
+        self._value = np.where(take, value, self._value)
+        self._slope = np.where(take[:, None], slope, self._slope)
+        return chance, energy, int((gain > DIVERGED).sum())
+
+    def adapt(self, iterations: int) -> Floats:
+        """Iterations that only adapt the step; the points of the second half."""
+        visited = []
+        for number in range(iterations):
+            chance, _, _ = self.move()
+            self.stepping.learn(chance)
+            if number >= iterations // 2:
+                visited.append(self.points)
+        self.stepping.settle()
+        return np.array(visited)
+
+    def run(self, iterations: int) -> Run:
+        """Iterations that count."""
+        points, values, energies, chances, diverged = [], [], [], [], 0
+        for _ in range(iterations):
+            chance, energy, lost = self.move()
+            points.append(self.points)
+            values.append(self._value)
+            energies.append(energy)
+            chances.append(chance.mean())
+            diverged += lost
+        return Run(np.array(points), np.array(values), np.array(energies), float(np.mean(chances)), diverged)

@@ -1,0 +1,191 @@
+"""The log-linear model: the log-probability of a cell is a sum of interactions, one for each set of columns that some table holds.
+
+Interactions are written in orthonormal contrasts of every axis, so that no level is a reference, and scaled so that each coefficient is
+standard normal a priori: a contrast of order k (the difference of two levels; the log odds ratio of two pairs of levels; …) has the standard
+deviation CONTRAST_SD[k], halved for each order beyond the last. That is weak in the sense of Gelman et al. (2008): log odds ratios of 4 are
+possible, of 40 are not, and interactions of many columns are smaller than those of few.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
+from dpcipher.marginals.sets import closure
+from dpcipher.marginals.tables import broadcast_over
+
+CONTRAST_SD = {1: 4.0, 2: 2.0, 3: 1.0}
+# Up to this many numbers the design is one matrix, and a product with it the fastest way; beyond it, axis by axis.
+DENSE = 200_000
+
+
+def contrast_sd(order: int) -> float:
+    """The prior standard deviation of a contrast of an order."""
+    last = max(CONTRAST_SD)
+    return CONTRAST_SD[order] if order in CONTRAST_SD else CONTRAST_SD[last] / 2 ** (order - last)
+
+
+def orthonormal(size: int) -> Floats:
+    """An orthonormal basis: the constant first, then Helmert contrasts."""
+    basis = np.zeros((size, size))
+    basis[:, 0] = size**-0.5
+    for k in range(1, size):
+        basis[:k, k] = (k * (k + 1)) ** -0.5
+        basis[k, k] = -k * (k * (k + 1)) ** -0.5
+    return basis
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """The interactions that live on one maximal set: where their coefficients stand in the array of its basis, and their scale."""
+
+    axes: Axes
+    sizes: Shape
+    slots: NDArray[np.intp]
+    scale: Floats
+    start: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.slots)
+
+
+@dataclass(frozen=True)
+class LogLinear:
+    """All interactions inside `tables` (maximal sets), over the possible cells of a shape.
+
+    `scores` and `pull` are each other's transpose; both take stacks, one row for each chain.
+    """
+
+    shape: Shape
+    tables: tuple[Axes, ...]
+    possible: Bools
+
+    @cached_property
+    def factors(self) -> tuple[_Factor, ...]:
+        """Each interaction is given to the first maximal set that holds it."""
+        made, taken, start = [], set(), 0
+        for axes in self.tables:
+            sizes = tuple(self.shape[axis] for axis in axes)
+            numbers = np.arange(prod(sizes)).reshape(sizes)
+            slots, scale = [], []
+            for part in closure([axes])[1:]:
+                if part in taken:
+                    continue
+                taken.add(part)
+                inside = tuple(slice(1, None) if axis in part else 0 for axis in axes)
+                here = numbers[inside].ravel()
+                others = prod(self.shape[axis] for axis in axes if axis not in part)
+                slots.append(here)
+                scale.append(np.full(len(here), contrast_sd(len(part)) * 2 ** (-len(part) / 2) * others**0.5))
+            factor = _Factor(axes, sizes, np.concatenate(slots), np.concatenate(scale), start)
+            made.append(factor)
+            start = factor.stop
+        return tuple(made)
+
+    @cached_property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return self.factors[-1].stop
+
+    @cached_property
+    def cells(self) -> int:
+        """How many cells there are, impossible ones included."""
+        return prod(self.shape)
+
+    @cached_property
+    def _bases(self) -> list[Floats]:
+        return [orthonormal(size) for size in self.shape]
+
+    @cached_property
+    def is_dense(self) -> bool:
+        """Whether the design is small enough to be one matrix."""
+        return self.size * self.cells <= DENSE
+
+    @cached_property
+    def design(self) -> Floats:
+        """The design as a matrix, cells by coefficients."""
+        return np.ascontiguousarray(self._by_axes(np.eye(self.size)).reshape(self.size, -1).T)
+
+    @cached_property
+    def _design_t(self) -> Floats:
+        return np.ascontiguousarray(self.design.T)
+
+    def scores(self, coefficients: Floats) -> Floats:
+        """The unnormalised log-probability of every cell: chains by cells."""
+        if self.is_dense:
+            return np.asarray(coefficients @ self._design_t)
+        return self._by_axes(coefficients).reshape(len(coefficients), -1)
+
+    def _by_axes(self, coefficients: Floats) -> Floats:
+        total = np.zeros((len(coefficients), *self.shape))
+        for factor in self.factors:
+            table = np.zeros((len(coefficients), prod(factor.sizes)))
+            table[:, factor.slots] = coefficients[:, factor.start : factor.stop] * factor.scale
+            total += self._spread(self._turn(table.reshape(-1, *factor.sizes), factor.axes), factor.axes)
+        return total
+
+    def _spread(self, table: Floats, axes: Axes) -> Floats:
+        everything = tuple(range(-1, len(self.shape)))  # -1 stands for the chains
+        return broadcast_over(table, (-1, *axes), everything)
+
+    def _turn(self, table: Floats, axes: Axes, *, back: bool = False, squared: bool = False) -> Floats:
+        """Change the basis along every axis: coefficients to cells, or back."""
+        for place, axis in enumerate(axes, 1):
+            basis = self._bases[axis] ** 2 if squared else self._bases[axis]
+            table = np.moveaxis(np.tensordot(table, basis, axes=(place, 0 if back else 1)), -1, place)
+        return table
+
+    def pull(self, slopes: Floats) -> Floats:
+        """What slopes by cell (chains by cells) say about each coefficient."""
+        if self.is_dense:
+            return np.asarray(slopes @ self.design)
+        cube = slopes.reshape(len(slopes), *self.shape)
+        parts = []
+        for factor in self.factors:
+            drop = tuple(1 + axis for axis in range(len(self.shape)) if axis not in factor.axes)
+            table = self._turn(cube.sum(axis=drop) if drop else cube, factor.axes, back=True)
+            parts.append(table.reshape(len(slopes), -1)[:, factor.slots] * factor.scale)
+        return np.concatenate(parts, axis=1)
+
+    def probabilities(self, coefficients: Floats) -> Floats:
+        """The probability of every cell, 0 where no row can be: chains by cells."""
+        scores = self.scores(coefficients)
+        scores[:, ~self.possible.ravel()] = -np.inf
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        powers /= powers.sum(axis=1, keepdims=True)
+        return np.asarray(powers)
+
+    def log_partition(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """The logarithm of the sum over cells of exp(score), and the probabilities."""
+        scores = self.scores(coefficients)
+        scores[:, ~self.possible.ravel()] = -np.inf
+        top = scores.max(axis=1, keepdims=True)
+        powers = np.exp(scores - top)
+        total = powers.sum(axis=1, keepdims=True)
+        return (top + np.log(total))[:, 0], powers / total
+
+    def information(self, rates: Floats) -> Floats:
+        """The information of the coefficients, X'(diag λ - λλ'/n)X, for rates λ by cell."""
+        weighted = self.design * rates[:, None]
+        mean = weighted.sum(axis=0)
+        return np.asarray(self.design.T @ weighted - np.outer(mean, mean) / rates.sum())
+
+    def diagonal(self, axes: Axes, weights: Floats) -> Floats:
+        """The diagonal of X'WX for weights on the cells of one table, for the interactions inside it; 0 for the others."""
+        values = np.zeros(self.size)
+        for factor in self.factors:
+            inside = tuple(sorted(set(axes) & set(factor.axes)))
+            drop = tuple(place for place, axis in enumerate(axes) if axis not in inside)
+            part = np.asarray(weights.sum(axis=drop))
+            sizes = [self.shape[axis] if axis in inside else 1 for axis in factor.axes]
+            turned = np.zeros(factor.sizes)
+            # Coefficients that also vary along other axes are seen through their sum, which is 0: their first slot alone is filled.
+            index = tuple(slice(None) if axis in inside else slice(0, 1) for axis in factor.axes)
+            spread = prod(self.shape[axis] for axis in factor.axes if axis not in inside)
+            turned[index] = self._turn(part[None], inside, back=True, squared=True)[0].reshape(sizes) / spread
+            values[factor.start : factor.stop] = turned.ravel()[factor.slots] * factor.scale**2
+        return values

@@ -1,0 +1,176 @@
+"""The posterior: draws of the joint distribution of a few columns, given everything that a release says about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dpcipher.errors import ParameterError, WorkloadError
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.sets import closure, maximal
+from dpcipher.posteriors.evidence import Evidence, gather
+from dpcipher.posteriors.exact import fitted_to, known_statistics
+from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.mode import find_mode
+from dpcipher.posteriors.population import draw_population
+from dpcipher.posteriors.sampler import SamplerReport, sample
+from dpcipher.posteriors.targets import PopulationTarget, Tables
+from dpcipher.release.release import Release
+from dpcipher.schema.cover import Cover
+from dpcipher.schema.schema import Schema
+
+# More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
+CHAINS, FEW_CHAINS, SMALL = 16, 8, 2_000
+MOST_DRAWS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Draws of the joint distribution over `columns`, one along the first axis.
+
+    `draws` are of the population, the sampling error of the rows included, or with `population=False` of the table's own proportions.
+    `table_draws` are always the latter: draw i of the population was drawn given `table_draws[i]`, so that the spread of a function of
+    `table_draws` is the privacy noise's, and the rest of the spread over `draws` comes from sampling. `rows` is the number of rows. `assumed`
+    names the smallest sets of columns whose interaction no table shows: it is taken for none.
+    """
+
+    columns: tuple[str, ...]
+    schema: Schema
+    draws: Floats
+    table_draws: Floats
+    rows: Floats
+    population: bool
+    assumed: tuple[tuple[str, ...], ...]
+    report: SamplerReport
+    notes: tuple[str, ...] = ()
+
+
+def posterior(
+    release: Release,
+    columns: str | Sequence[str],
+    draws: int = 100,
+    seed: int | None = None,
+    *,
+    population: bool = True,
+    interactions: int | Sequence[Sequence[str]] | None = None,
+) -> Posterior:
+    """Draws of the joint distribution of a few columns, given every table of a release that holds any of them.
+
+    `population=True` draws the distribution that the rows are a sample of, `population=False` the proportions of the private table
+    itself. The model is log-linear with the interactions that the measured tables show; `interactions` adds others, an order or
+    sets of columns, that only the prior knows of. Chains that have not converged are a `SolveError`, never an answer.
+    """
+    _check_draws(draws)
+    cover = release.schema.cover(columns)
+    evidence = gather(release, cover.axes)
+    shown = evidence.measured
+    tables = maximal([*shown, *_added(release.schema, cover, interactions)])
+    model = LogLinear(evidence.shape, tuple(tables), evidence.possible)
+    rng = np.random.default_rng(seed)
+    own, rows, whole, report = _sample(evidence, model, draws, population, rng)
+    shape = (draws, *evidence.shape)
+    folded = [np.stack([cover.fold(one) for one in part.reshape(shape)]) for part in (own, whole)]
+    assumed = _assumed(shown, tables, cover)
+    return Posterior(
+        cover.names,
+        _restricted(release.schema, cover.names),
+        folded[1] if population else folded[0],
+        folded[0],
+        rows,
+        population,
+        assumed,
+        report,
+        _notes(release, evidence, assumed, rows),
+    )
+
+
+def _sample(
+    evidence: Evidence, model: LogLinear, draws: int, population: bool, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats, SamplerReport]:
+    """The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report."""
+    chains = CHAINS if model.cells <= SMALL else FEW_CHAINS
+    exact = known_statistics(evidence, model)
+    if exact is not None:
+        statistics, whitening = exact
+        target = PopulationTarget(
+            model, np.repeat(statistics[None], chains, axis=0), np.full(chains, evidence.n_rows)
+        )
+        sampled = sample(target, whitening, draws=draws, chains=chains, rng=rng)
+        own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
+        whole = model.probabilities(sampled.points) if population else own
+        return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
+    mode = find_mode(Tables(model, evidence))
+    sampled = sample(mode.target, mode.whitening, draws=draws, chains=chains, rng=rng)
+    coefficients, rows = mode.target.split(sampled.points)
+    own = model.probabilities(coefficients)
+    whole = own
+    if population:
+        whole = model.probabilities(draw_population(model, coefficients, rows, rng))
+    return own, rows, whole, sampled.report
+
+
+def _check_draws(draws: int) -> None:
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or not 2 <= draws <= MOST_DRAWS:
+        raise ParameterError(
+            f"draws ({draws!r}) must be a whole number from 2 to {MOST_DRAWS:,}; try draws=100"
+        )
+
+
+def _added(schema: Schema, cover: Cover, interactions: int | Sequence[Sequence[str]] | None) -> list[Axes]:
+    """The sets of columns that `interactions` adds, by their place among the columns."""
+    if interactions is None:
+        return []
+    places = range(len(cover.axes))
+    if isinstance(interactions, (int, np.integer)) and not isinstance(interactions, bool):
+        if interactions < 1:
+            raise ParameterError(
+                f"interactions ({interactions}) must be an order of 1 or more, or sets of columns; try interactions=3"
+            )
+        return list(combinations(places, min(int(interactions), len(places))))
+    if isinstance(interactions, str) or not isinstance(interactions, Sequence):
+        raise ParameterError(
+            f"interactions ({interactions!r}) must be an order or a list of sets of columns, such as [('a', 'b', 'c')]"
+        )
+    sets = [schema.cover(attrs).axes for attrs in interactions]
+    if any(axis not in cover.axes for axes in sets for axis in axes):
+        raise WorkloadError(
+            f"interactions must name columns among those asked for ({', '.join(cover.names)}); add the others there"
+        )
+    return [tuple(cover.axes.index(axis) for axis in axes) for axes in sets]
+
+
+def _assumed(shown: Sequence[Axes], tables: Sequence[Axes], cover: Cover) -> tuple[tuple[str, ...], ...]:
+    """The smallest sets of columns that no measured table holds together, by name."""
+    known = set(closure(shown))
+    missing: list[Axes] = []
+    for order in range(2, len(cover.axes) + 1):
+        new = [axes for axes in combinations(range(len(cover.axes)), order) if axes not in known]
+        missing += [axes for axes in new if not any(set(less) < set(axes) for less in missing)]
+        if order > max(map(len, known)):
+            break
+    return tuple(tuple(cover.attrs[place] for place in axes) for axes in missing)
+
+
+def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
+    """The schema of these columns alone, in their order."""
+    compounds = {name: schema.compounds[name] for name in names if name in schema.compounds}
+    columns = [column for name in names for column in schema.parts(name)]
+    known = {column.name for column in columns} | set(compounds)
+    return Schema(
+        tuple(columns),
+        compounds,
+        tuple(zero for zero in schema.zeros if set(zero.impossible) | set(zero.becomes) <= known),
+    )
+
+
+def _notes(
+    release: Release, evidence: Evidence, assumed: tuple[tuple[str, ...], ...], rows: Floats
+) -> tuple[str, ...]:
+    notes = []
+    if assumed:
+        listed = "; ".join(" × ".join(attrs) for attrs in assumed[:6]) + ("; …" if len(assumed) > 6 else "")
+        notes.append(
+            f"no table shows the interaction of {listed}: it is taken for none, which the release cannot check"
+        )
+    return tuple(notes)

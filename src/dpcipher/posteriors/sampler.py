@@ -1,0 +1,139 @@
+"""Run the chains, judge them, and refuse what cannot be stood behind."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpcipher.errors import SolveError
+from dpcipher.marginals.arrays import Floats
+from dpcipher.posteriors.diagnostics import effective_size, energy_share, r_hat
+from dpcipher.posteriors.hamiltonian import Chains, Run, Target, Whitening
+
+# What a run must show. Vehtari et al. ask for 1.01 of chains of thousands; the R-hat of short chains that have converged scatters more.
+LARGEST_R_HAT = 1.05
+LEAST_EFFECTIVE = 100
+LEAST_ENERGY = 0.2
+MOST_DIVERGED = 0.02
+LEAST_ACCEPTANCE = 0.4
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class SamplerReport:
+    """How the sampler ended: the facts on which its draws were accepted.
+
+    `r_hat` and `ess` are the worst over all coefficients and the potential; `energy` is the E-BFMI.
+    """
+
+    chains: int
+    iterations: int
+    acceptance: float
+    divergences: int
+    r_hat: float
+    ess: float
+    energy: float
+    attempts: int = 1
+    seconds: float = 0.0
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What keeps the draws from being trusted; nothing if they can be."""
+        checks = {
+            f"R-hat is {self.r_hat:.3f}, above {LARGEST_R_HAT}": self.r_hat <= LARGEST_R_HAT,
+            f"the draws are worth {self.ess:.0f} independent ones, fewer than {LEAST_EFFECTIVE}": self.ess
+            >= LEAST_EFFECTIVE,
+            f"the energy moves too little (E-BFMI {self.energy:.2f}, below {LEAST_ENERGY})": self.energy
+            >= LEAST_ENERGY,
+            f"{self.divergences} trajectories diverged": self.divergences
+            <= MOST_DIVERGED * self.chains * self.iterations,
+            f"only {self.acceptance:.0%} of the trajectories were accepted": self.acceptance
+            >= LEAST_ACCEPTANCE,
+        }
+        return tuple(text for text, passed in checks.items() if not passed)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.chains} chains of {self.iterations}: R-hat at most {self.r_hat:.3f}, at least {self.ess:.0f} effective draws, "
+            f"acceptance {self.acceptance:.2f}, {self.divergences} divergences, E-BFMI {self.energy:.2f}, {self.seconds:.1f} s"
+        )
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Draws from chains that passed, and the report."""
+
+    points: Floats
+    report: SamplerReport
+
+
+def sample(
+    target: Target, whitening: Whitening, *, draws: int, chains: int, rng: np.random.Generator
+) -> Sampled:
+    """Draws from a target; a run that fails its checks is repeated longer, with coordinates learnt from it, and then refused."""
+    started, iterations, warm_up, length = (
+        time.process_time(),
+        max(150, -(-3 * draws // chains)),
+        60,
+        np.pi / 2,
+    )
+    size = whitening.centre.shape[-1]
+    for attempt in range(1, ATTEMPTS + 1):
+        moving = Chains(target, whitening, rng.normal(size=(chains, size)), rng, step=np.array([0.3]))
+        moving.length = length
+        learnt = _learn(whitening, moving.adapt(warm_up))
+        white = moving.white if learnt is whitening else _white(learnt, moving.points)
+        moving = Chains(target, learnt, white, rng, step=moving.stepping.step)
+        moving.length = length
+        moving.adapt(warm_up // 2)
+        run = moving.run(iterations)
+        report = replace(judge(run), attempts=attempt, seconds=time.process_time() - started)
+        if not report.faults:
+            return Sampled(_thinned(run, draws, rng), report)
+        whitening, iterations, warm_up, length = learnt, 2 * iterations, 2 * warm_up, 1.25 * length
+    raise SolveError(
+        f"the posterior could not be sampled reliably: {'; '.join(report.faults)}. Name fewer columns, or columns of fewer levels, or leave out added "
+        "interactions; where the tables contradict one another, check their scale. Raising the budget of the next release would help too"
+    )
+
+
+def judge(run: Run) -> SamplerReport:
+    """The facts about a run."""
+    values = np.concatenate([run.points, run.potentials[..., None]], axis=2)
+    return SamplerReport(
+        chains=run.points.shape[1],
+        iterations=len(run.points),
+        acceptance=run.acceptance,
+        divergences=run.divergences,
+        r_hat=float(r_hat(values).max()),
+        ess=float(effective_size(values).min()),
+        energy=energy_share(run.energies),
+    )
+
+
+def _learn(whitening: Whitening, visited: Floats) -> Whitening:
+    """Coordinates that are white for the points visited, where they are many enough to tell; else as they were."""
+    points = visited.reshape(-1, visited.shape[-1])
+    if whitening.root.ndim == 1:
+        return Whitening(points.mean(axis=0), np.maximum(points.std(axis=0), 1e-8))
+    if len(points) < 8 * points.shape[1]:
+        return whitening
+    covariance = np.cov(points.T).reshape(points.shape[1], -1)
+    prior, weight = whitening.root @ whitening.root.T, 2 * points.shape[1] / len(points)
+    scale = np.trace(covariance @ np.linalg.inv(prior)) / len(covariance)
+    mixed = (1 - weight) * covariance + weight * scale * prior
+    return Whitening(points.mean(axis=0), np.linalg.cholesky(mixed))
+
+
+def _white(whitening: Whitening, points: Floats) -> Floats:
+    gaps = points - whitening.centre
+    if whitening.root.ndim == 1:
+        return np.asarray(gaps / whitening.root)
+    return np.asarray(np.linalg.solve(whitening.root, gaps.T).T, dtype=float)
+
+
+def _thinned(run: Run, draws: int, rng: np.random.Generator) -> Floats:
+    """As many draws as asked for, evenly spread over iterations and chains, in random order."""
+    flat = run.points.reshape(-1, run.points.shape[-1])
+    kept = np.linspace(0, len(flat), draws, endpoint=False).astype(int)
+    return np.asarray(flat[rng.permutation(kept)])

@@ -1,0 +1,170 @@
+"""The two distributions that are sampled, as potentials with gradients over stacks of points.
+
+With s the tables of the rows themselves and y the noisy ones, the population's coefficients depend on y only through s:
+
+    p(population, table | y) = p(table | y) · p(population | s).
+
+`TableTarget` is the first: the coefficients φ of the log-linear fit to the rows' own tables, s = n·A·π(φ), with the noise's own law around s. Its
+prior is that of the population widened by the sampling error of a table of n rows: covariance I + M⁻¹ where M is the information of
+the rows, taken at the mode. `PopulationTarget` is the second, exact: log p(s | θ) = s·θ - n·log Z(θ) for multinomial rows, whatever
+their number. No normal approximation of the rows' sampling error is made.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.posteriors.evidence import Evidence
+from dpcipher.posteriors.log_linear import DENSE, LogLinear
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a stack of cell counts, one after the other, and the way back; with the noise law of every cell."""
+
+    model: LogLinear
+    evidence: Evidence
+
+    @cached_property
+    def seen(self) -> Floats:
+        """The noisy counts of all tables."""
+        return np.concatenate([table.counts.ravel() for table in self.evidence.tables])
+
+    @cached_property
+    def variance(self) -> Floats:
+        """The noise variance of every count; infinite where no row can be, and the count is noise alone."""
+        parts = [np.full(table.counts.size, table.law.variance) for table in self.evidence.tables]
+        return np.where(self._can_be, np.concatenate(parts), np.inf)
+
+    @cached_property
+    def law(self) -> tuple[Floats, Floats]:
+        """α and δ of every count."""
+        shapes = [(*table.law.shape, table.counts.size) for table in self.evidence.tables]
+        alpha = np.concatenate([np.full(size, a) for a, _, size in shapes])
+        return np.where(self._can_be, alpha, 0.0), np.concatenate([np.full(size, d) for _, d, size in shapes])
+
+    @cached_property
+    def _can_be(self) -> Bools:
+        return np.asarray(self.sums(self.model.possible.reshape(1, -1).astype(float))[0] > 0)
+
+    @cached_property
+    def _is_dense(self) -> bool:
+        return len(self.seen) * self.model.cells <= DENSE
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The sums as a matrix: counts by cells."""
+        return np.ascontiguousarray(self._by_table(np.eye(self.model.cells)).T)
+
+    @cached_property
+    def _transposed(self) -> Floats:
+        return np.ascontiguousarray(self.matrix.T)
+
+    def sums(self, cells: Floats) -> Floats:
+        """All tables of every row of a stack of cells."""
+        return np.asarray(cells @ self._transposed) if self._is_dense else self._by_table(cells)
+
+    def _by_table(self, cells: Floats) -> Floats:
+        shape = self.model.shape
+        cube, parts = cells.reshape(len(cells), *shape), []
+        for table in self.evidence.tables:
+            drop = tuple(1 + axis for axis in range(len(shape)) if axis not in table.axes)
+            parts.append((cube.sum(axis=drop) if drop else cube).reshape(len(cells), -1))
+        return np.concatenate(parts, axis=1)
+
+    def back(self, slopes: Floats) -> Floats:
+        """The transpose of `sums`: every cell gets what the tables that hold it say."""
+        if self._is_dense:
+            return np.asarray(slopes @ self.matrix)
+        shape, start = self.model.shape, 0
+        total = np.zeros((len(slopes), *shape))
+        for table in self.evidence.tables:
+            sizes = [size if axis in table.axes else 1 for axis, size in enumerate(shape)]
+            total += slopes[:, start : start + prod(sizes)].reshape(len(slopes), *sizes)
+            start += prod(sizes)
+        return total.reshape(len(slopes), -1)
+
+
+@dataclass(frozen=True)
+class TableTarget:
+    """The rows' own table given the noisy ones: coefficients, then the logarithm of the number of rows where it is not known.
+
+    `shrink` is the precision of the prior of the coefficients: a matrix, or its diagonal. With `normal` the noise is taken for normal, which
+    has the smooth mode that the sampler starts from.
+    """
+
+    model: LogLinear
+    tables: Tables
+    shrink: Floats
+    normal: bool = False
+
+    @property
+    def n_rows(self) -> float | None:
+        """The number of rows where it is known."""
+        return self.tables.evidence.n_rows
+
+    @property
+    def size(self) -> int:
+        """How many numbers a point has."""
+        return self.model.size + (self.n_rows is None)
+
+    def split(self, points: Floats) -> tuple[Floats, Floats]:
+        """Coefficients, and the number of rows, of every point."""
+        if self.n_rows is not None:
+            return points, np.full(len(points), self.n_rows)
+        with np.errstate(over="ignore"):
+            return points[:, :-1], np.exp(points[:, -1])
+
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential of every point, and its gradient."""
+        coefficients, rows = self.split(points)
+        chances = self.model.probabilities(coefficients)
+        rates = rows[:, None] * chances
+        gaps = self.tables.seen - self.tables.sums(rates)
+        noise, slopes = self._noise(gaps)
+        by_cell = self.tables.back(-slopes)
+        mean = (chances * by_cell).sum(axis=1)
+        prior = coefficients @ self.shrink if self.shrink.ndim == 2 else coefficients * self.shrink
+        gradient = self.model.pull(rates * (by_cell - mean[:, None])) + prior
+        potential = noise + 0.5 * (coefficients * prior).sum(axis=1)
+        if self.n_rows is None:  # flat in the number of rows
+            potential = potential - points[:, -1]
+            gradient = np.concatenate([gradient, (rows * mean - 1)[:, None]], axis=1)
+        return potential, gradient
+
+    def _noise(self, gaps: Floats) -> tuple[Floats, Floats]:
+        """The potential of the noise, summed over cells, and its slope by cell."""
+        if self.normal:
+            slopes = gaps / self.tables.variance
+            return 0.5 * (gaps * slopes).sum(axis=1), slopes
+        alpha, delta = self.tables.law
+        root = np.sqrt(delta**2 + gaps**2)
+        slopes = alpha * gaps
+        # √(δ² + x²) - δ without cancellation, for noise that is nearly normal.
+        return (slopes * gaps / (root + delta)).sum(axis=1), slopes / root
+
+
+@dataclass(frozen=True)
+class PopulationTarget:
+    """The population given the tables of n multinomial rows: one target for every point of the stack, exact."""
+
+    model: LogLinear
+    statistics: Floats
+    rows: Floats
+
+    @property
+    def size(self) -> int:
+        """How many numbers a point has."""
+        return self.model.size
+
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential of every point, and its gradient."""
+        partition, chances = self.model.log_partition(points)
+        gradient = points + self.rows[:, None] * self.model.pull(chances) - self.statistics
+        potential = (
+            self.rows * partition - (self.statistics * points).sum(axis=1) + 0.5 * (points**2).sum(axis=1)
+        )
+        return potential, gradient
