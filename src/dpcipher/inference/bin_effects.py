@@ -13,6 +13,11 @@ from dpcipher.marginals.arrays import Floats
 POINTS = 5
 MOST_CELLS = 50_000
 
+WAYS = {
+    "low": "rows at the low ends of their bins,",
+    "high": "at the high ends,",
+    "spread": "spread evenly over them with no relation to other columns,",
+}
 HEADS = ["column", "term", "low", "high", "spread"]
 
 
@@ -67,32 +72,28 @@ def _spread(cells: Cells, weights: Floats, bins: Bins) -> tuple[pd.DataFrame, Fl
 
 def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> list[str]:
     """A sentence for each column: which value stands for a bin, and what another would change."""
-    notes = []
-    for name, bins in cells.bins.items():
-        if not bins.wide:
-            continue
-        stands = "the value given" if name in declared else "its middle"
-        part = effects[effects["column"] == name].drop(columns="column").set_index("term")
-        part = part[~part.index.str.contains("Intercept|\\|")]
-        words = ", ".join(
-            f"{worst[0]} by {worst[1]:+.2f} {how}"
-            for how, column in (
-                ("at the low ends of the bins", "low"),
-                ("at the high ends", "high"),
-                ("spread evenly over them", "spread"),
-            )
-            if (worst := _largest(part[column])) is not None
-        )
-        notes.append(
-            f"{name}: {stands} stands for each of its {len(bins.low)} bins, and the coefficients are those of that coding. "
-            f"With the rows elsewhere in their bins the most affected coefficient would move, in standard errors: {words or 'unknown'}"
-        )
-    return notes
+    return [
+        f"{name}: {'the value given' if name in declared else 'its middle'} stands for each of its {len(bins.low)} bins, and the coefficients are "
+        f"those of that coding. {_moves(effects[effects['column'] == name])}"
+        for name, bins in cells.bins.items()
+        if bins.wide
+    ]
 
 
-def _largest(shifts: pd.Series) -> tuple[str, float] | None:
-    known = shifts.dropna()
-    if not len(known):
-        return None
-    place = int(np.argmax(np.abs(known.to_numpy())))
-    return str(known.index[place]), float(known.iloc[place])
+def _moves(effects: pd.DataFrame) -> str:
+    """How far the most affected coefficient moves for each way to fill the bins; intercepts and cut points move with any shift."""
+    slopes = effects[~effects["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)].set_index("term")
+    parts = [
+        f"{how} {_largest(slopes[column].dropna())}"
+        for column, how in WAYS.items()
+        if slopes[column].notna().any()
+    ]
+    if not parts:
+        return "What other values would change is unknown"
+    return "How far the most affected coefficient would move, in standard errors: " + "; ".join(parts)
+
+
+def _largest(shifts: pd.Series) -> str:
+    place = int(np.argmax(np.abs(shifts.to_numpy())))
+    most = float(shifts.iloc[place])
+    return "by less than 0.05" if abs(most) < 0.05 else f"{shifts.index[place]} by {most:+.2f}"

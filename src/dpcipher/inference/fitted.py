@@ -20,13 +20,13 @@ FAMILIES: tuple[str, ...] = get_args(Family)
 class ReleaseFit:
     """What only a model from a release knows of each parameter.
 
-    `noise_share` is the share of the variance that the privacy noise makes; the rest is sampling. `assumed` marks the parameters about columns that no
-    measured table holds together with the outcome. `relaxed` are draws when the interactions that the release does not show are allowed, None if
-    that was not asked for or not possible. `bins` is what other values for the bins of numbers would change, in standard errors.
+    `noise_share` is the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling. `measured` marks the parameters about columns that some
+    measured table holds together with the outcome. `relaxed` are draws when all interactions with the outcome that the release does not show are
+    allowed, None if that was not asked for, not possible, or would change nothing. `bins` is what other values for the bins of numbers would change, in standard errors.
     """
 
     noise_share: Floats
-    assumed: Bools
+    measured: Bools
     relaxed: Drawn | None
     bins: pd.DataFrame
     columns: tuple[str, ...]
@@ -69,12 +69,12 @@ class Models:
         return self.to_frame()
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `assumed` and the relaxed bounds."""
+        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured` and the relaxed bounds."""
         table = self.table(level).reset_index()
         frame = table[["term", "estimate", "std_error", "low", "high"]].assign(p=self.p)
         if self.release is None:
             return frame
-        frame = frame.assign(noise_share=self.release.noise_share, assumed=self.release.assumed)
+        frame = frame.assign(noise_share=self.release.noise_share, measured=self.release.measured)
         if self.release.relaxed is None:
             return frame
         low, high = self.release.relaxed.interval(level)

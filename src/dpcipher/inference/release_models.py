@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.errors import SizeError, SolveError
 from dpcipher.inference.assumptions import (
-    assumed_terms,
-    n_coefficients,
+    measured_axes,
+    measured_terms,
     prior_share,
-    sets_to_relax,
+    sets_asked_for,
+    smallest_unmeasured,
 )
 from dpcipher.inference.bin_effects import bin_effects, bin_notes
 from dpcipher.inference.cells import Missing, make_cells
@@ -19,16 +19,22 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.fitted import Family, Models, ReleaseFit
 from dpcipher.inference.formula import parse_formula
 from dpcipher.inference.outcome import NUMERIC, make_regression
-from dpcipher.inference.task import Task, assumption_notes, fit_notes, missing_notes, prior_notes
-from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.posterior import Posterior, posterior
+from dpcipher.inference.task import (
+    PRIOR_DOMINATED,
+    Task,
+    assumption_notes,
+    fit_notes,
+    missing_notes,
+    prior_notes,
+)
+from dpcipher.inference.unmeasured import leave_open
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.posteriors.posterior import posterior
 from dpcipher.release.release import Release
 
 DRAWS = 1_000
-# A relaxed model with more coefficients than this takes longer than its answer, which is mostly the prior's, is worth.
-MOST_RELAXED = 3_000
-TOO_LARGE = "the interactions that no table shows have more than {most:,} coefficients, so how far the estimates depend on leaving them out was not computed"
-NOT_RELAXED = "the model with the interactions that no table shows could not be computed: {reason}"
+# What is relaxed is mostly the prior's: fewer draws will do, and fewer still of a large table.
+RELAXED_DRAWS, MOST_NUMBERS = 400, 2_000_000
 
 
 def fit_release(
@@ -45,24 +51,26 @@ def fit_release(
 ) -> Models:
     """Fit a model to draws of the joint distribution of its columns, given a release."""
     task = _task(release, formula, family, levels, missing, values)
+    opening = int(np.random.default_rng(seed).integers(2**32))  # the same for a table and its population
     joint = posterior(release, task.formula.columns, draws=draws, seed=seed)
-    beta, converged = task.fit(joint.draws)
-    drawn = Drawn(beta)
-    noise = noise_share(task.fit(joint.table_draws)[0], beta)
-    assumed = assumed_terms(release, task.formula.outcome, task.about)
-    relaxed, why = _relax(release, task, joint, draws, seed) if relax else (None, [])
-    mean = task.weights(joint.draws).mean(axis=0)
-    bins = bin_effects(task.formula, task.cells, family, mean, drawn.std_error)
+    measured = measured_axes(release, task.formula.columns)
+    asked = sets_asked_for(task, measured)
+    others = smallest_unmeasured(len(task.formula.columns), measured, asked)
+    own, whole = (leave_open(part, measured, asked, opening) for part in (joint.table_draws, joint.draws))
+    beta, converged = task.fit(whole)
+    drawn, shown = Drawn(beta), measured_terms(task, measured)
+    noise = noise_share(task.fit(own)[0], beta)
+    relaxed = _relax(task, joint.draws, measured, [*asked, *others], opening) if relax and others else None
+    bins = bin_effects(task.formula, task.cells, family, task.weights(whole).mean(axis=0), drawn.std_error)
     notes = [
-        *assumption_notes(task, assumed, drawn, relaxed, joint),
-        *why,
+        *assumption_notes(task, shown, drawn, relaxed, others),
         *bin_notes(bins, task.cells, frozenset(values)),
         *missing_notes(task, joint),
-        *prior_notes(task, prior_share(release, task, drawn)),
+        *prior_notes(task, prior_share(release, task, drawn, asked) > PRIOR_DOMINATED, shown),
         *fit_notes(task, drawn, converged),
         *(note for note in joint.notes if not note.startswith("no table shows")),
     ]
-    details = ReleaseFit(noise, assumed, relaxed, bins, task.formula.columns)
+    details = ReleaseFit(noise, shown, relaxed, bins, task.formula.columns)
     return Models(
         task.regression.terms,
         family,
@@ -94,9 +102,9 @@ def _task(
 
 
 def noise_share(table: Floats, population: Floats) -> Floats:
-    """The share of the variance that is there although the whole table is meant: the privacy noise's. The rest is sampling.
+    """The share of the variance that is there although the table itself is meant: what the noise hides, or was not measured.
 
-    By the law of total variance: a draw of the population is drawn given a draw of the table, around which it scatters as a sample's
+    The rest is sampling. By the law of total variance: a draw of the population is drawn given a draw of the table, around which it scatters as a sample's
     population does.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -104,17 +112,7 @@ def noise_share(table: Floats, population: Floats) -> Floats:
     return np.where(Drawn(population).zero, np.nan, share)
 
 
-def _relax(
-    release: Release, task: Task, joint: Posterior, draws: int, seed: int | None
-) -> tuple[Drawn | None, list[str]]:
-    """Draws of the coefficients when the interactions that no table shows are allowed, or the reason why there are none."""
-    sets = sets_to_relax(joint.assumed, task.formula.outcome, release.schema)
-    if not sets:
-        return None, []
-    if n_coefficients(sets, release.schema) > MOST_RELAXED:
-        return None, [TOO_LARGE.format(most=MOST_RELAXED)]
-    try:
-        richer = posterior(release, task.formula.columns, draws=draws, seed=seed, interactions=sets)
-    except (SolveError, SizeError) as error:
-        return None, [NOT_RELAXED.format(reason=error)]
-    return Drawn(task.fit(richer.draws)[0]), []
+def _relax(task: Task, joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Drawn:
+    """Draws of the coefficients when all interactions that no table shows are left open; fewer draws of a large table."""
+    many = max(100, min(len(joints), RELAXED_DRAWS, MOST_NUMBERS // joints[0].size))
+    return Drawn(task.fit(leave_open(joints[:many], measured, sets, seed))[0])

@@ -20,7 +20,7 @@ HEADS = {
     "high": "high",
     "p": "p",
     "noise_share": "noise",
-    "assumed": "assumed",
+    "measured": "measured",
     "relaxed_low": "relaxed low",
     "relaxed_high": "relaxed high",
 }
@@ -31,7 +31,7 @@ AXIS = {
     "multinomial": "log odds ratio against the first class",
     "ordinal": "log odds ratio of a higher class",
 }
-NOISE_SAYS = "noise: the share of the variance that the privacy noise makes; the rest is sampling"
+NOISE_SAYS = "noise: the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling"
 
 
 def headline(models: Models) -> str:
@@ -113,7 +113,7 @@ def _cells(models: Models, level: float) -> list[list[str]]:
         "term": str,
         "p": _p_of(models),
         "noise_share": lambda share: "" if math.isnan(share) else f"{100 * share:.0f} %",
-        "assumed": lambda marked: "yes" if marked else "",
+        "measured": lambda marked: "yes" if marked else "NO",
     }
     return [
         [show.get(name, _number)(value) for name, value in row.items()]

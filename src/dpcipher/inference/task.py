@@ -1,5 +1,6 @@
 """One model to be fitted to draws of a joint distribution, and the sentences about how that went."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ from dpcipher.inference.cells import Cells
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.regressions import Regression
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.posteriors.posterior import Posterior
 
 # A posterior more than half as wide as the prior is mostly the prior's.
@@ -38,6 +39,15 @@ class Task:
         """The probability of every cell that the model uses, by draw."""
         return joints.reshape(len(joints), -1)[:, self.cells.keep]
 
+    def sets(self) -> list[Axes]:
+        """The outcome's columns and those of each parameter, by their place among the formula's columns."""
+        outcome, columns = self.formula.outcome, self.formula.columns
+        return [tuple(sorted({columns.index(name) for name in (*outcome, *about)})) for about in self.about]
+
+    def columns(self, axes: Axes) -> str:
+        """The names of the columns of a set."""
+        return " × ".join(self.formula.columns[axis] for axis in axes)
+
     def named(self, which: Bools) -> str:
         """The parameters that are marked, by name; the first few of many."""
         names = [term for term, marked in zip(self.terms, which, strict=True) if marked]
@@ -45,21 +55,23 @@ class Task:
 
 
 def assumption_notes(
-    task: Task, assumed: Bools, drawn: Drawn, relaxed: Drawn | None, joint: Posterior
+    task: Task, measured: Bools, drawn: Drawn, relaxed: Drawn | None, assumed: Sequence[Axes]
 ) -> list[str]:
     """Which parameters rest on what the release cannot show, and how far they move without it."""
     notes = []
-    if assumed.any():
+    if not measured.all():
         notes.append(
-            f"{task.named(assumed)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, so they "
-            "rest on an assumption that the release cannot check: that there is no interaction beyond the measured tables"
+            f"{task.named(~measured)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, so the "
+            "release shows them only as far as the other tables leave no room; the rest is the prior's. Leave them out, or measure such a table"
         )
     if drawn.zero.any():
-        notes.append(f"{task.named(drawn.zero)}: 0 in every draw, by that assumption and not by the data")
-    if joint.assumed:
-        sets = [" × ".join(columns) for columns in joint.assumed]
+        notes.append(f"{task.named(drawn.zero)}: 0 in every draw, by the model and not by the data")
+    if assumed:
+        sets = [task.columns(axes) for axes in assumed]
         listed = "; ".join(sets[:4]) + (f"; and {len(sets) - 4} more" if len(sets) > 4 else "")
-        notes.append(f"no table shows the interaction of {listed}: all estimates take it for none")
+        notes.append(
+            f"no table shows the interaction of {listed}: all estimates take it for none, which the release cannot check"
+        )
     if relaxed is not None:
         notes.append(_relaxed_note(task, drawn, relaxed))
     return notes
@@ -76,8 +88,8 @@ def _relaxed_note(task: Task, drawn: Drawn, relaxed: Drawn) -> str:
         return start
     most, far = int(np.nanargmax(wider)), int(np.nanargmax(np.abs(moved)))
     return (
-        f"{start}: at most {wider[most]:.2g} times as wide ({task.terms[most]}), "
-        f"estimates moved by at most {abs(moved[far]):.2g} standard errors ({task.terms[far]})"
+        f"{start}: at most {wider[most]:.1f} times as wide ({task.terms[most]}), "
+        f"estimates moved by at most {abs(moved[far]):.1f} standard errors ({task.terms[far]})"
     )
 
 
@@ -92,15 +104,14 @@ def missing_notes(task: Task, joint: Posterior) -> list[str]:
     ]
 
 
-def prior_notes(task: Task, share: Floats) -> list[str]:
-    """The parameters about which the release says little beside the prior."""
-    with np.errstate(invalid="ignore"):
-        marked = np.asarray(share > PRIOR_DOMINATED)
+def prior_notes(task: Task, dominated: Bools, measured: Bools) -> list[str]:
+    """The parameters about which even measured tables say little beside the prior."""
+    marked = dominated & measured
     if not marked.any():
         return []
     return [
-        f"{task.named(marked)}: the release says little about these; their intervals are more than half as wide as before any data, and the weak "
-        "prior (log odds ratios within about ±4) shapes them"
+        f"{task.named(marked)}: the noise leaves the release little to say about these; their intervals are more than half as wide as before any data, "
+        "and the weak prior (log odds ratios within about ±4) shapes them"
     ]
 
 
