@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpcipher.drawing.figures import charts
 from dpcipher.drawing.html import bullets, facts, figure, page, paragraphs, table
 from dpcipher.errors import ReleaseError
 from dpcipher.files import write_text
@@ -41,7 +40,7 @@ def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     plot = figure(shown.coefficient_plot(models, level), f"{100 * level:g} % intervals")
     sections = {
         "In short": _cards(models, release),
-        "Coefficients": paragraphs(READ) + charts([plot]) + shown.coefficient_table(models, level),
+        "Coefficients": paragraphs(READ) + plot + shown.coefficient_table(models, level),
         "What to keep in mind": bullets(models.notes),
     }
     if models.release is not None and len(models.release.bins):
