@@ -74,6 +74,17 @@ class Run:
     acceptance: float
     divergences: int
 
+    def followed_by(self, other: "Run") -> "Run":
+        """Both runs as one."""
+        share = len(self.points) / (len(self.points) + len(other.points))
+        return Run(
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.potentials, other.potentials]),
+            np.concatenate([self.energies, other.energies]),
+            share * self.acceptance + (1 - share) * other.acceptance,
+            self.divergences + other.divergences,
+        )
+
 
 class Chains:
     """A stack of chains and where they are. `step` holds one number, or one for each chain where every chain has its own target."""
@@ -93,7 +104,12 @@ class Chains:
 
     def _at(self, white: Floats) -> tuple[Floats, Floats]:
         value, gradient = self.target(self.whitening.point(white))
-        return np.where(np.isfinite(value), value, np.inf), np.nan_to_num(self.whitening.slope(gradient))
+        slope = self.whitening.slope(gradient)
+        if not np.isfinite(
+            value
+        ).all():  # a trajectory that has left the world is refused, and must not stop the others
+            value, slope = np.where(np.isfinite(value), value, np.inf), np.nan_to_num(slope)
+        return value, slope
 
     def move(self) -> tuple[Floats, Floats, int]:
         """One trajectory of every chain: the chance that each is accepted, the energy before, and how many diverged."""

@@ -97,6 +97,10 @@ class LogLinear:
         return prod(self.shape)
 
     @cached_property
+    def _impossible(self) -> NDArray[np.intp]:
+        return np.flatnonzero(~self.possible)
+
+    @cached_property
     def _bases(self) -> list[Floats]:
         return [orthonormal(size) for size in self.shape]
 
@@ -153,20 +157,19 @@ class LogLinear:
 
     def probabilities(self, coefficients: Floats) -> Floats:
         """The probability of every cell, 0 where no row can be: chains by cells."""
-        scores = self.scores(coefficients)
-        scores[:, ~self.possible.ravel()] = -np.inf
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-        powers /= powers.sum(axis=1, keepdims=True)
-        return np.asarray(powers)
+        return self.log_partition(coefficients)[1]
 
     def log_partition(self, coefficients: Floats) -> tuple[Floats, Floats]:
         """The logarithm of the sum over cells of exp(score), and the probabilities."""
         scores = self.scores(coefficients)
-        scores[:, ~self.possible.ravel()] = -np.inf
+        if self._impossible.size:
+            scores[:, self._impossible] = -np.inf
         top = scores.max(axis=1, keepdims=True)
-        powers = np.exp(scores - top)
-        total = powers.sum(axis=1, keepdims=True)
-        return (top + np.log(total))[:, 0], powers / total
+        np.subtract(scores, top, out=scores)
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=1, keepdims=True)
+        scores /= total
+        return (top + np.log(total))[:, 0], scores
 
     def information(self, rates: Floats) -> Floats:
         """The information of the coefficients, X'(diag λ - λλ'/n)X, for rates λ by cell."""

@@ -17,7 +17,7 @@ from scipy.special import kve
 from dpcipher.privacy.mechanism import Mechanism
 
 # Below this ζ the law is Laplace for all purposes (excess 2.9 of 3), but its gradient still has no jump; above the largest it is normal.
-SHARPEST, FLATTEST = 0.1, 1e4
+SHARPEST, FLATTEST = 0.3, 1e4
 # Counts are whole numbers and the model's tables are not: the least variance of any cell, and that of an exact one.
 ROUNDING = 1 / 12
 EXACT = 0.01

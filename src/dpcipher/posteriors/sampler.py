@@ -16,7 +16,8 @@ LEAST_EFFECTIVE = 100
 LEAST_ENERGY = 0.2
 MOST_DIVERGED = 0.02
 LEAST_ACCEPTANCE = 0.4
-ATTEMPTS = 3
+LEAST_ITERATIONS, WARM_UP = 120, 60
+ATTEMPTS, EXTENSIONS = 3, 3
 
 
 @dataclass(frozen=True)
@@ -70,31 +71,36 @@ class Sampled:
 def sample(
     target: Target, whitening: Whitening, *, draws: int, chains: int, rng: np.random.Generator
 ) -> Sampled:
-    """Draws from a target; a run that fails its checks is repeated longer, with coordinates learnt from it, and then refused."""
-    started, iterations, warm_up, length = (
-        time.process_time(),
-        max(150, -(-3 * draws // chains)),
-        60,
-        np.pi / 2,
-    )
-    size = whitening.centre.shape[-1]
+    """Draws from a target: chains go on until they pass their checks, or start again where that does not help, or are refused."""
+    started, iterations = time.process_time(), max(LEAST_ITERATIONS, -(-3 * draws // chains))
+    white, step = rng.normal(size=(chains, whitening.centre.shape[-1])), np.array([0.3])
     for attempt in range(1, ATTEMPTS + 1):
-        moving = Chains(target, whitening, rng.normal(size=(chains, size)), rng, step=np.array([0.3]))
-        moving.length = length
-        learnt = _learn(whitening, moving.adapt(warm_up))
-        white = moving.white if learnt is whitening else _white(learnt, moving.points)
-        moving = Chains(target, learnt, white, rng, step=moving.stepping.step)
-        moving.length = length
-        moving.adapt(warm_up // 2)
+        moving = _warmed_up(Chains(target, whitening, white, rng, step=step), WARM_UP * attempt)
         run = moving.run(iterations)
-        report = replace(judge(run), attempts=attempt, seconds=time.process_time() - started)
+        report = judge(run)
+        for _ in range(EXTENSIONS):
+            if not report.faults:
+                break
+            run = run.followed_by(moving.run(iterations))
+            report = judge(run)
         if not report.faults:
+            report = replace(report, attempts=attempt, seconds=time.process_time() - started)
             return Sampled(_thinned(run, draws, rng), report)
-        whitening, iterations, warm_up, length = learnt, 2 * iterations, 2 * warm_up, 1.25 * length
+        whitening, white, step = moving.whitening, moving.white, moving.stepping.step
     raise SolveError(
-        f"the posterior could not be sampled reliably: {'; '.join(report.faults)}. Name fewer columns, or columns of fewer levels, or leave out added "
-        "interactions; where the tables contradict one another, check their scale. Raising the budget of the next release would help too"
+        f"the posterior could not be sampled reliably: {'; '.join(report.faults)}. Name fewer columns, or columns of fewer levels, or leave "
+        "out added interactions; where tables contradict one another, check their scale. More budget in the next release would help too"
     )
+
+
+def _warmed_up(moving: Chains, iterations: int) -> Chains:
+    """Chains with a step, and coordinates, learnt on the way."""
+    learnt = _learn(moving.whitening, moving.adapt(iterations))
+    if learnt is not moving.whitening:
+        white = _white(learnt, moving.points)
+        moving = Chains(moving.target, learnt, white, moving.rng, step=moving.stepping.step)
+        moving.adapt(iterations // 2)
+    return moving
 
 
 def judge(run: Run) -> SamplerReport:

@@ -1,0 +1,259 @@
+"""Do regressions from one release cover what they claim, how wide are their intervals, and what do they cost?
+
+usage: python benchmarks/models.py [repeats=300] [page]
+
+Ten coefficients of V4 on V1, V2, V3 on the paper's 2×2×3×3 geometry, all six pairs, pure ε, add-remove. Beside the posterior of one release stand the
+naive analysis of its synthetic rows, the paper's rule over m = 5 sets with the paper's engine, and the original rows. Finished chunks are kept in a
+journal, so that a run that was stopped goes on; "page" writes the page of what is there. Noise is seeded: nothing here is private.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp
+from typing import Any
+
+import numpy as np
+from common import RESULTS, Floats, markdown, write_page
+
+from dpcipher.comparison.journal import Journal
+from dpcipher.engines.solve import solve_set
+from dpcipher.errors import DpcipherError
+from dpcipher.inference.combine import t_quantile
+from dpcipher.inference.logit import fit_logit
+from dpcipher.marginals.arrays import Counts
+from dpcipher.paper.contenders import CIPHER_2
+from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
+from dpcipher.paper.simulated import combine_identified, fit_sets
+from dpcipher.paper.stacks import draw_rows, margins
+from dpcipher.posteriors.posterior import posterior
+from dpcipher.privacy.mechanism import Mechanism
+from dpcipher.privacy.noise import SeededNoise
+from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
+
+SIZES, POWERS, POPULATIONS = (200, 500, 2_000, 10_000), (-2, -1, 0, 1, 2), (0, 1, 2)
+CHUNK, DRAWS, SETS = 10, 400, 5
+SCHEMA = Schema.from_domain({f"V{number}": size for number, size in enumerate(SHAPE, 1)})
+PAIRS = tuple(combinations(range(len(SHAPE)), 2))
+REGRESSION = REGRESSIONS[0]
+METHODS = ("posterior", "naive", "paper, m = 5", "original rows")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the study: a population (0 is the published one, others random coefficients), a number of rows, a power of e."""
+
+    population: int
+    n_rows: int
+    power: int
+
+    @property
+    def source(self) -> Population:
+        """Where the rows come from."""
+        return Population(random_coefficients(self.population)) if self.population else POPULATION
+
+    @property
+    def epsilon(self) -> float:
+        """The whole budget."""
+        return exp(self.power)
+
+    def seed(self, repeat: int) -> np.random.SeedSequence:
+        """A seed of its own for every repeat; the rows are the same for every epsilon."""
+        return np.random.SeedSequence([14, self.population, self.n_rows, repeat])
+
+
+def cells() -> Iterator[Cell]:
+    """Every cell of the study."""
+    return (Cell(which, n, power) for n in SIZES for power in POWERS for which in POPULATIONS)
+
+
+def noisy_pairs(counts: Counts, epsilon: float, seed: int) -> Release:
+    """All pairs of a table of counts; the number of rows is not told."""
+    mechanism, source = Mechanism("laplace", len(PAIRS) / epsilon), SeededNoise(seed)
+    tables = [
+        NoisyTable(
+            tuple(SCHEMA.attrs[axis] for axis in axes),
+            source.add(margins(counts[None], axes)[0], mechanism),
+            mechanism,
+        )
+        for axes in PAIRS
+    ]
+    return Release(SCHEMA, tuple(tables), Statement(status="NOT PRIVATE"))
+
+
+Interval = tuple[Floats, Floats]
+
+
+def from_posterior(release: Release, seed: int) -> Interval:
+    """Quantiles of the coefficients of every draw of the population."""
+    drawn = posterior(release, SCHEMA.attrs, draws=DRAWS, seed=seed)
+    each = fit_logit(REGRESSION.x, 1e4 * REGRESSION.grouped(drawn.draws)).coefficients.reshape(DRAWS, -1)
+    low, high = np.quantile(each, [0.025, 0.975], axis=0)
+    return low, high
+
+
+def from_rows(release: Release, rng: np.random.Generator) -> Interval:
+    """The naive analysis: one set of synthetic rows, analysed as if they were the original ones."""
+    joint = solve_set(release, 0)
+    table = draw_rows(joint.core.project(tuple(range(4)))[None], max(joint.n_rows, 1), rng)
+    return _bounds(combine_identified(*fit_sets(REGRESSION.x, REGRESSION.grouped(table), 1)))
+
+
+def from_paper(
+    counts: Counts, epsilon: float, seed: np.random.SeedSequence, rng: np.random.Generator
+) -> Interval:
+    """The paper: m sets of a fifth of the budget each, its engine, its combining rule."""
+    stack = np.repeat(counts[None], SETS, axis=0)
+    chances = CIPHER_2.synthesize(stack, epsilon=epsilon / SETS, seed=seed)
+    rows = draw_rows(chances, int(counts.sum()), rng)
+    return _bounds(combine_identified(*fit_sets(REGRESSION.x, REGRESSION.grouped(rows), SETS)))
+
+
+def from_original(counts: Counts) -> Interval:
+    """The original rows."""
+    return _bounds(combine_identified(*fit_sets(REGRESSION.x, REGRESSION.grouped(counts[None]), 1)))
+
+
+def _bounds(combined: dict[str, Floats]) -> Interval:
+    half = t_quantile(0.95, combined["dof"]) * np.sqrt(combined["variance"])
+    return (combined["estimate"] - half)[0], (combined["estimate"] + half)[0]
+
+
+def one_repeat(cell: Cell, repeat: int) -> tuple[dict[str, Interval], float]:
+    """The intervals of every method on one table, and the processor time of the posterior; a refusal is an interval of NaN."""
+    rows, noise, paper, draws = cell.seed(repeat).spawn(4)
+    counts = cell.source.draw(cell.n_rows, 1, np.random.default_rng(rows))[0]
+    number, rng = int(noise.generate_state(1)[0]), np.random.default_rng(draws)
+    release = noisy_pairs(counts, cell.epsilon, number + cell.power)
+    started = time.process_time()
+    try:
+        found = {"posterior": from_posterior(release, number)}
+    except DpcipherError:
+        found = {"posterior": (np.full(REGRESSION.size, np.nan),) * 2}
+    seconds = time.process_time() - started
+    found["naive"] = from_rows(release, rng)
+    found["paper, m = 5"] = from_paper(counts, cell.epsilon, paper, rng)
+    found["original rows"] = from_original(counts)
+    return found, seconds
+
+
+def run_chunk(cell: Cell, chunk: int) -> dict[str, Any]:
+    """Bounds of some repeats, rounded: repeats by methods by two by coefficients."""
+    bounds, seconds = [], []
+    for repeat in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        found, spent = one_repeat(cell, repeat)
+        bounds.append([np.round(np.stack(found[name]), 4).tolist() for name in METHODS])
+        seconds.append(round(spent, 3))
+    return {
+        "cell": [cell.population, cell.n_rows, cell.power],
+        "chunk": chunk,
+        "bounds": bounds,
+        "seconds": seconds,
+    }
+
+
+def journal() -> Journal:
+    """The journal of the study."""
+    settings = {"chunk": CHUNK, "draws": DRAWS, "methods": METHODS}
+    return Journal(
+        RESULTS / "models.jsonl", settings, refusal="results/models.jsonl is of another study; remove it"
+    )
+
+
+def run(repeats: int) -> None:
+    """Every chunk that is not there yet, cell after cell, so that all cells grow together."""
+    book = journal()
+    done = {(*item["cell"], item["chunk"]) for item in book.finished()}
+    for chunk in range(-(-repeats // CHUNK)):
+        for cell in cells():
+            if (cell.population, cell.n_rows, cell.power, chunk) not in done:
+                book.append(run_chunk(cell, chunk))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Of one method in one cell: mean and lowest coverage over the coefficients, mean width, share of refusals."""
+
+    coverage: float
+    worst: float
+    width: float
+    refused: float
+
+
+def summaries() -> tuple[dict[tuple[int, int, str], list[Summary]], dict[tuple[int, int], list[float]], int]:
+    """By rows, power and method, one for each population; seconds by rows and power; and how many repeats each cell has, at least."""
+    gathered: dict[Cell, list[Any]] = defaultdict(list)
+    seconds: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for item in journal().finished():
+        cell = Cell(*item["cell"])
+        gathered[cell] += item["bounds"]
+        seconds[cell.n_rows, cell.power] += item["seconds"]
+    found: dict[tuple[int, int, str], list[Summary]] = defaultdict(list)
+    for cell, bounds in gathered.items():
+        truth = REGRESSION.truth(cell.source)
+        for number, name in enumerate(METHODS):
+            low, high = np.array([one[number] for one in bounds], dtype=float).swapaxes(0, 1)
+            known = ~np.isnan(low)
+            hits = np.where(known, (low <= truth) & (truth <= high), np.nan)
+            by_term = np.nanmean(hits, axis=0)
+            width, refused = float(np.nanmean(high - low)), float(1 - known.mean())
+            found[cell.n_rows, cell.power, name].append(
+                Summary(float(by_term.mean()), float(by_term.min()), width, refused)
+            )
+    return found, seconds, min(len(bounds) for bounds in gathered.values())
+
+
+def page(command: str) -> None:
+    """The page of results."""
+    found, seconds, repeats = summaries()
+    rows = []
+    for n in SIZES:
+        for power in POWERS:
+            ours, naive, paper, original = (found[n, power, name] for name in METHODS)
+            mean = {name: np.mean([one.width for one in found[n, power, name]]) for name in METHODS}
+            rows.append(
+                [
+                    f"{n:,}",
+                    f"e^{power}",
+                    f"{np.mean([one.coverage for one in ours]):.3f}",
+                    f"{min(one.worst for one in ours):.2f}",
+                    f"{mean['posterior']:.2f}",
+                    f"{mean['posterior'] / mean['original rows']:.2f}",
+                    f"{mean['posterior'] / mean['paper, m = 5']:.2f}",
+                    f"{np.mean([one.coverage for one in paper]):.3f} / {min(one.worst for one in paper):.2f}",
+                    f"{np.mean([one.coverage for one in naive]):.3f} / {min(one.worst for one in naive):.2f}",
+                    f"{np.mean([one.coverage for one in original]):.3f}",
+                    f"{np.mean([one.refused for one in ours]):.1%}",
+                    f"{np.mean(seconds[n, power]):.2f}",
+                ]
+            )
+    head = [
+        "n",
+        "ε",
+        "coverage",
+        "worst",
+        "width",
+        "/ original",
+        "/ paper's",
+        "paper's coverage / worst",
+        "naive coverage / worst",
+    ]
+    table = markdown([*head, "original's", "refused", "seconds"], rows)
+    text = (
+        "Nominal 95 % intervals of the ten coefficients of V4 on V1, V2, V3: the posterior of **one** release of all six pairs, against the coefficients that made the "
+        f"rows. Means over {len(POPULATIONS)} coefficient sets (the published one, and random sets 1 and 2), at least {repeats} repeats for each; `worst` is the worst of all "
+        "thirty coefficients. The rows' number is not told. Seeds: 14, set, n, repeat."
+    )
+    write_page("models", "Models from one release", command, [text, table])
+
+
+if __name__ == "__main__":
+    wanted = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
+    if "page" not in sys.argv:
+        run(wanted[0] if wanted else 300)
+    page(f"python benchmarks/models.py {wanted[0] if wanted else 300}")
