@@ -128,7 +128,7 @@ def one_repeat(study: Study, power: int, repeat: int) -> dict[str, Any]:
     rows = study.rows.iloc[rng.integers(0, len(study.rows), N_ROWS)].reset_index(drop=True)
     codes = study.schema.encode(pa.Table.from_pandas(rows, preserve_index=False))
     method = Cipher(exp(power), unit="add-remove", workload=study.workload)
-    fitted = method.fit_counts(codes, study.schema, draws=Draws.seeded(1000 * repeat + power), codes=True)
+    fitted = method.fit_counts(codes, study.schema, draws=Draws.seeded(1000 * repeat + 10 + power), codes=True)
     synthetic = fitted.sample(N_ROWS, seed=repeat, independent=True)
     item: dict[str, Any] = {"study": study.name, "power": power, "repeat": repeat, "models": []}
     for formula, family in study.models:

@@ -201,12 +201,12 @@ def test_options_of_a_release_are_refused_for_sets() -> None:
         dc.fit_models(people(300).dropna(), "income ~ age", draws=100)
 
 
-def test_noise_share_is_a_ratio_of_variances() -> None:
-    """A population that scatters around its table with as much variance again is half noise."""
+def test_noise_share_is_what_the_table_explains() -> None:
+    """A population that scatters around its table with as much variance again is half noise, shrunk or not."""
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(20_000, 2)) * [1.0, 0.0]
-    population = table + rng.normal(size=(20_000, 2))
-    np.testing.assert_allclose(noise_share(table, population), [0.5, 0.0], atol=0.02)
+    table = rng.normal(size=(20_000, 3)) * [1.0, 0.0, 2.0]
+    population = table * [1, 1, 0.5] + rng.normal(size=(20_000, 3))
+    np.testing.assert_allclose(noise_share(table, population), [0.5, 0.0, 0.5], atol=0.02)
     assert np.isnan(noise_share(np.zeros((5, 1)), np.zeros((5, 1)))).all()
 
 

@@ -102,14 +102,17 @@ def _task(
 
 
 def noise_share(table: Floats, population: Floats) -> Floats:
-    """The share of the variance that is there although the table itself is meant: what the noise hides, or was not measured.
+    """The share of the variance that knowing the table itself would remove: what the noise hides, or was not measured.
 
-    The rest is sampling. By the law of total variance: a draw of the population is drawn given a draw of the table, around which it scatters as a sample's
-    population does.
+    The rest is sampling. By the law of total variance the first part is the variance of E(coefficient of the population | table). Each draw of the
+    population was drawn given its own draw of the table, so it is the squared correlation of their coefficients, where that mean is linear.
     """
+    one, other = (part - part.mean(axis=0) for part in (table, population))
+    both, alone, whole = (one * other).mean(axis=0), (one**2).mean(axis=0), (other**2).mean(axis=0)
+    drawn = Drawn(population)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(table.var(axis=0) / population.var(axis=0), 0.0, 1.0)
-    return np.where(Drawn(population).zero, np.nan, share)
+        share = np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
+    return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, share)
 
 
 def _relax(task: Task, joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Drawn:
