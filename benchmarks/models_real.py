@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import product
 from math import exp
 from typing import Any
 
@@ -27,7 +28,7 @@ from dpcipher.privacy.draws import Draws
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 
-N_ROWS, POWERS, DRAWS = 5_000, (-1, 0, 1, 2), 400
+N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-1, 0, 1, 2), (0, 2), 400
 METHODS = ("posterior", "naive", "original rows")
 
 ADULT = {
@@ -128,7 +129,9 @@ def one_repeat(study: Study, power: int, repeat: int) -> dict[str, Any]:
     rows = study.rows.iloc[rng.integers(0, len(study.rows), N_ROWS)].reset_index(drop=True)
     codes = study.schema.encode(pa.Table.from_pandas(rows, preserve_index=False))
     method = Cipher(exp(power), unit="add-remove", workload=study.workload)
-    fitted = method.fit_counts(codes, study.schema, draws=Draws.seeded(1000 * repeat + 10 + power), codes=True)
+    fitted = method.fit_counts(
+        codes, study.schema, draws=Draws.seeded(1000 * repeat + 10 + power), codes=True
+    )
     synthetic = fitted.sample(N_ROWS, seed=repeat, independent=True)
     item: dict[str, Any] = {"study": study.name, "power": power, "repeat": repeat, "models": []}
     for formula, family in study.models:
@@ -171,14 +174,13 @@ def journal() -> Journal:
 
 
 def run(repeats: int) -> None:
-    """Every repeat that is not there yet, all cells side by side."""
+    """Every repeat that is not there yet; the budgets at the two ends of use first, all studies side by side."""
     book, every = journal(), studies()
     done = {(item["study"], item["power"], item["repeat"]) for item in book.finished()}
-    for repeat in range(repeats):
-        for study in every:
-            for power in POWERS:
-                if (study.name, power, repeat) not in done:
-                    book.append(one_repeat(study, power, repeat))
+    for powers in FIRST, tuple(set(POWERS) - set(FIRST)):
+        for repeat, study, power in product(range(repeats), every, powers):
+            if (study.name, power, repeat) not in done:
+                book.append(one_repeat(study, power, repeat))
 
 
 def page(command: str) -> None:
@@ -192,7 +194,9 @@ def page(command: str) -> None:
         for number, (formula, family) in enumerate(study.models):
             truth = study.table(study.rows, formula, family)["estimate"].to_numpy()
             for power in POWERS:
-                lines.append(_line(study, number, power, truth, gathered[study.name, power, number]))
+                found = gathered[study.name, power, number]
+                if found:
+                    lines.append(_line(study, number, power, truth, found))
     head = [
         "population and tables", "model", "ε", "repeats", "coverage / worst", "width / original", "naive coverage / worst",
         "naive width / original", "original's coverage / worst", "measured terms", "refused", "seconds",

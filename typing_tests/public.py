@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import dpcipher as dc
+from dpcipher.inference.models import Models
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
@@ -47,6 +48,7 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(release.project("a"), Marginal)
     assert_type(release.project(("a", "b")), Marginal)
     assert_type(release.interval("a", level=0.9), Bounds)
+    assert_type(dc.fit_models(release, "a ~ b", "linear", draws=100, seed=1), Models)
     joint = dc.solve(release)
     assert_type(joint, dc.Joint | list[dc.Joint])
     assert isinstance(joint, dc.Joint)
