@@ -30,6 +30,7 @@ NAMES = [
     "Uniform",
     "combine",
     "compare",
+    "estimate",
     "evaluate",
     "fit_models",
     "measure",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpcipher.curator.measure import measure
     from dpcipher.engines.solve import solve
     from dpcipher.inference.combine import combine
+    from dpcipher.inference.estimate import estimate
     from dpcipher.inference.models import fit_models
     from dpcipher.inference.sss import sss
     from dpcipher.joint.joint import Joint
@@ -59,6 +60,7 @@ __all__ = [
     "Uniform",
     "combine",
     "compare",
+    "estimate",
     "evaluate",
     "fit_models",
     "measure",
@@ -77,6 +79,7 @@ _HOMES = {
     "Schema": "schema.schema",
     "combine": "inference.combine",
     "compare": "comparison.compare",
+    "estimate": "inference.estimate",
     "evaluate": "scoring.evaluate",
     "fit_models": "inference.models",
     "measure": "curator.measure",

@@ -1,5 +1,6 @@
 """`dpcipher synth`: from a release, a saved joint or published tables to synthetic rows. Post-processing: it costs no privacy."""
 
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ from dpcipher.tables.write import check_writable, write_table
     show_default=True,
     help="How to solve for the joint distribution.",
 )
+@click.option(
+    "--draws",
+    type=int,
+    metavar="M",
+    help="M files for multiple imputation: draws of the private table given the noise, from one release.",
+)
 @click.option("--independent", is_flag=True, help="Draw independent rows instead of evenly spread ones.")
 @click.option(
     "--save-joint",
@@ -74,6 +81,7 @@ def command(
     seed: int | None,
     given: tuple[tuple[str, str], ...],
     engine: str,
+    draws: int | None,
     independent: bool,
     save_joint: Path | None,
     json_: bool,
@@ -82,11 +90,14 @@ def command(
     """Make synthetic rows from RELEASE, or from tables that somebody published.
 
     RELEASE is a release file, or a joint saved with --save-joint. Published tables are CSV files with one row per cell, the
-    columns' levels and a column `count`. A release of m sets gives m files: rows-1.csv, rows-2.csv, …
+    columns' levels and a column `count`. A release of m sets gives m files: rows-1.csv, rows-2.csv, … So does --draws m, from any release: analyse
+    each file as if it were the private table, and pool the results by Rubin's rule for multiple imputation (`combine` with
+    rule="imputations", or `pool` in R's mice).
 
     \b
     Example:
       dpcipher synth people.release.parquet -n 5000 -o synthetic.csv
+      dpcipher synth people.release.parquet --draws 5 -o imputed.csv
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
     source = _source(release, **published)
@@ -94,7 +105,7 @@ def command(
     check_writable(target)
     with output.progress() as say:
         say("solving")
-        joints = _joints(source, engine)
+        joints = _joints(source, engine, draws, seed)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         for joint, file in zip(joints, files, strict=True):
@@ -132,9 +143,13 @@ def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> No
     schema.allowed(given)
 
 
-def _joints(source: Release | Joint, engine: str) -> list[Joint]:
+def _joints(source: Release | Joint, engine: str, draws: int | None, seed: int | None) -> list[Joint]:
     if isinstance(source, Joint):
+        if draws is not None:
+            raise click.UsageError("--draws needs a release; a saved joint holds no noise to draw from")
         return [source]
+    if draws is not None:
+        return solve(source, engine=engine, draws=draws, seed=secrets.randbits(63) if seed is None else seed)
     solved = solve(source, engine=engine)
     return solved if isinstance(solved, list) else [solved]
 

@@ -4,10 +4,12 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.draws import draw_joints
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import RowsFit, solve_rows
 from dpcipher.engines.table import TableFit, solve_table
@@ -31,16 +33,39 @@ LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
 TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
-def solve(release: Release, *, engine: str = "auto", lam: float = 0.01, seed: int = 0) -> Joint | list[Joint]:
+@overload
+def solve(
+    release: Release, *, engine: str = "auto", lam: float = 0.01, seed: int = 0, draws: None = None
+) -> Joint | list[Joint]: ...
+
+
+@overload
+def solve(
+    release: Release, *, engine: str = "auto", lam: float = 0.01, seed: int = 0, draws: int
+) -> list[Joint]: ...
+
+
+def solve(
+    release: Release, *, engine: str = "auto", lam: float = 0.01, seed: int = 0, draws: int | None = None
+) -> Joint | list[Joint]:
     """The joint distribution behind a release; of a release with m sets, m joints.
 
     `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the literal
     algorithm with its ridge `lam`. `seed` fixes the arbitrary choices (the paper's targets, the rows engine's population); it is
     not a privacy matter, since everything here is post-processing.
 
+    `draws=m` gives m joints instead that differ as much as the noise leaves open: draws of the private table given the release, for
+    multiple imputation from one release (`combine` with rule="imputations"). They need a full table of at most 20,000 cells.
+
     Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
     draws none by default, says so in its `health`, and a `DpcipherWarning` says it too.
     """
+    if draws is not None:
+        if engine != "auto":
+            raise ParameterError(
+                f"engine ({engine!r}) must be left out with draws: they come from the posterior, not from an engine"
+            )
+        return draw_joints(release, draws, seed)
     joints = [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in range(release.sets)]
     for joint in joints:
         joint.health.warn()

@@ -1,26 +1,44 @@
 """Combine: one estimate and one variance from m synthetic data sets.
 
-The rule is Reiter's (2003) for partially synthetic data, which Liu (2016) shows to hold for m independently sanitized sets:
-with the mean estimate, W the mean of the m variances and B the variance between the m estimates,
+With W the mean of the m variances and B the variance between the m estimates, the rule depends on where the sets come from.
 
-    T = B/m + W,    (estimate - truth) / sqrt(T) ~ t with nu = (m - 1)(1 + mW/B)² degrees of freedom.
+`"sanitizations"`: m independent sanitizations of the private table, `measure(sets=m)`. Reiter's (2003) rule for partially synthetic data,
+which Liu (2016) shows to hold here:
 
-It is not Rubin's rule for imputation, whose T has (1 + 1/m)B.
+    T = B/m + W,    nu = (m - 1)(1 + mW/B)².
+
+`"imputations"`: m draws of the private table itself given one release, `solve(release, draws=m)`, rows evenly spread. Each set is a guess at the
+whole table, so its own variance W is the sampling error and B is what the noise leaves open: Rubin's (1987) rule for multiple imputation,
+
+    T = W + (1 + 1/m)B,    nu = (m - 1)(1 + W/((1 + 1/m)B))².
+
+`"population"`: rows drawn independently from m draws of the population, `posterior(release, columns).draws`. The estimate of a set scatters around its
+own population by W, and that population scatters by the whole posterior variance V: B estimates V + W, the mean over sets adds B/m, and what is left
+is Raghunathan, Reiter & Rubin's (2003) rule for fully synthetic data,
+
+    T = (1 + 1/m)B - W,    nu = (m - 1)(1 - W/((1 + 1/m)B))²,
+
+with W in place of a T that is not above 0 (Reiter 2002, for sets of as many rows as the private table). It subtracts, so it is the least stable
+for few sets.
 """
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from dpcipher.errors import ParameterError
+from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.marginals.arrays import Floats
 
 ONE_SET = (
     "m = 1: the spread between sets is unknown, so the variance is that of one set alone and leaves out "
     "the privacy noise; measure with sets=5 for intervals that include it"
 )
+Rule = Literal["sanitizations", "imputations", "population"]
+RULES: tuple[str, ...] = get_args(Rule)
+ASSUMED = "the intervals hold as far as no interaction matters beyond those that the release's tables show"
 BIAS = "bias from shrinkage and clipping is not in the variance; see docs/evaluate.md for measured coverage"
 
 
@@ -28,7 +46,7 @@ BIAS = "bias from shrinkage and clipping is not in the variance; see docs/evalua
 class Combined:
     """Combined inference: arrays over parameters (0-dimensional for one parameter), and what to keep in mind.
 
-    `within` is W, `between` is B and `variance` is T = B/m + W; `dof` is infinite where the sets agree exactly.
+    `within` is W, `between` is B and `variance` is T; `dof` is infinite where the sets agree exactly.
     """
 
     estimate: Floats
@@ -55,27 +73,62 @@ class Combined:
         return np.asarray((low > 0) | (high < 0))
 
 
-def combine(estimates: ArrayLike, variances: ArrayLike, *, sanitizations: int | None = None) -> Combined:
+def combine(
+    estimates: ArrayLike,
+    variances: ArrayLike,
+    *,
+    rule: Rule = "sanitizations",
+    sanitizations: int | None = None,
+) -> Combined:
     """Combine m estimates and their variances: the first axis runs over sets, any further axes over parameters.
 
-    The sets must come from m independent sanitizations (`measure(sets=m)`), each with as many rows as the private table. Say
-    `sanitizations` if there were fewer: several draws from one sanitization share its noise, so B misses it and the rule is
-    refused.
+    `rule` says where the sets come from: m independent "sanitizations" (`measure(sets=m)`), "imputations" of the private table
+    (`solve(release, draws=m)`), or rows of m draws of the "population" (`posterior`); the top of this module has the formulas. Sets have as
+    many rows as the private table. Say `sanitizations` if there were fewer than sets: several sets from one solution share its noise, so B
+    misses it and the rule is refused.
 
     >>> both = combine([1.0, 3.0], [0.5, 0.5])
     >>> float(both.estimate), float(both.variance), float(both.dof)
     (2.0, 1.5, 2.25)
+    >>> float(combine([1.0, 3.0], [0.5, 0.5], rule="imputations").variance)
+    3.5
     """
     each, spread = _checked(estimates, variances)
     m = len(each)
+    _check_rule(rule, m)
     _check_sanitizations(m, sanitizations)
     if m == 1:
         infinite = np.full(each.shape[1:], np.inf)
         return Combined(each[0], spread[0], infinite, spread[0], np.zeros(each.shape[1:]), 1, (ONE_SET,))
     within, between = spread.mean(axis=0), each.var(axis=0, ddof=1)
+    variance, dof = _RULES[rule](within, between, m)
+    note = BIAS if rule == "sanitizations" else ASSUMED
+    return Combined(each.mean(axis=0), variance, dof, within, between, m, (note,))
+
+
+def _sanitizations(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         dof = np.where(between == 0, np.inf, (m - 1) * (1 + m * within / between) ** 2)
-    return Combined(each.mean(axis=0), between / m + within, dof, within, between, m, (BIAS,))
+    return between / m + within, dof
+
+
+def _imputations(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
+    added = (1 + 1 / m) * between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dof = np.where(between == 0, np.inf, (m - 1) * (1 + within / added) ** 2)
+    return within + added, dof
+
+
+def _population(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:
+    added = (1 + 1 / m) * between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dof = (m - 1) * (1 - within / added) ** 2
+    positive = added > within
+    # nu falls to 0 as T does; below 1 Student's quantiles mean nothing.
+    return np.where(positive, added - within, within), np.where(positive, np.maximum(dof, 1.0), m - 1.0)
+
+
+_RULES = {"sanitizations": _sanitizations, "imputations": _imputations, "population": _population}
 
 
 def t_quantile(level: float, dof: ArrayLike) -> Floats:
@@ -84,13 +137,19 @@ def t_quantile(level: float, dof: ArrayLike) -> Floats:
     >>> t_quantile(0.95, [4, float("inf")]).round(3).tolist()
     [2.776, 1.96]
     """
-    if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
-        raise ParameterError(f"level ({level!r}) must be a number between 0 and 1; try level=0.95")
+    checked_level(level)
     freedom = np.asarray(dof, dtype=float)
     finite = np.where(np.isfinite(freedom), freedom, 1.0)
     return np.asarray(
         np.where(np.isfinite(freedom), stdtrit(finite, 0.5 + level / 2), ndtri(0.5 + level / 2))
     )
+
+
+def checked_level(level: float) -> float:
+    """The confidence of an interval, between 0 and 1."""
+    if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
+        raise ParameterError(f"level ({level!r}) must be a number between 0 and 1; try level=0.95")
+    return float(level)
 
 
 def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
@@ -112,11 +171,22 @@ def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats
     return each, spread
 
 
+def _check_rule(rule: str, m: int) -> None:
+    if rule not in RULES:
+        raise ParameterError(
+            f"rule ({rule!r}) must be one of {', '.join(RULES)}{did_you_mean(str(rule), RULES)}; it says where the sets come from"
+        )
+    if rule != "sanitizations" and m < 2:
+        raise ParameterError(
+            f"rule ({rule!r}) needs two sets or more; draw them with solve(release, draws=5)"
+        )
+
+
 def _check_sanitizations(m: int, sanitizations: int | None) -> None:
     if sanitizations is None or sanitizations == m:
         return
     raise ParameterError(
         f"sanitizations ({sanitizations}) must equal the number of sets ({m}): sets drawn from one sanitization share its noise, "
-        "so their spread leaves it out and the intervals would be too short. Use measure(sets=m), or the closed-form "
-        "release.query(...) for linear queries"
+        "so their spread leaves it out and the intervals would be too short. Use solve(release, draws=m) with "
+        "rule='imputations', measure(sets=m), or the closed-form release.query(...) for linear queries"
     )

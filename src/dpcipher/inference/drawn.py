@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpcipher.errors import ParameterError
+from dpcipher.inference.combine import checked_level
 from dpcipher.marginals.arrays import Floats
 
 # Below this size, beside the design's own scale, a coefficient is 0 by the model and not by the data.
@@ -48,9 +48,8 @@ class Drawn:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds `(low, high)`: the quantiles that leave the same share of the draws out on both sides."""
-        if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
-            raise ParameterError(f"level ({level!r}) must be a number between 0 and 1; try level=0.95")
-        low, high = np.quantile(self.draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        half = checked_level(level) / 2
+        low, high = np.quantile(self.draws, [0.5 - half, 0.5 + half], axis=0)
         return low, high
 
     def significant(self, level: float = 0.95) -> NDArray[np.bool_]:

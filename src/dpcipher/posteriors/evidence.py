@@ -1,8 +1,8 @@
 """What a release says about a few columns: every table that overlaps them, summed over the other columns."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from dpcipher.errors import ReleaseError, SizeError, SolveError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.sets import maximal
 from dpcipher.marginals.tables import margin
-from dpcipher.posteriors.noise_law import NoiseLaw
+from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import Release
 
 MOST_CELLS = 20_000
 # Sums with at most this excess kurtosis are averaged with others of the same columns: nearly normal, they lose next to nothing by it.
 NEARLY_NORMAL = 1.0
+# The noise given to exact tables beside noisy ones, as a share of the least of theirs.
+SOFTENED = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Evidence:
         return float(np.average([table.counts.sum() for table in self.tables], weights=weights))
 
     @property
+    def exact_tables(self) -> dict[Axes, Floats]:
+        """The counts of the tables that are known exactly."""
+        return {table.axes: table.counts for table in self.tables if table.exact and table.axes}
+
+    @property
     def exact_margins(self) -> dict[Axes, Floats] | None:
         """The counts of all measured sets where every one of them is exact; None elsewhere."""
         known: dict[Axes, Floats] = {}
@@ -81,8 +88,18 @@ def gather(release: Release, axes: Axes) -> Evidence:
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
-    seen = tuple(table for table in tables if table.axes or n_rows is None)
-    return Evidence(shape, possible, seen, n_rows)
+    seen = [table for table in tables if table.axes or n_rows is None]
+    return Evidence(shape, possible, tuple(_softened(seen)), n_rows)
+
+
+def _softened(tables: Sequence[Observed]) -> Iterator[Observed]:
+    """Exact tables beside noisy ones as if they had a little noise, against which nothing could be seen.
+
+    The tables that agree with an exact one form a curved surface; chains could not follow it. The draws are fitted to it afterwards.
+    """
+    least = min((table.law.variance for table in tables if not table.exact), default=0.0)
+    soft = NoiseLaw(max(SOFTENED**2 * least, ROUNDING), 0.0)
+    return (replace(table, law=soft) if table.exact else table for table in tables)
 
 
 def _projected(release: Release, number: int, axes: Axes) -> Observed:

@@ -1,32 +1,37 @@
 """Tables that are known exactly: their statistics, and the log-linear fit to them."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.mode import has_matrix
 
 SWEEPS, CLOSE = 2_000, 1e-12
 
 
 def fitted_to(evidence: Evidence) -> Floats:
-    """The distribution without further interactions that has the exact tables: iterative proportional fitting."""
-    known = evidence.exact_margins or {}
-    axes = tuple(range(len(evidence.shape)))
-    fitted = evidence.possible / evidence.possible.sum()
-    for _ in range(SWEEPS):
-        before = fitted
+    """The distribution without further interactions that has the exact tables: a stack of one."""
+    start = evidence.possible / evidence.possible.sum()
+    return np.asarray(rake(start[None], evidence.exact_margins or {}, sweeps=SWEEPS)[0])
+
+
+def rake(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Floats:
+    """Distributions fitted to known tables by iterative proportional fitting, which adds no interaction."""
+    axes = tuple(range(-1, stack.ndim - 1))  # -1 stands for the distributions
+    for _ in range(sweeps if known else 0):
+        before = stack
         for keep, counts in known.items():
-            now = margin(fitted, axes, keep)
+            now = margin(stack, axes, (-1, *keep))
             share = np.maximum(counts, 0.0) / counts.sum()
             factor = np.divide(share, now, out=np.zeros_like(now), where=now > 0)
-            fitted = fitted * broadcast_over(factor, keep, axes)
-        if np.abs(fitted - before).max() < CLOSE:
+            stack = stack * broadcast_over(factor, (-1, *keep), axes)
+        if np.abs(stack - before).max() < CLOSE:
             break
-    return np.asarray(fitted / fitted.sum())
+    return np.asarray(stack / stack.sum(axis=tuple(range(1, stack.ndim)), keepdims=True))
 
 
 def known_statistics(evidence: Evidence, model: LogLinear) -> tuple[Floats, Whitening] | None:
@@ -36,18 +41,12 @@ def known_statistics(evidence: Evidence, model: LogLinear) -> tuple[Floats, Whit
         return None
     counts = evidence.n_rows * fitted_to(evidence)
     statistics = model.pull(counts.reshape(1, -1))[0]
-    # Half a row in every possible cell keeps the starting point finite where a table holds zeros.
-    rates = (counts + 0.5 * evidence.possible).ravel()
-    point = _mode(model, statistics, float(evidence.n_rows), rates)
-    return statistics, point
+    return statistics, _mode(model, statistics, float(evidence.n_rows))
 
 
-def _mode(model: LogLinear, statistics: Floats, rows: float, rates: Floats) -> Whitening:
+def _mode(model: LogLinear, statistics: Floats, rows: float) -> Whitening:
     """The mode by damped Newton steps, and the curvature there."""
     point = np.zeros(model.size)
-    if not has_matrix(model):
-        spread = 1 + model.diagonal(tuple(range(len(model.shape))), rates.reshape(model.shape))
-        return Whitening(point, spread**-0.5)
     for _ in range(60):
         chances = model.probabilities(point[None])
         slope = point + rows * model.pull(chances)[0] - statistics

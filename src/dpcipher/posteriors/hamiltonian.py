@@ -16,13 +16,13 @@ Target = Callable[[Floats], tuple[Floats, Floats]]
 WANTED = 0.8
 MOST_LEAPS = 64
 # A trajectory that gains this much energy has left the curve it should follow.
-DIVERGED = 50.0
+DIVERGED = 1000.0
 _STEPS = (-7.0, 0.3)  # the least and the largest logarithm of a step
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """Points are centre + root·w: `root` is a matrix, its diagonal, or one matrix for every chain."""
+    """Points are centre + root·w: `root` is a matrix, or one for every chain."""
 
     centre: Floats
     root: Floats
@@ -31,14 +31,13 @@ class Whitening:
         """From white coordinates to those of the target."""
         if self.root.ndim == 3:
             return np.asarray(self.centre + np.einsum("cij,cj->ci", self.root, white))
-        moved = white @ self.root.T if self.root.ndim == 2 else white * self.root
-        return np.asarray(self.centre + moved)
+        return np.asarray(self.centre + white @ self.root.T)
 
     def slope(self, gradient: Floats) -> Floats:
         """A gradient in white coordinates."""
         if self.root.ndim == 3:
             return np.asarray(np.einsum("cij,ci->cj", self.root, gradient))
-        return np.asarray(gradient @ self.root if self.root.ndim == 2 else gradient * self.root)
+        return np.asarray(gradient @ self.root)
 
 
 class StepSize:
@@ -115,8 +114,11 @@ class Chains:
         """One trajectory of every chain: the chance that each is accepted, the energy before, and how many diverged."""
         momentum = self.rng.normal(size=self.white.shape)
         energy = self._value + 0.5 * (momentum**2).sum(axis=1)
-        step = (self.stepping.step * self.rng.uniform(0.8, 1.2))[:, None]
-        leaps = int(np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / np.median(step)), 1, MOST_LEAPS))
+        # Every chain has a jitter of its own: where one step is too long for a narrow place, a shorter one comes soon.
+        step = (self.stepping.step * self.rng.uniform(0.5, 1.2, len(self.white)))[:, None]
+        leaps = int(
+            np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
+        )
         white, value, slope = self.white, self._value, self._slope
         for _ in range(leaps):
             momentum = momentum - 0.5 * step * slope

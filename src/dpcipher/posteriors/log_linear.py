@@ -13,13 +13,16 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.errors import SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.sets import closure
 from dpcipher.marginals.tables import broadcast_over
 
-CONTRAST_SD = {1: 4.0, 2: 2.0, 3: 1.0}
+CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
 # Up to this many numbers the design is one matrix, and a product with it the fastest way; beyond it, axis by axis.
 DENSE = 200_000
+# The curvature is a matrix of the coefficients, made from one of cells by coefficients.
+MOST_COEFFICIENTS, MOST_NUMBERS = 2_500, 20_000_000
 
 
 def contrast_sd(order: int) -> float:
@@ -64,6 +67,13 @@ class LogLinear:
     tables: tuple[Axes, ...]
     possible: Bools
 
+    def __post_init__(self) -> None:
+        if self.size > MOST_COEFFICIENTS or self.size * self.cells > MOST_NUMBERS:
+            raise SizeError(
+                f"the tables of these columns show {self.size:,} interactions over {self.cells:,} cells; the posterior takes at most "
+                f"{MOST_COEFFICIENTS:,}, and {MOST_NUMBERS:,} for both multiplied. Name fewer columns, or columns of fewer levels"
+            )
+
     @cached_property
     def factors(self) -> tuple[_Factor, ...]:
         """Each interaction is given to the first maximal set that holds it."""
@@ -89,7 +99,7 @@ class LogLinear:
     @cached_property
     def size(self) -> int:
         """How many coefficients there are."""
-        return self.factors[-1].stop
+        return sum(prod(self.shape[axis] - 1 for axis in axes) for axes in closure(self.tables)[1:])
 
     @cached_property
     def cells(self) -> int:
@@ -136,11 +146,12 @@ class LogLinear:
         everything = tuple(range(-1, len(self.shape)))  # -1 stands for the chains
         return broadcast_over(table, (-1, *axes), everything)
 
-    def _turn(self, table: Floats, axes: Axes, *, back: bool = False, squared: bool = False) -> Floats:
+    def _turn(self, table: Floats, axes: Axes, *, back: bool = False) -> Floats:
         """Change the basis along every axis: coefficients to cells, or back."""
         for place, axis in enumerate(axes, 1):
-            basis = self._bases[axis] ** 2 if squared else self._bases[axis]
-            table = np.moveaxis(np.tensordot(table, basis, axes=(place, 0 if back else 1)), -1, place)
+            table = np.moveaxis(
+                np.tensordot(table, self._bases[axis], axes=(place, 0 if back else 1)), -1, place
+            )
         return table
 
     def pull(self, slopes: Floats) -> Floats:
@@ -176,19 +187,3 @@ class LogLinear:
         weighted = self.design * rates[:, None]
         mean = weighted.sum(axis=0)
         return np.asarray(self.design.T @ weighted - np.outer(mean, mean) / rates.sum())
-
-    def diagonal(self, axes: Axes, weights: Floats) -> Floats:
-        """The diagonal of X'WX for weights on the cells of one table, for the interactions inside it; 0 for the others."""
-        values = np.zeros(self.size)
-        for factor in self.factors:
-            inside = tuple(sorted(set(axes) & set(factor.axes)))
-            drop = tuple(place for place, axis in enumerate(axes) if axis not in inside)
-            part = np.asarray(weights.sum(axis=drop))
-            sizes = [self.shape[axis] if axis in inside else 1 for axis in factor.axes]
-            turned = np.zeros(factor.sizes)
-            # Coefficients that also vary along other axes are seen through their sum, which is 0: their first slot alone is filled.
-            index = tuple(slice(None) if axis in inside else slice(0, 1) for axis in factor.axes)
-            spread = prod(self.shape[axis] for axis in factor.axes if axis not in inside)
-            turned[index] = self._turn(part[None], inside, back=True, squared=True)[0].reshape(sizes) / spread
-            values[factor.start : factor.stop] = turned.ravel()[factor.slots] * factor.scale**2
-        return values

@@ -4,15 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import Whitening
-from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.targets import Tables, TableTarget
 
-# Up to these sizes the curvature is a matrix; beyond them its diagonal must do.
-MOST_COEFFICIENTS, MOST_NUMBERS = 1_600, 20_000_000
 REFRESHES, STEPS = 3, 40
 
 
@@ -24,23 +20,14 @@ class Mode:
     whitening: Whitening
 
 
-def has_matrix(model: LogLinear) -> bool:
-    """Whether the curvature of a model is small enough to be a matrix."""
-    return model.size <= MOST_COEFFICIENTS and model.size * model.cells <= MOST_NUMBERS
-
-
 def find_mode(tables: Tables) -> Mode:
     """Maximise with the noise taken for normal; the prior's widening by sampling is refreshed at the mode."""
-    model = tables.model
-    dense = has_matrix(model)
-    shrink = np.eye(model.size) if dense else np.ones(model.size)
-    target = TableTarget(model, tables, shrink, normal=True)
+    target = TableTarget(tables.model, tables, np.eye(tables.model.size), normal=True)
     point = _start(target)
-    for _ in range(REFRESHES if dense else 2):
-        point = _climb(target, point) if dense else _climb_far(target, point)
+    for _ in range(REFRESHES):
+        point = _climb(target, point)
         target = replace(target, shrink=_prior_precision(target, point))
-    whitening = _matrix_whitening(target, point) if dense else _diagonal_whitening(target, point)
-    return Mode(replace(target, normal=False), whitening)
+    return Mode(replace(target, normal=False), _whitening(target, point))
 
 
 def _start(target: TableTarget) -> Floats:
@@ -54,13 +41,8 @@ def _start(target: TableTarget) -> Floats:
 
 def _prior_precision(target: TableTarget, point: Floats) -> Floats:
     """(I + M⁻¹)⁻¹ = I - (I + M)⁻¹, with M the information that a table of so many rows has."""
-    rates = _rates(target, point)
-    if target.shrink.ndim == 2:
-        information = target.model.information(rates)
-        return np.asarray(np.eye(len(information)) - np.linalg.inv(np.eye(len(information)) + information))
-    everything = tuple(range(len(target.model.shape)))
-    information = target.model.diagonal(everything, rates.reshape(target.model.shape))
-    return np.asarray(information / (1 + information))
+    information, unit = target.model.information(_rates(target, point)), np.eye(target.model.size)
+    return np.asarray(unit - np.linalg.inv(unit + information))
 
 
 def _rates(target: TableTarget, point: Floats) -> Floats:
@@ -104,36 +86,9 @@ def _climb(target: TableTarget, point: Floats) -> Floats:
     return point
 
 
-def _climb_far(target: TableTarget, point: Floats) -> Floats:
-    """The same for many coefficients, without a matrix."""
-
-    def both(place: Floats) -> tuple[float, Floats]:
-        value, gradient = target(place[None])
-        return float(value[0]), gradient[0]
-
-    return np.asarray(minimize(both, point, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
-
-
-def _matrix_whitening(target: TableTarget, point: Floats) -> Whitening:
+def _whitening(target: TableTarget, point: Floats) -> Whitening:
     curvature = _curvature(target, point)
     curvature += 1e-9 * np.trace(curvature) / len(curvature) * np.eye(len(curvature))
     lower = np.linalg.cholesky(curvature)
     root = solve_triangular(lower, np.eye(len(lower)), lower=True).T
     return Whitening(point, np.ascontiguousarray(root))
-
-
-def _diagonal_whitening(target: TableTarget, point: Floats) -> Whitening:
-    model, rates = target.model, _rates(target, point)
-    means, variances = target.tables.sums(rates[None])[0], target.tables.variance
-    curvature, start, rows = np.zeros(model.size), 0, 0.0
-    for table in target.tables.evidence.tables:
-        stop = start + table.counts.size
-        weights = means[start:stop] ** 2 / variances[start:stop]
-        rows += float(weights.sum())
-        if table.axes:
-            curvature += model.diagonal(table.axes, weights.reshape(table.counts.shape))
-        start = stop
-    curvature += target.shrink
-    if target.n_rows is None:
-        curvature = np.append(curvature, max(rows, 1.0))
-    return Whitening(point, curvature**-0.5)

@@ -18,9 +18,8 @@ from dpcipher.privacy.mechanism import Mechanism
 
 # Below this ζ the law is Laplace for all purposes (excess 2.9 of 3), but its gradient still has no jump; above the largest it is normal.
 SHARPEST, FLATTEST = 0.3, 1e4
-# Counts are whole numbers and the model's tables are not: the least variance of any cell, and that of an exact one.
+# Counts are whole numbers and the model's tables are not: the least variance of any cell.
 ROUNDING = 1 / 12
-EXACT = 0.01
 _LAPLACE_EXCESS = 3.0
 
 
@@ -35,7 +34,7 @@ class NoiseLaw:
     def of(cls, mechanism: Mechanism, summed: int) -> "NoiseLaw":
         """The law of the sum of `summed` independent cells of a measured table."""
         if mechanism.name == "none":
-            return cls(EXACT, 0.0)
+            return cls(ROUNDING, 0.0)
         excess = _LAPLACE_EXCESS / summed if mechanism.name == "laplace" else 0.0
         return cls(max(mechanism.variance * summed, ROUNDING), excess)
 

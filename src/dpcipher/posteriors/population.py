@@ -6,7 +6,6 @@ from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.mode import has_matrix
 from dpcipher.posteriors.targets import PopulationTarget
 
 ITERATIONS, WARM_UP = 10, 20
@@ -16,14 +15,15 @@ MOST_WORK = 300_000_000
 NEWTON_STEPS, LONGEST_STEP = 12, 2.0
 
 
-def draw_population(model: LogLinear, coefficients: Floats, rows: Floats, rng: np.random.Generator) -> Floats:
-    """The population's coefficients given those of each table of `rows` rows.
+def draw_population(
+    model: LogLinear, coefficients: Floats, tables: Floats, rng: np.random.Generator
+) -> Floats:
+    """The population's coefficients given each of `tables`, counts by cell, and coefficients that fit them.
 
     Each draw starts from the normal approximation around its own table, and is moved by Hamiltonian steps that leave its exact posterior as it is.
     """
-    chances = model.probabilities(coefficients)
-    statistics = rows[:, None] * model.pull(chances)
-    whitening = _whitening(model, coefficients, rows[:, None] * chances)
+    rows, statistics = tables.sum(axis=1), model.pull(tables)
+    whitening = _whitening(model, coefficients, tables)
     start = rng.normal(size=coefficients.shape)
     target = PopulationTarget(model, statistics, rows)
     moving = Chains(target, whitening, start, rng, step=np.full(len(rows), 0.3))
@@ -40,10 +40,6 @@ def draw_population(model: LogLinear, coefficients: Floats, rows: Floats, rng: n
 def _whitening(model: LogLinear, coefficients: Floats, rates: Floats) -> Whitening:
     """Centre and spread of the normal approximation: one Newton step from the table toward the prior."""
     draws, size = coefficients.shape
-    if not has_matrix(model):
-        everything = tuple(range(len(model.shape)))
-        spread = 1 + model.diagonal(everything, rates.mean(axis=0).reshape(model.shape))
-        return Whitening(coefficients * (1 - 1 / spread), spread**-0.5)
     if draws * model.cells * size**2 > MOST_WORK:
         precision = np.eye(size) + model.information(rates.mean(axis=0))
         root = np.linalg.inv(np.linalg.cholesky(precision)).T

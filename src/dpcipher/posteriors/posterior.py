@@ -10,7 +10,7 @@ from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.sets import closure, maximal
 from dpcipher.posteriors.evidence import Evidence, gather
-from dpcipher.posteriors.exact import fitted_to, known_statistics
+from dpcipher.posteriors.exact import fitted_to, known_statistics, rake
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.mode import find_mode
 from dpcipher.posteriors.population import draw_population
@@ -23,6 +23,7 @@ from dpcipher.schema.schema import Schema
 # More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
 CHAINS, FEW_CHAINS, SMALL = 16, 8, 2_000
 MOST_DRAWS = 100_000
+FITTING_SWEEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,11 @@ def _sample(
     mode = find_mode(Tables(model, evidence))
     sampled = sample(mode.target, mode.whitening, draws=draws, chains=chains, rng=rng)
     coefficients, rows = mode.target.split(sampled.points)
-    own = model.probabilities(coefficients)
+    own = model.probabilities(coefficients).reshape(-1, *evidence.shape)
+    own = rake(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
     whole = own
     if population:
-        whole = model.probabilities(draw_population(model, coefficients, rows, rng))
+        whole = model.probabilities(draw_population(model, coefficients, rows[:, None] * own, rng))
     return own, rows, whole, sampled.report
 
 

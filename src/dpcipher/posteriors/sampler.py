@@ -81,7 +81,7 @@ def sample(
         for _ in range(EXTENSIONS):
             if not report.faults:
                 break
-            run = run.followed_by(moving.run(iterations))
+            run = run.followed_by(moving.run(len(run.points)))
             report = judge(run)
         if not report.faults:
             report = replace(report, attempts=attempt, seconds=time.process_time() - started)
@@ -120,8 +120,6 @@ def judge(run: Run) -> SamplerReport:
 def _learn(whitening: Whitening, visited: Floats) -> Whitening:
     """Coordinates that are white for the points visited, where they are many enough to tell; else as they were."""
     points = visited.reshape(-1, visited.shape[-1])
-    if whitening.root.ndim == 1:
-        return Whitening(points.mean(axis=0), np.maximum(points.std(axis=0), 1e-8))
     if len(points) < 8 * points.shape[1]:
         return whitening
     covariance = np.cov(points.T).reshape(points.shape[1], -1)
@@ -133,8 +131,6 @@ def _learn(whitening: Whitening, visited: Floats) -> Whitening:
 
 def _white(whitening: Whitening, points: Floats) -> Floats:
     gaps = points - whitening.centre
-    if whitening.root.ndim == 1:
-        return np.asarray(gaps / whitening.root)
     return np.asarray(np.linalg.solve(whitening.root, gaps.T).T, dtype=float)
 
 

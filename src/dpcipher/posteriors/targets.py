@@ -92,7 +92,7 @@ class Tables:
 class TableTarget:
     """The rows' own table given the noisy ones: coefficients, then the logarithm of the number of rows where it is not known.
 
-    `shrink` is the precision of the prior of the coefficients: a matrix, or its diagonal. With `normal` the noise is taken for normal, which
+    `shrink` is the precision of the prior of the coefficients. With `normal` the noise is taken for normal, which
     has the smooth mode that the sampler starts from.
     """
 
@@ -127,7 +127,7 @@ class TableTarget:
         noise, slopes = self._noise(gaps)
         by_cell = self.tables.back(-slopes)
         mean = (chances * by_cell).sum(axis=1)
-        prior = coefficients @ self.shrink if self.shrink.ndim == 2 else coefficients * self.shrink
+        prior = coefficients @ self.shrink
         gradient = self.model.pull(rates * (by_cell - mean[:, None])) + prior
         potential = noise + 0.5 * (coefficients * prior).sum(axis=1)
         if self.n_rows is None:  # flat in the number of rows

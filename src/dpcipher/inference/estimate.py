@@ -1,0 +1,102 @@
+"""Estimate: any function of the joint distribution of a few columns, from one release, with an interval that holds the noise and the sampling."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.combine import checked_level
+from dpcipher.marginals.arrays import Floats
+from dpcipher.posteriors.posterior import posterior
+from dpcipher.posteriors.sampler import SamplerReport
+from dpcipher.release.release import Release
+
+DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A posterior mean and what is not known about it; arrays over whatever the function gives (0-dimensional for one number).
+
+    The variance is the sum of two parts: `noise_variance`, what the privacy noise leaves open about the private table itself, and
+    `sampling_variance`, what the table leaves open about the population it is a sample of (0 with `population=False`). `values` are the
+    function's values, one for each draw.
+    """
+
+    estimate: Floats
+    noise_variance: Floats
+    sampling_variance: Floats
+    values: Floats
+    report: SamplerReport
+    notes: tuple[str, ...] = ()
+
+    @property
+    def std_error(self) -> Floats:
+        """The posterior standard deviation."""
+        return np.sqrt(self.noise_variance + self.sampling_variance)
+
+    @property
+    def noise_share(self) -> Floats:
+        """How much of the variance is the privacy noise's: 0 to 1, and 0 where nothing is unknown."""
+        total = self.noise_variance + self.sampling_variance
+        return np.asarray(np.divide(self.noise_variance, total, out=np.zeros_like(total), where=total > 0))
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Bounds `(low, high)` with equal tails: quantiles of the draws."""
+        tail = (1 - checked_level(level)) / 2
+        low, high = np.quantile(self.values, [tail, 1 - tail], axis=0)
+        return np.asarray(low), np.asarray(high)
+
+    def __str__(self) -> str:
+        if self.estimate.ndim:
+            return f"{self.estimate.size} estimates; .estimate, .std_error and .interval() have them"
+        low, high = self.interval()
+        return (
+            f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "
+            f"{float(self.noise_share):.0%} of the variance is privacy noise)"
+        )
+
+
+def estimate(
+    release: Release,
+    function: Callable[[Floats], ArrayLike],
+    columns: str | Sequence[str],
+    *,
+    draws: int = DRAWS,
+    seed: int | None = None,
+    population: bool = True,
+    interactions: int | Sequence[Sequence[str]] | None = None,
+) -> Estimate:
+    """Any function of the joint distribution of a few columns, with its standard error and interval, from one release.
+
+    `function` takes the probabilities as an array with one dimension for each of `columns`, in their order, and gives a number or an array of
+    numbers. `population`, `interactions` and `seed` are those of `posterior`, which has the model.
+    """
+    drawn = posterior(release, columns, draws, seed, population=population, interactions=interactions)
+    values = _values(function, drawn.draws)
+    own = _values(function, drawn.table_draws) if population else values
+    total, noise = values.var(axis=0, ddof=1), own.var(axis=0, ddof=1)
+    # Both are estimated from the same draws, and may cross where sampling adds nothing.
+    noise = np.minimum(noise, total)
+    return Estimate(values.mean(axis=0), noise, total - noise, values, drawn.report, drawn.notes)
+
+
+def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
+    """The function of every draw, checked."""
+    if not callable(function):
+        raise ParameterError(
+            f"function ({function!r:.60}) must be callable; try lambda joint: joint[0, 1] / joint[0].sum()"
+        )
+    each = [np.asarray(function(draw.copy()), dtype=float) for draw in draws]
+    if any(value.shape != each[0].shape for value in each):
+        raise ParameterError(
+            "function must give as many numbers for every draw; it gave arrays of different shapes"
+        )
+    values = np.stack(each)
+    if not np.isfinite(values).all():
+        raise ParameterError(
+            "function must give finite numbers; it divided by a cell without probability, or took its logarithm. Structural zeros are exactly 0"
+        )
+    return values
