@@ -8,7 +8,6 @@ import pyarrow as pa
 from dpcipher.cli import options, output
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.models import FAMILIES, Family, fit_models
-from dpcipher.inference.release_models import DRAWS
 from dpcipher.inference.shown import as_text
 from dpcipher.pages.model import model_report
 from dpcipher.release.release import Release
@@ -25,9 +24,7 @@ from dpcipher.tables.write import check_writable, write_table
 @click.option(
     "--draws",
     type=int,
-    default=DRAWS,
-    show_default=True,
-    help="So many draws of the joint distribution; more make steadier intervals.",
+    help="So many draws of the joint distribution, by default 1,000 (400 beyond 4,000 cells); more make steadier intervals.",
 )
 @click.option("--seed", type=int, help="Repeat the same draws. They cost no privacy, so a seed is harmless.")
 @click.option(
@@ -53,7 +50,7 @@ def command(
     formula: str,
     family: Family,
     level: float,
-    draws: int,
+    draws: int | None,
     seed: int | None,
     missing: Missing,
     relax: bool,

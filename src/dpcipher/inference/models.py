@@ -6,7 +6,7 @@ from typing import Any
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, check_family
-from dpcipher.inference.release_models import DRAWS, fit_release
+from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
 from dpcipher.release.release import Release
 
@@ -32,7 +32,7 @@ def fit_models(
     `formula` is "outcome ~ terms" in formulaic's notation; `family` is one of logistic, multinomial, ordinal (proportional odds), linear and
     poisson (log link). `levels` gives the order of a column's levels, the first being the reference, where it should not be the declared one.
 
-    From a **release**, the model is fitted to each of `draws` (1,000) draws of the joint distribution of its own columns, given all that the release says
+    From a **release**, the model is fitted to each of `draws` draws (1,000; 400 beyond 4,000 cells) of the joint distribution of its own columns, given all that the release says
     about them (`posterior`): intervals hold the privacy noise and the sampling error of the rows. `missing="drop"` leaves out rows with a missing
     value in a column of the model, `"level"` keeps them where the column is a category. `values={"age": [...]}` are the numbers that stand for
     the bins of a column, by default their middles. `relax=False` saves the second run that shows what the model's assumptions are worth.
@@ -48,7 +48,7 @@ def fit_models(
             formula,
             family,
             levels=levels or {},
-            draws=DRAWS if draws is None else draws,
+            draws=draws,
             seed=seed,
             missing="drop" if missing is None else missing,
             values=values or {},

@@ -32,7 +32,8 @@ from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.posteriors.posterior import posterior
 from dpcipher.release.release import Release
 
-DRAWS = 1_000
+# Draws of a posterior: fewer of a large table, which would take a lot of memory.
+DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000
 # What is relaxed is mostly the prior's: fewer draws will do, and fewer still of a large table.
 RELAXED_DRAWS, MOST_NUMBERS = 400, 2_000_000
 
@@ -43,7 +44,7 @@ def fit_release(
     family: Family,
     *,
     levels: Mapping[str, Sequence[Any]],
-    draws: int,
+    draws: int | None,
     seed: int | None,
     missing: Missing,
     values: Mapping[str, Sequence[float]],
@@ -51,6 +52,8 @@ def fit_release(
 ) -> Models:
     """Fit a model to draws of the joint distribution of its columns, given a release."""
     task = _task(release, formula, family, levels, missing, values)
+    if draws is None:
+        draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
     opening = int(np.random.default_rng(seed).integers(2**32))  # the same for a table and its population
     joint = posterior(release, task.formula.columns, draws=draws, seed=seed)
     measured = measured_axes(release, task.formula.columns)
