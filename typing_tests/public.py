@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import dpcipher as dc
 from dpcipher.inference.estimate import Estimate
+from dpcipher.inference.models import Models
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
@@ -49,6 +50,7 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(release.project("a"), Marginal)
     assert_type(release.project(("a", "b")), Marginal)
     assert_type(release.interval("a", level=0.9), Bounds)
+    assert_type(dc.fit_models(release, "a ~ b", "linear", draws=100, seed=1), Models)
     assert_type(dc.posterior(release, ("a", "b"), draws=100, seed=1, population=False), Posterior)
     assert_type(dc.posterior(release, "a", interactions=3).draws, NDArray[np.float64])
     assert_type(dc.estimate(release, lambda joint: joint[0].sum(), ("a", "b")), Estimate)

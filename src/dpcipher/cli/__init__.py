@@ -22,6 +22,7 @@ COMMANDS = {
     "synth": "Make synthetic rows from a release or from published tables.",
     "evaluate": "Score synthetic rows against private ones. Curator only.",
     "report": "Write a publishable page about a release and its rows.",
+    "model": "Fit a regression to a release, with honest intervals.",
     "compare": "Compare methods on private rows. Curator only.",
     "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
     "ledger": "Create a ledger, show what was spent, verify releases.",

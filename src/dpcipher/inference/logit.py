@@ -12,6 +12,7 @@ which for two classes is the familiar h π(1 − π)(½ − π).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -21,16 +22,8 @@ from scipy.optimize import linprog
 
 from dpcipher.errors import SolveError
 from dpcipher.inference.design import identified
+from dpcipher.inference.newton import Point, gram, maximise
 from dpcipher.marginals.arrays import Bools, Floats
-
-STEPS = 200
-TOLERANCE = 1e-9
-# A penalised step of more than 5 on the log-odds scale overshoots; this is the limit R's logistf uses.
-LONGEST_STEP = 5.0
-# A step that has been halved this often without raising the likelihood: the likelihood is flat.
-SHORTEST_SCALE = 2.0**-20
-# Beyond this condition number the information is singular in floating point: an unpenalised fit runs off to infinity.
-SINGULAR = 1e14
 
 
 @dataclass(frozen=True)
@@ -48,22 +41,6 @@ class LogitFit:
     extreme: Bools
 
 
-@dataclass(frozen=True)
-class _Point:
-    """The (penalised) log-likelihood of every fit at a point, its gradient and the information matrix."""
-
-    value: Floats
-    score: Floats
-    information: Floats
-
-    def take(self, which: NDArray[np.intp] | Bools) -> "_Point":
-        return _Point(self.value[which], self.score[which], self.information[which])
-
-    def put(self, which: NDArray[np.intp], other: "_Point") -> None:
-        self.value[which], self.score[which] = other.value, other.score
-        self.information[which] = other.information
-
-
 def group_rows(x: Floats, outcome: NDArray[np.int64], classes: int) -> tuple[Floats, Floats]:
     """The distinct rows of a design, and how many rows of each class each has: a fit costs no more than the distinct rows."""
     distinct, where = np.unique(x, axis=0, return_inverse=True)
@@ -72,8 +49,11 @@ def group_rows(x: Floats, outcome: NDArray[np.int64], classes: int) -> tuple[Flo
     return distinct, counts
 
 
-def fit_logit(x: Floats, counts: Floats, *, firth: bool = False) -> LogitFit:
-    """Maximise the (penalised) likelihood of every data set; unidentified terms are left out of its fit."""
+def fit_logit(x: Floats, counts: Floats, *, firth: bool = False, start: Floats | None = None) -> LogitFit:
+    """Maximise the (penalised) likelihood of every data set; unidentified terms are left out of its fit.
+
+    `start`, classes by terms, is where every fit begins: 0 unless something better is known.
+    """
     lead, (rows, classes) = counts.shape[:-2], counts.shape[-2:]
     stack = counts.reshape(-1, rows, classes)
     coefficients, variances = np.full((2, len(stack), classes - 1, x.shape[1]), np.nan)
@@ -81,7 +61,10 @@ def fit_logit(x: Floats, counts: Floats, *, firth: bool = False) -> LogitFit:
     keeps, which = np.unique(_identified(x, stack), axis=0, return_inverse=True)
     for number, keep in enumerate(keeps):
         part = np.flatnonzero(which.ravel() == number)
-        beta, point, converged[part] = _newton(x[:, keep], stack[part], firth)
+        begin = _start(start, len(part), classes - 1, keep)
+        beta, point, converged[part] = maximise(
+            partial(_evaluate, x[:, keep], stack[part], firth), begin, finite=firth
+        )
         spread = np.diagonal(np.linalg.pinv(point.information), axis1=1, axis2=2)
         place = np.ix_(part, np.arange(classes - 1), keep)
         coefficients[place] = beta.reshape(len(part), classes - 1, -1)
@@ -99,43 +82,14 @@ def _identified(x: Floats, counts: Floats) -> Bools:
     return np.stack([identified(x[seen]) for seen in patterns])[which.ravel()]
 
 
-def _newton(x: Floats, counts: Floats, firth: bool) -> tuple[Floats, _Point, Bools]:
-    """Newton's method with step halving, each fit at its own pace: the estimates, and which fits converged.
-
-    The information is the expected one, which for logits is also the observed one.
-    """
-    beta = np.zeros((len(counts), x.shape[1] * (counts.shape[2] - 1)))
-    point = _evaluate(x, counts, beta, firth)
-    step, scale = _step(point), np.ones(len(counts))
-    active, converged = np.arange(len(counts)), np.zeros(len(counts), dtype=bool)
-    for _ in range(STEPS):
-        done = (np.abs(step[active]).max(axis=1, initial=0.0) < TOLERANCE) | (scale[active] < SHORTEST_SCALE)
-        converged[active[done]] = True
-        active = active[~done]
-        if not len(active):
-            break
-        trial = beta[active] + scale[active, None] * step[active]
-        tried, before = _evaluate(x, counts[active], trial, firth), point.value[active]
-        better = tried.value >= before - 1e-12 * np.abs(before)
-        moved = active[better]
-        beta[moved] = trial[better]
-        point.put(moved, tried.take(better))
-        scale[active[~better]] /= 2
-        if not firth:
-            lost = moved[np.linalg.cond(point.information[moved]) > SINGULAR]
-            active, moved = np.setdiff1d(active, lost), np.setdiff1d(moved, lost)
-        step[moved], scale[moved] = _step(point.take(moved)), 1.0
-    return beta, point, converged
+def _start(start: Floats | None, fits: int, classes: int, keep: Bools) -> Floats:
+    """The first coefficients of every fit."""
+    first = np.zeros((classes, len(keep))) if start is None else np.nan_to_num(start)
+    return np.repeat(first[:, keep].reshape(1, -1), fits, axis=0)
 
 
-def _step(point: _Point) -> Floats:
-    """The Newton step, cut to its longest length."""
-    step = np.linalg.solve(point.information, point.score[..., None])[..., 0]
-    size = np.abs(step).max(axis=1, keepdims=True, initial=0.0)
-    return np.asarray(step * np.minimum(1.0, LONGEST_STEP / np.maximum(size, 1e-300)))
-
-
-def _evaluate(x: Floats, counts: Floats, beta: Floats, firth: bool) -> _Point:
+def _evaluate(x: Floats, stack: Floats, firth: bool, which: NDArray[np.intp], beta: Floats) -> Point:
+    counts = stack[which]
     chances = _probabilities(x, beta, counts.shape[2])
     rows = counts.sum(axis=2)
     value = (counts * np.log(np.maximum(chances, 1e-300))).sum(axis=(1, 2))
@@ -149,7 +103,7 @@ def _evaluate(x: Floats, counts: Floats, beta: Floats, firth: bool) -> _Point:
         # A trial point that is refused may have a singular information; it must not stop the other fits.
         inverse = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
         residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverse, dtype=float))
-    return _Point(value, (residual.transpose(0, 2, 1) @ x).reshape(len(counts), -1), information)
+    return Point(value, (residual.transpose(0, 2, 1) @ x).reshape(len(counts), -1), information)
 
 
 def _probabilities(x: Floats, beta: Floats, classes: int) -> Floats:
@@ -162,11 +116,10 @@ def _probabilities(x: Floats, beta: Floats, classes: int) -> Floats:
 
 def _information(x: Floats, weights: Floats) -> Floats:
     """Σ over rows of V ⊗ xxᵀ for every fit: one matrix product for each pair of classes."""
-    (fits, rows, classes, _), terms = weights.shape, x.shape[1]
+    (fits, _, classes, _), terms = weights.shape, x.shape[1]
     blocks = np.empty((fits, classes, terms, classes, terms))
     for a, b in combinations_with_replacement(range(classes), 2):
-        weighted = (weights[:, None, :, a, b] * x.T).reshape(-1, rows)
-        blocks[:, a, :, b] = blocks[:, b, :, a] = (weighted @ x).reshape(fits, terms, terms)
+        blocks[:, a, :, b] = blocks[:, b, :, a] = gram(x, weights[..., a, b])
     return blocks.reshape(fits, classes * terms, classes * terms)
 
 

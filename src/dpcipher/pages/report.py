@@ -31,7 +31,7 @@ def report(release: Release | str | Path, synthetic: Any, path: str | Path) -> P
     """
     shown = release if isinstance(release, Release) else Release.load(release)
     target = Path(path)
-    _check_target(shown, target)
+    check_target(shown, target)
     text = render(shown, coded_rows(synthetic, shown.schema, "synthetic"))
     try:
         return write_text(target, text)
@@ -58,7 +58,8 @@ def render(release: Release, synthetic: Codes) -> str:
     return page("Privacy-protected data: what was released, and how far to trust it", PUBLISHABLE, sections)
 
 
-def _check_target(release: Release, target: Path) -> None:
+def check_target(release: Release, target: Path) -> None:
+    """Refuse to write a page to be published about noise that could be repeated, or among a curator's files."""
     if not release.statement.may_be_released:
         raise NotPrivate(
             f"release (status {release.statement.status}) was made with seeded noise, so a page about it must not be published; "

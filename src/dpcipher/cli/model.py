@@ -1,0 +1,83 @@
+"""`dpcipher model`: a regression by formula, straight from a release. Post-processing: it costs no privacy."""
+
+from pathlib import Path
+
+import click
+import pyarrow as pa
+
+from dpcipher.cli import options, output
+from dpcipher.inference.cells import Missing
+from dpcipher.inference.models import FAMILIES, Family, fit_models
+from dpcipher.inference.shown import as_text
+from dpcipher.pages.model import model_report
+from dpcipher.release.release import Release
+from dpcipher.tables.write import check_writable, write_table
+
+
+@click.command("model")
+@click.argument("release", type=options.FILE)
+@click.argument("formula")
+@click.option(
+    "--family", type=click.Choice(FAMILIES), default="logistic", show_default=True, help="The kind of model."
+)
+@click.option("--level", type=float, default=0.95, show_default=True, help="The coverage of the intervals.")
+@click.option(
+    "--draws",
+    type=int,
+    help="So many draws of the joint distribution, by default 1,000 (400 beyond 4,000 cells); more make steadier intervals.",
+)
+@click.option("--seed", type=int, help="Repeat the same draws. They cost no privacy, so a seed is harmless.")
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "level"]),
+    default="drop",
+    show_default=True,
+    help="Leave out rows with a missing value, or keep missing as a level of a category.",
+)
+@click.option(
+    "--relax/--no-relax",
+    default=True,
+    show_default=True,
+    help="Also fit with the interactions that no table shows.",
+)
+@click.option(
+    "-o", "--output", "target", type=options.FILE, help="Write the parameters here: .csv or .parquet."
+)
+@click.option("--report", type=options.FILE, help="Write a page about the model here: one .html file.")
+@options.as_json
+def command(
+    release: Path,
+    formula: str,
+    family: Family,
+    level: float,
+    draws: int | None,
+    seed: int | None,
+    missing: Missing,
+    relax: bool,
+    target: Path | None,
+    report: Path | None,
+    json_: bool,
+) -> None:
+    """Fit the regression FORMULA to RELEASE, with intervals that hold the privacy noise and the sampling error.
+
+    No rows are made: the model is fitted to draws of the joint distribution of its own columns, given all that the release says about them. Terms that rest on
+    something the release does not show are marked. Needs formulaic: pip install 'dpcipher[experiments]'.
+
+    \b
+    Example:
+      dpcipher model people.release.parquet "income ~ age + region" --family ordinal --report model.html
+    """
+    source = Release.load(release)
+    if target is not None:
+        check_writable(target)
+    with output.progress() as say:
+        say("fitting")
+        models = fit_models(source, formula, family, draws=draws, seed=seed, missing=missing, relax=relax)
+        frame = models.to_frame(level)
+        if target is not None:
+            write_table(target, pa.Table.from_pandas(frame, preserve_index=False))
+        if report is not None:
+            say("drawing the page")
+            model_report(models, source, report, level=level)
+    files = "".join(f"\nWrote    {path}" for path in (target, report) if path is not None)
+    output.show(as_text(models, level) + files, models.to_dict(level), as_json=json_)

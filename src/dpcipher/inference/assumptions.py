@@ -1,0 +1,75 @@
+"""What a model from a release rests on that the release cannot show: interactions of columns that no table holds together, and the prior."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.task import Task
+from dpcipher.inference.unmeasured import leave_open
+from dpcipher.marginals.arrays import Axes, Bools, Floats
+from dpcipher.marginals.sets import maximal
+from dpcipher.posteriors.evidence import gather
+from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.release.release import Release
+
+# Draws of the prior, to see how wide it is; their quartiles are all that is used.
+PRIOR_DRAWS = 200
+
+
+def measured_axes(release: Release, columns: Sequence[str]) -> list[Axes]:
+    """The largest sets of these columns, by their place among them, that one measured table holds."""
+    homes = [release.schema.cover((name,)).attrs[0] for name in columns]
+    sets = [
+        tuple(place for place, home in enumerate(homes) if home in table.attrs) for table in release.tables
+    ]
+    return maximal([axes for axes in sets if axes])
+
+
+def measured_terms(task: Task, measured: Sequence[Axes]) -> Bools:
+    """The parameters whose columns some measured table holds together with the outcome."""
+    return np.array([_inside(axes, measured) for axes in task.sets()])
+
+
+def sets_asked_for(task: Task, measured: Sequence[Axes]) -> list[Axes]:
+    """The interactions with the outcome that a formula has terms for and no measured table shows.
+
+    A formula with such a term does not take it for 0, so the model of the joint must not either.
+    """
+    return [axes for axes in dict.fromkeys(task.sets()) if not _inside(axes, measured)]
+
+
+def smallest_unmeasured(columns: int, measured: Sequence[Axes], asked: Sequence[Axes] = ()) -> list[Axes]:
+    """The smallest sets of columns that no measured table holds together, without those that are left open anyhow.
+
+    >>> smallest_unmeasured(3, [(0, 1), (0, 2), (1, 2)]), smallest_unmeasured(3, [(0, 1), (2,)])
+    ([(0, 1, 2)], [(0, 2), (1, 2)])
+    """
+    missing: list[Axes] = []
+    for order in range(2, max(map(len, measured)) + 2):
+        for axes in combinations(range(columns), order):
+            if not _inside(axes, measured) and not any(set(less) < set(axes) for less in missing):
+                missing.append(axes)
+    return [axes for axes in missing if not _inside(axes, asked)]
+
+
+def _inside(axes: Axes, sets: Sequence[Axes]) -> bool:
+    return any(set(axes) <= set(other) for other in sets)
+
+
+def prior_share(release: Release, task: Task, drawn: Drawn, asked: Sequence[Axes]) -> Floats:
+    """How wide the draws of each parameter are beside draws of the prior, by their quartiles: near 1 the release says nothing."""
+    cover = release.schema.cover(task.formula.columns)
+    evidence = gather(release, cover.axes)
+    model = LogLinear(evidence.shape, tuple(evidence.measured), evidence.possible)
+    chances = model.probabilities(np.random.default_rng(0).normal(size=(PRIOR_DRAWS, model.size)))
+    joints = np.stack([cover.fold(one) for one in chances.reshape(PRIOR_DRAWS, *evidence.shape)])
+    opened = leave_open(joints, measured_axes(release, task.formula.columns), asked, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(drawn.zero, np.nan, _width(drawn.draws) / _width(task.fit(opened)[0]))
+
+
+def _width(draws: Floats) -> Floats:
+    low, high = np.nanquantile(draws, [0.25, 0.75], axis=0)
+    return np.asarray(high - low)

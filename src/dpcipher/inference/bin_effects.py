@@ -1,0 +1,99 @@
+"""What the value that stands for a bin does to a model: the same model with other values inside the bins."""
+
+import numpy as np
+import pandas as pd
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.cells import Bins, Cells
+from dpcipher.inference.formula import ParsedFormula
+from dpcipher.inference.outcome import make_regression
+from dpcipher.marginals.arrays import Floats
+
+# Points of a bin over which its rows are spread, and the largest table for which that is done.
+POINTS = 5
+MOST_CELLS = 50_000
+
+WAYS = {
+    "low": "rows at the low ends of their bins,",
+    "high": "at the high ends,",
+    "spread": "spread evenly over them with no relation to other columns,",
+}
+HEADS = ["column", "term", "low", "high", "spread"]
+
+
+def bin_effects(
+    formula: ParsedFormula, cells: Cells, family: str, weights: Floats, std_error: Floats
+) -> pd.DataFrame:
+    """By column with bins and by term: how many standard errors the coefficient moves when other values stand for the bins.
+
+    `low` and `high` put every row at the first and last value of its bin. `spread` puts the rows of a bin evenly over it, the other columns
+    unrelated to where in the bin a row is. All fits are to one table, the mean of the draws; NaN where a fit has no such values.
+    """
+    regression, _ = make_regression(formula, cells.frame, family)
+    base = regression.fit(weights[None])[0][0]
+    rows = []
+    for name, bins in cells.bins.items():
+        if not bins.wide:
+            continue
+        others = [
+            (cells.with_values(name, bins.low), weights),
+            (cells.with_values(name, bins.high), weights),
+            _spread(cells, weights, bins),
+        ]
+        fits = [_refit(formula, family, *other, len(base)) for other in others]
+        shifts = [(beta - base) / std_error for beta in fits]
+        rows += [
+            (name, term, *(float(shift[place]) for shift in shifts))
+            for place, term in enumerate(regression.terms)
+        ]
+    return pd.DataFrame(rows, columns=HEADS)
+
+
+def _refit(formula: ParsedFormula, family: str, frame: pd.DataFrame, weights: Floats, terms: int) -> Floats:
+    """The coefficients with other values; NaN where these have no such model, as the logarithm of 0."""
+    unknown = np.full(terms, np.nan)
+    if not len(frame):
+        return unknown
+    try:
+        regression, _ = make_regression(formula, frame, family)
+    except ParameterError:
+        return unknown
+    return regression.fit(weights[None])[0][0] if len(regression.terms) == terms else unknown
+
+
+def _spread(cells: Cells, weights: Floats, bins: Bins) -> tuple[pd.DataFrame, Floats]:
+    """Every cell as several rows with values evenly over its bin; no rows where that would be too many."""
+    if len(weights) > MOST_CELLS:
+        return cells.frame.iloc[:0], weights[:0]
+    parts = (np.arange(POINTS) + 0.5) / POINTS
+    frames = [cells.with_values(bins.column, bins.low + part * (bins.high - bins.low)) for part in parts]
+    return pd.concat(frames, ignore_index=True), np.tile(weights / POINTS, POINTS)
+
+
+def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> list[str]:
+    """A sentence for each column: which value stands for a bin, and what another would change."""
+    return [
+        f"{name}: {'the value given' if name in declared else 'its middle'} stands for each of its {len(bins.low)} bins, and the coefficients are "
+        f"those of that coding. {_moves(effects[effects['column'] == name])}"
+        for name, bins in cells.bins.items()
+        if bins.wide
+    ]
+
+
+def _moves(effects: pd.DataFrame) -> str:
+    """How far the most affected coefficient moves for each way to fill the bins; intercepts and cut points move with any shift."""
+    slopes = effects[~effects["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)].set_index("term")
+    parts = [
+        f"{how} {_largest(slopes[column].dropna())}"
+        for column, how in WAYS.items()
+        if slopes[column].notna().any()
+    ]
+    if not parts:
+        return "What other values would change is unknown"
+    return "How far the most affected coefficient would move, in standard errors: " + "; ".join(parts)
+
+
+def _largest(shifts: pd.Series) -> str:
+    place = int(np.argmax(np.abs(shifts.to_numpy())))
+    most = float(shifts.iloc[place])
+    return "by less than 0.05" if abs(most) < 0.05 else f"{shifts.index[place]} by {most:+.2f}"

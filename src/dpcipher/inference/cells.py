@@ -1,0 +1,137 @@
+"""The cells of a few columns as rows of a frame: what value each column has in each cell, and which cells a model uses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.inference.formula import ParsedFormula
+from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.schema.binned import Binned
+from dpcipher.schema.column import MISSING_LABEL
+from dpcipher.schema.schema import Schema
+
+Missing = Literal["drop", "level"]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The bins of a numeric column: the first and last value of each, and the one that stands for it."""
+
+    column: str
+    low: Floats
+    high: Floats
+    value: Floats
+
+    @property
+    def wide(self) -> bool:
+        """Whether some bin holds more than one value."""
+        return bool((self.high > self.low).any())
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One row of `frame` for each cell with no missing value in a column that drops them, and where these cells are.
+
+    `codes` has the level of every column in each of those cells; `dropped` are the columns that had a missing level to leave out.
+    """
+
+    frame: pd.DataFrame
+    codes: Mapping[str, np.ndarray]
+    keep: Bools
+    bins: Mapping[str, Bins]
+    dropped: tuple[str, ...]
+
+    def with_values(self, column: str, values: Floats) -> pd.DataFrame:
+        """The frame with other values standing for the bins of a column."""
+        return self.frame.assign(**{column: values[self.codes[column]]})
+
+
+def make_cells(
+    schema: Schema,
+    formula: ParsedFormula,
+    *,
+    levels: Mapping[str, Sequence[Any]],
+    values: Mapping[str, Sequence[float]],
+    missing: Missing,
+) -> Cells:
+    """The cells of the formula's columns, in its order of columns, as a model sees them."""
+    _check_names(formula, levels, "levels")
+    _check_names(formula, values, "values")
+    if missing not in ("drop", "level"):
+        raise ParameterError(f"missing ({missing!r}) must be 'drop' or 'level'")
+    shape = tuple(len(schema.labels(name)) for name in formula.columns)
+    codes = dict(zip(formula.columns, np.indices(shape).reshape(len(shape), -1), strict=True))
+    bins = {name: found for name in formula.columns if (found := _bins(schema, name, values)) is not None}
+    numeric = set(bins) - formula.categories
+    dropped = tuple(
+        name
+        for name in formula.columns
+        if _has_missing(schema, name) and (missing == "drop" or name in numeric or name in formula.outcome)
+    )
+    keep = np.ones(int(np.prod(shape)), dtype=bool)
+    for name in dropped:
+        keep &= codes[name] < len(schema.labels(name)) - 1
+    kept = {name: code[keep] for name, code in codes.items()}
+    columns = {
+        name: _numbers(bins[name].value)[code]
+        if name in numeric
+        else _category(schema, name, code, name in dropped, levels.get(name))
+        for name, code in kept.items()
+    }
+    used = {name: bins[name] for name in bins if name in numeric}
+    return Cells(pd.DataFrame(columns), kept, keep, used, dropped)
+
+
+def _check_names(formula: ParsedFormula, given: Mapping[str, Any], what: str) -> None:
+    for name in given:
+        if name not in formula.columns:
+            raise ParameterError(
+                f"{what} ({name!r}) must be of a column in the formula{did_you_mean(str(name), formula.columns)}"
+            )
+
+
+def _has_missing(schema: Schema, name: str) -> bool:
+    return name in schema.names and schema.column(name).missing == "level"
+
+
+def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> Bins | None:
+    """The bins of a numeric column, None for any other; the middle of a bin stands for it unless `values` says otherwise."""
+    domain = schema.column(name).domain if name in schema.names else None
+    if not isinstance(domain, Binned):
+        if name in values:
+            raise ParameterError(f"values ({name!r}) must be of a column with bins; use levels for others")
+        return None
+    edges = np.asarray(domain.edges, dtype=np.float64)
+    low, high = edges[:-1], edges[1:] - domain.whole
+    value = (low + high) / 2 if name not in values else np.asarray(values[name], dtype=np.float64)
+    if value.shape != low.shape or not np.isfinite(value).all():
+        raise ParameterError(
+            f"values of {name!r} ({value.size}) must be one finite number for each of its {len(low)} bins"
+        )
+    return Bins(name, low, high, value)
+
+
+def _numbers(values: Floats) -> np.ndarray:
+    """Whole numbers as such, so that C(…) names them without a decimal point."""
+    return values.astype(np.int64) if (values == np.floor(values)).all() else values
+
+
+def _category(
+    schema: Schema, name: str, code: np.ndarray, dropped: bool, order: Sequence[Any] | None
+) -> pd.Categorical:
+    """The levels of a column in their declared order, or in the order asked for: the first is the reference."""
+    labels = list(schema.labels(name))[: -1 if dropped else None]
+    if order is None:
+        return pd.Categorical.from_codes(code, categories=labels)
+    wanted = [str(level) for level in order]
+    if sorted(wanted) != sorted(labels):
+        raise ParameterError(
+            f"levels of {name!r} must be its levels in another order: {', '.join(labels):.300}"
+            + (f"; {MISSING_LABEL} is left out" if dropped else "")
+        )
+    place = np.array([wanted.index(label) for label in labels])
+    return pd.Categorical.from_codes(place[code], categories=wanted)

@@ -1,0 +1,135 @@
+"""Models by formula, from one release or from m synthetic sets: one class for what comes out."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr
+
+from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.inference.combine import Combined
+from dpcipher.inference.drawn import Drawn
+from dpcipher.marginals.arrays import Bools, Floats
+
+Family = Literal["logistic", "multinomial", "ordinal", "linear", "poisson"]
+FAMILIES: tuple[str, ...] = get_args(Family)
+
+
+@dataclass(frozen=True)
+class ReleaseFit:
+    """What only a model from a release knows of each parameter.
+
+    `noise_share` is the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling. `measured` marks the parameters about columns that some
+    measured table holds together with the outcome. `relaxed` are draws when all interactions with the outcome that the release does not show are
+    allowed, None if that was not asked for, not possible, or would change nothing. `bins` is what other values for the bins of numbers would change, in standard errors.
+    """
+
+    noise_share: Floats
+    measured: Bools
+    relaxed: Drawn | None
+    bins: pd.DataFrame
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Models:
+    """A fitted model: one row per parameter, and what to keep in mind.
+
+    `estimates` and `variances` keep the fits: sets by parameters, NaN where a set does not identify a parameter. From a release, `estimates` holds
+    the fit to every draw of the joint, which is a whole population: its variance is 0.
+    """
+
+    terms: tuple[str, ...]
+    family: Family
+    estimates: Floats
+    variances: Floats
+    combined: Combined | Drawn
+    firth: bool
+    notes: tuple[str, ...]
+    formula: str = ""
+    release: ReleaseFit | None = None
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """Estimate, standard error, degrees of freedom, interval and significance of every parameter, by term."""
+        low, high = self.combined.interval(level)
+        columns = {
+            "estimate": self.combined.estimate,
+            "std_error": self.combined.std_error,
+            "dof": self.combined.dof,
+            "low": low,
+            "high": high,
+            "significant": self.combined.significant(level),
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.terms, name="term"))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per parameter, the intercept first, with 95 % intervals: see `to_frame`."""
+        return self.to_frame()
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured` and the relaxed bounds."""
+        table = self.table(level).reset_index()
+        frame = table[["term", "estimate", "std_error", "low", "high"]].assign(p=self.p)
+        if self.release is None:
+            return frame
+        frame = frame.assign(noise_share=self.release.noise_share, measured=self.release.measured)
+        if self.release.relaxed is None:
+            return frame
+        low, high = self.release.relaxed.interval(level)
+        return frame.assign(relaxed_low=low, relaxed_high=high)
+
+    @property
+    def p(self) -> Floats:
+        """Two-sided p-values against 0: the share of draws beyond 0 (`Drawn.p`), or Student's t over m sets."""
+        if isinstance(self.combined, Drawn):
+            return self.combined.p
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.abs(self.combined.estimate) / self.combined.std_error
+        # Beyond 1e9 degrees of freedom Student's t is normal to rounding.
+        return np.asarray(2 * stdtr(np.minimum(self.combined.dof, 1e9), -t))
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Plain values, fit for JSON; unknown numbers are None."""
+        frame = self.to_frame(level)
+        rows = [{key: _plain(value) for key, value in row.items()} for row in frame.to_dict(orient="records")]
+        return {
+            "formula": self.formula,
+            "family": self.family,
+            "level": level,
+            "parameters": rows,
+            "notes": list(self.notes),
+        }
+
+    def svg(self, level: float = 0.95) -> str:
+        """A coefficient plot as an SVG file's text; a pale bar behind an interval is the relaxed one."""
+        from dpcipher.inference.shown import coefficient_svg
+
+        return coefficient_svg(self, level)
+
+    def __str__(self) -> str:
+        from dpcipher.inference.shown import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpcipher.inference.shown import as_html
+
+        return as_html(self)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value
+
+
+def check_family(family: str) -> None:
+    """Refuse a family that is none of ours."""
+    if family not in FAMILIES:
+        raise ParameterError(
+            f"family ({family!r}) must be one of {', '.join(FAMILIES)}{did_you_mean(str(family), FAMILIES)}"
+        )

@@ -1,0 +1,136 @@
+"""Formulas over the columns of a schema: which columns each term needs, checked before anything is computed."""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
+from dpcipher.schema.schema import Schema
+
+# Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in what rows they hold.
+NEEDS_ROWS = ("bs", "cc", "center", "cr", "cs", "hashed", "lag", "poly", "scale", "standardize")
+_QUOTED = re.compile("`([^`]*)`")
+
+
+@dataclass(frozen=True)
+class ParsedFormula:
+    """The two sides of a formula, the columns each needs, and the columns that it only uses as categories."""
+
+    text: str
+    left: str
+    right: str
+    outcome: tuple[str, ...]
+    predictors: tuple[str, ...]
+    categories: frozenset[str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The outcome's columns, then the predictors', each once."""
+        return tuple(dict.fromkeys((*self.outcome, *self.predictors)))
+
+    @property
+    def plain_outcome(self) -> str | None:
+        """The outcome where it is a column as it stands; None where it is an expression."""
+        name = self.left.strip("`")
+        return name if self.outcome == (name,) else None
+
+
+def parse_formula(text: str, schema: Schema) -> ParsedFormula:
+    """Split "outcome ~ terms" and find its columns; a name that the schema does not know is refused with the nearest one."""
+    left, tilde, right = (part.strip() for part in str(text).partition("~"))
+    if not tilde or not left or not right:
+        raise ParameterError(f"formula ({text!r}) must be 'outcome ~ terms'; try 'income ~ age + sex'")
+    known = (*schema.names, *(name for name in schema.attrs if name not in schema.names))
+    outcome = [use for expression in _factors(left, text) for use in _uses(expression, text)]
+    terms = [use for expression in _factors(right, text) for use in _uses(expression, text)]
+    for name, _ in (*outcome, *terms):
+        if name not in known:
+            raise ParameterError(
+                f"formula ({text!r}): {name!r} must be a column of the release{did_you_mean(name, known)}"
+            )
+    sides = [tuple(dict.fromkeys(name for name, _ in side)) for side in (outcome, terms)]
+    if not sides[0] or set(sides[0]) & set(sides[1]):
+        raise ParameterError(
+            f"formula ({text!r}) must have an outcome on the left that is not among its terms on the right"
+        )
+    numeric = {name for name, as_category in (*outcome, *terms) if not as_category}
+    categories = frozenset(name for name, _ in terms) - numeric
+    return ParsedFormula(text, left, right, sides[0], sides[1], categories)
+
+
+def parsed(side: str, text: str) -> Any:
+    """One side of a formula as formulaic's terms."""
+    try:
+        from formulaic import Formula
+        from formulaic.errors import FormulaicError
+    except ImportError:
+        raise MissingExtra("experiments", "formulaic") from None
+    try:
+        terms = Formula(side)
+    except (FormulaicError, SyntaxError) as error:
+        reason = re.sub(r"\s+", " ", re.sub("\x1b\\[[0-9;]*m|⧛|⧚", "", str(error)))
+        hint = "; name the columns instead of '.'" if "`.`" in reason else ""
+        raise ParameterError(f"formula ({text!r}) cannot be read: {reason:.120}{hint}") from None
+    if not isinstance(terms, Sequence):
+        raise ParameterError(f"formula ({text!r}) must have one outcome and one list of terms; leave out '|'")
+    return terms
+
+
+def columns_of(term: Any, text: str) -> tuple[str, ...]:
+    """The columns that a term is about, each once."""
+    return tuple(
+        dict.fromkeys(name for expression in _expressions(term) for name, _ in _uses(expression, text))
+    )
+
+
+def _factors(side: str, text: str) -> Iterator[tuple[str, bool]]:
+    """The expressions of one side, and whether each is the plain name of a column."""
+    for term in parsed(side, text):
+        yield from _expressions(term)
+
+
+def _expressions(term: Any) -> Iterator[tuple[str, bool]]:
+    for factor in term.factors:
+        if factor.eval_method.value != "literal":
+            yield factor.expr, factor.eval_method.value == "lookup"
+
+
+def _uses(expression: tuple[str, bool], text: str) -> list[tuple[str, bool]]:
+    """The columns in an expression, and whether each is used as a category: in C(…)."""
+    words, plain = expression
+    if plain:
+        return [(words, False)]
+    quoted: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        quoted.append(match[1])
+        return f"_quoted_{len(quoted) - 1}"
+
+    tree = ast.parse(_QUOTED.sub(place, words).strip(), mode="eval")
+    return [(_name(name, quoted), category) for name, category in _names(tree.body, text)]
+
+
+def _name(name: str, quoted: list[str]) -> str:
+    return quoted[int(name.removeprefix("_quoted_"))] if name.startswith("_quoted_") else name
+
+
+def _names(node: ast.AST, text: str, category: bool = False) -> Iterator[tuple[str, bool]]:
+    """The names in an expression that are not functions."""
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func)
+        if called in NEEDS_ROWS:
+            raise ParameterError(
+                f"formula ({text!r}): {called} needs all rows of a table, which a release does not have; "
+                "write the numbers out, as in I((age - 40) / 10) or I(age ** 2)"
+            )
+        inside = called == "C"
+        for number, argument in enumerate((*node.args, *(word.value for word in node.keywords))):
+            if not inside or number == 0:  # what follows in C(…) are contrasts and levels
+                yield from _names(argument, text, inside)
+    elif isinstance(node, ast.Name):
+        yield node.id, category
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _names(child, text)

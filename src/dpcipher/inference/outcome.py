@@ -1,0 +1,133 @@
+"""From a formula and its cells to a regression: the design, the outcome of every cell, and what each coefficient is about."""
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.formula import ParsedFormula, columns_of, parsed
+from dpcipher.inference.regressions import Regression
+from dpcipher.marginals.arrays import Floats
+
+NUMERIC = ("linear", "poisson")
+
+
+@dataclass(frozen=True)
+class Design:
+    """A design matrix over cells, the names of its columns, and the columns of the table that each is about."""
+
+    x: Floats
+    names: tuple[str, ...]
+    about: tuple[tuple[str, ...], ...]
+
+    def without_intercept(self) -> "Design":
+        """The columns that are about something."""
+        kept = [number for number, name in enumerate(self.names) if name != "Intercept"]
+        return Design(self.x[:, kept], tuple(self.names[k] for k in kept), tuple(self.about[k] for k in kept))
+
+
+def make_regression(
+    formula: ParsedFormula, frame: pd.DataFrame, family: str
+) -> tuple[Regression, tuple[tuple[str, ...], ...]]:
+    """The regression over the cells of a frame, and the columns that each of its coefficients is about."""
+    design = make_design(formula.right, formula, frame)
+    if family in NUMERIC:
+        y = _number(formula, frame, family)
+        return Regression(family, design.x, y, 0, design.names), design.about
+    codes, names = _classes(formula, frame, family)
+    if family == "ordinal":
+        slopes = design.without_intercept()
+        cuts = tuple(f"{low}|{high}" for low, high in pairwise(names))
+        about = (*(() for _ in cuts), *slopes.about)
+        return Regression(family, slopes.x, codes, len(names), (*cuts, *slopes.names)), about
+    if family == "logistic":
+        return Regression(family, design.x, codes, 2, design.names), design.about
+    terms = tuple(f"{name}: {term}" for name in names[1:] for term in design.names)
+    return Regression(family, design.x, codes, len(names), terms), design.about * (len(names) - 1)
+
+
+def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Design:
+    """One side of a formula as a matrix over the rows of a frame."""
+    from formulaic.errors import FormulaicError
+
+    try:
+        with np.errstate(all="ignore"):
+            matrix = parsed(side, formula.text).get_model_matrix(frame, na_action="ignore", drop_rows=[])
+    except (FormulaicError, ValueError, TypeError) as error:
+        reason = re.sub(r"\s+", " ", str(error))
+        raise ParameterError(
+            f"formula ({formula.text!r}) cannot be used with the columns of the release: {reason:.200}"
+        ) from None
+    x = np.asarray(matrix, dtype=float)
+    names = tuple(str(name) for name in matrix.columns)
+    broken = ~np.isfinite(x).all(axis=0)
+    if broken.any():
+        raise ParameterError(
+            f"formula ({formula.text!r}): {names[int(np.argmax(broken))]} must be a finite number for every bin; "
+            "give values= for its bins, or another transform"
+        )
+    spec = matrix.model_spec
+    about = {
+        place: columns_of(term, formula.text)
+        for term, places in spec.term_indices.items()
+        for place in places
+    }
+    return Design(x, names, tuple(about[place] for place in range(len(names))))
+
+
+def _number(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> Floats:
+    """The outcome as a number."""
+    name = formula.plain_outcome
+    if name is not None and isinstance(frame[name].dtype, pd.CategoricalDtype):
+        y = _numeric_levels(frame[name], family)
+    else:
+        side = make_design(formula.left, formula, frame).without_intercept()
+        if side.x.shape[1] != 1:
+            raise ParameterError(
+                f"formula ({formula.text!r}): the outcome {formula.left!r} must be one number"
+            )
+        y = side.x[:, 0]
+    if family == "poisson" and (y < 0).any():
+        raise ParameterError(
+            f"outcome ({formula.left}) must be 0 or more for family='poisson'; try family='linear'"
+        )
+    return y
+
+
+def _numeric_levels(column: pd.Series, family: str) -> Floats:
+    truth = {"False": 0.0, "True": 1.0}
+    try:
+        numbers = [truth[text] if text in truth else float(text) for text in column.cat.categories]
+    except ValueError:
+        raise ParameterError(
+            f"outcome ({column.name}) must be a number for family={family!r}; its levels are not: "
+            "try family='logistic', 'multinomial' or 'ordinal'"
+        ) from None
+    return np.asarray(np.array(numbers)[column.cat.codes.to_numpy()], dtype=float)
+
+
+def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[Floats, list[str]]:
+    """The class of every cell, and the names of the classes, the reference (or lowest) first."""
+    name = formula.plain_outcome
+    if name is None:
+        y = make_design(formula.left, formula, frame).without_intercept().x
+        if y.shape[1] != 1 or not np.isin(y, (0, 1)).all() or family != "logistic":
+            raise ParameterError(
+                f"outcome ({formula.left}) must be one column for family={family!r}, or for 'logistic' a condition such as {{age > 40}}"
+            )
+        return y[:, 0], ["False", "True"]
+    column = (
+        frame[name] if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name].astype("category")
+    )
+    names = [str(label) for label in column.cat.categories]
+    if family == "logistic" and len(names) != 2:
+        raise ParameterError(
+            f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; "
+            "try family='multinomial', 'ordinal' or 'linear'"
+        )
+    if len(names) < 2:
+        raise ParameterError(f"outcome ({name}) must have at least 2 levels")
+    return column.cat.codes.to_numpy().astype(float), names

@@ -1,0 +1,124 @@
+"""Models straight from a release: the regression of every draw of the joint distribution of the model's own columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpcipher.inference.assumptions import (
+    measured_axes,
+    measured_terms,
+    prior_share,
+    sets_asked_for,
+    smallest_unmeasured,
+)
+from dpcipher.inference.bin_effects import bin_effects, bin_notes
+from dpcipher.inference.cells import Missing, make_cells
+from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.fitted import Family, Models, ReleaseFit
+from dpcipher.inference.formula import parse_formula
+from dpcipher.inference.outcome import NUMERIC, make_regression
+from dpcipher.inference.task import (
+    PRIOR_DOMINATED,
+    Task,
+    assumption_notes,
+    fit_notes,
+    missing_notes,
+    prior_notes,
+)
+from dpcipher.inference.unmeasured import leave_open
+from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.posteriors.posterior import posterior
+from dpcipher.release.release import Release
+
+# Draws of a posterior: fewer of a large table, which would take a lot of memory.
+DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000
+# What is relaxed is mostly the prior's: fewer draws will do, and fewer still of a large table.
+RELAXED_DRAWS, MOST_NUMBERS = 400, 2_000_000
+
+
+def fit_release(
+    release: Release,
+    formula: str,
+    family: Family,
+    *,
+    levels: Mapping[str, Sequence[Any]],
+    draws: int | None,
+    seed: int | None,
+    missing: Missing,
+    values: Mapping[str, Sequence[float]],
+    relax: bool,
+) -> Models:
+    """Fit a model to draws of the joint distribution of its columns, given a release."""
+    task = _task(release, formula, family, levels, missing, values)
+    if draws is None:
+        draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
+    opening = int(np.random.default_rng(seed).integers(2**32))  # the same for a table and its population
+    joint = posterior(release, task.formula.columns, draws=draws, seed=seed)
+    measured = measured_axes(release, task.formula.columns)
+    asked = sets_asked_for(task, measured)
+    others = smallest_unmeasured(len(task.formula.columns), measured, asked)
+    own, whole = (leave_open(part, measured, asked, opening) for part in (joint.table_draws, joint.draws))
+    beta, converged = task.fit(whole)
+    drawn, shown = Drawn(beta), measured_terms(task, measured)
+    noise = noise_share(task.fit(own)[0], beta)
+    relaxed = _relax(task, joint.draws, measured, [*asked, *others], opening) if relax and others else None
+    bins = bin_effects(task.formula, task.cells, family, task.weights(whole).mean(axis=0), drawn.std_error)
+    notes = [
+        *assumption_notes(task, shown, drawn, relaxed, others),
+        *bin_notes(bins, task.cells, frozenset(values)),
+        *missing_notes(task, joint),
+        *prior_notes(task, prior_share(release, task, drawn, asked) > PRIOR_DOMINATED, shown),
+        *fit_notes(task, drawn, converged),
+        *(note for note in joint.notes if not note.startswith("no table shows")),
+    ]
+    details = ReleaseFit(noise, shown, relaxed, bins, task.formula.columns)
+    return Models(
+        task.regression.terms,
+        family,
+        beta,
+        np.where(np.isnan(beta), np.nan, 0.0),
+        drawn,
+        False,
+        tuple(notes),
+        formula,
+        details,
+    )
+
+
+def _task(
+    release: Release,
+    text: str,
+    family: Family,
+    levels: Mapping[str, Sequence[Any]],
+    missing: Missing,
+    values: Mapping[str, Sequence[float]],
+) -> Task:
+    formula = parse_formula(text, release.schema)
+    if family not in NUMERIC and formula.plain_outcome is not None:
+        # A number whose bins are the classes is a category: its classes are called as its bins are.
+        formula = replace(formula, categories=formula.categories | {formula.plain_outcome})
+    cells = make_cells(release.schema, formula, levels=levels, values=values, missing=missing)
+    regression, about = make_regression(formula, cells.frame, family)
+    return Task(formula, family, cells, regression, about)
+
+
+def noise_share(table: Floats, population: Floats) -> Floats:
+    """The share of the variance that knowing the table itself would remove: what the noise hides, or was not measured.
+
+    The rest is sampling. By the law of total variance the first part is the variance of E(coefficient of the population | table). Each draw of the
+    population was drawn given its own draw of the table, so it is the squared correlation of their coefficients, where that mean is linear.
+    """
+    one, other = (part - part.mean(axis=0) for part in (table, population))
+    both, alone, whole = (one * other).mean(axis=0), (one**2).mean(axis=0), (other**2).mean(axis=0)
+    drawn = Drawn(population)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
+    return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, share)
+
+
+def _relax(task: Task, joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Drawn:
+    """Draws of the coefficients when all interactions that no table shows are left open; fewer draws of a large table."""
+    many = max(100, min(len(joints), RELAXED_DRAWS, MOST_NUMBERS // joints[0].size))
+    return Drawn(task.fit(leave_open(joints[:many], measured, sets, seed))[0])

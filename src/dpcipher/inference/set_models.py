@@ -1,0 +1,194 @@
+"""Models over m synthetic sets: one fit per set, one combined table."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.combine import combine
+from dpcipher.inference.design import data_frames, design_matrices, identified, split_formula
+from dpcipher.inference.fitted import Family, Models
+from dpcipher.inference.logit import fit_logit, group_rows, is_separated
+from dpcipher.inference.ordinal import fit_ordinal
+from dpcipher.inference.regressions import fit_poisson
+from dpcipher.marginals.arrays import Floats
+
+Fit = tuple[Floats, Floats]  # estimates and their variances
+
+FIRTH = (
+    "separation: some maximum-likelihood estimates are infinite in set(s) {sets}, so every set was fitted with Firth's penalty, "
+    "which keeps them finite and shrinks them slightly"
+)
+ALIASED = "not identified in every set: {terms}; their levels are missing, or follow from other terms, in set(s) {sets}"
+
+
+def fit_sets(
+    sets: Any,
+    formula: str,
+    family: Family,
+    *,
+    levels: Mapping[str, Sequence[Any]],
+    sanitizations: int | None,
+    firth: bool | None,
+) -> Models:
+    """Fit one model to each of m data sets and combine the fits."""
+    frames = data_frames(sets, levels)
+    outcome, right = split_formula(formula, frames[0])
+    designs, terms = design_matrices(frames, right)
+    penalised = False
+    notes: list[str] = []
+    if family == "linear":
+        fits = _linear(frames, outcome, designs)
+    elif family == "poisson":
+        fits = _poisson(frames, outcome, designs)
+    elif family == "ordinal":
+        fits, terms = _ordinal(frames, outcome, designs, terms)
+    else:
+        classes = _classes(frames, outcome, family)
+        fits, penalised, notes = _logits(frames, outcome, classes, designs, firth)
+        if family == "multinomial":
+            terms = tuple(f"{name}: {term}" for name in classes[1:] for term in terms)
+    estimates, variances = (np.array(part) for part in zip(*fits, strict=True))
+    combined = combine(estimates, variances, sanitizations=sanitizations)
+    notes += [*_unidentified(estimates, terms), *combined.notes]
+    return Models(terms, family, estimates, variances, combined, penalised, tuple(notes), formula)
+
+
+def _poisson(frames: list[pd.DataFrame], outcome: str, designs: list[Floats]) -> list[Fit]:
+    """Poisson regression with a log link and its classical variances."""
+    fits = []
+    for frame, x in zip(frames, designs, strict=True):
+        y, keep = _numbers(frame, outcome, "poisson"), identified(x)
+        if (y < 0).any():
+            raise ParameterError(
+                f"outcome ({outcome}) must be 0 or more for family='poisson'; try family='linear'"
+            )
+        size = np.sqrt((x[:, keep] ** 2).mean(axis=0))
+        beta, variance, _ = fit_poisson(x[:, keep] / size, np.ones((1, len(y))), y[None])
+        both = np.full((2, x.shape[1]), np.nan)
+        both[:, keep] = beta[0] / size, variance[0] / size**2
+        fits.append((both[0], both[1]))
+    return fits
+
+
+def _ordinal(
+    frames: list[pd.DataFrame], outcome: str, designs: list[Floats], terms: tuple[str, ...]
+) -> tuple[list[Fit], tuple[str, ...]]:
+    """Proportional odds: cut points, then coefficients, and their names."""
+    classes, slopes = (
+        _classes(frames, outcome, "ordinal"),
+        [t for t, name in enumerate(terms) if name != "Intercept"],
+    )
+    cuts, fits = len(classes) - 1, []
+    for number, (frame, x) in enumerate(zip(frames, designs, strict=True), 1):
+        keep = identified(np.c_[np.ones(len(x)), x[:, slopes]])[1:]
+        kept = x[:, slopes][:, keep]
+        size = np.sqrt((kept**2).mean(axis=0))
+        rows, counts = group_rows(kept / size, _codes(frame[outcome], classes), len(classes))
+        if not counts.sum(axis=0).all():
+            raise ParameterError(
+                f"outcome ({outcome}) must have every level in every set; set {number} lacks one"
+            )
+        beta, variance, _ = fit_ordinal(rows, counts[None])
+        both = np.full((2, cuts + len(slopes)), np.nan)
+        place = np.r_[np.ones(cuts, dtype=bool), keep]
+        scale = np.r_[np.ones(cuts), size]
+        both[:, place] = beta[0] / scale, variance[0] / scale**2
+        fits.append((both[0], both[1]))
+    names = (*(f"{low}|{high}" for low, high in pairwise(classes)), *(terms[t] for t in slopes))
+    return fits, names
+
+
+def _numbers(frame: pd.DataFrame, outcome: str, family: str) -> Floats:
+    try:
+        return np.asarray(pd.to_numeric(frame[outcome]), dtype=float)
+    except (ValueError, TypeError):
+        raise ParameterError(
+            f"outcome ({outcome}) must be a number for family={family!r}; try family='logistic' or 'multinomial'"
+        ) from None
+
+
+def _linear(frames: list[pd.DataFrame], outcome: str, designs: list[Floats]) -> list[Fit]:
+    """Least squares and the classical variances of its coefficients."""
+    fits = []
+    for frame, x in zip(frames, designs, strict=True):
+        y, keep = _numbers(frame, outcome, "linear"), identified(x)
+        both, kept = np.full((2, x.shape[1]), np.nan), x[:, keep]
+        inverse = np.linalg.inv(kept.T @ kept)
+        beta = inverse @ (kept.T @ y)
+        noise = float(((y - kept @ beta) ** 2).sum()) / max(len(y) - kept.shape[1], 1)
+        both[:, keep] = beta, noise * np.diag(inverse)
+        fits.append((both[0], both[1]))
+    return fits
+
+
+def _logits(
+    frames: list[pd.DataFrame],
+    outcome: str,
+    classes: list[Any],
+    designs: list[Floats],
+    firth: bool | None,
+) -> tuple[list[Fit], bool, list[str]]:
+    """The fit of every set, whether they are penalised, and a note if that was not asked for."""
+    data = [
+        group_rows(x, _codes(frame[outcome], classes), len(classes))
+        for frame, x in zip(frames, designs, strict=True)
+    ]
+    fits = [fit_logit(x, counts, firth=bool(firth)) for x, counts in data]
+    separated = [
+        number
+        for number, (fit, group) in enumerate(zip(fits, data, strict=True), 1)
+        if not firth and (fit.extreme or not fit.converged) and is_separated(*group)
+    ]
+    if separated and firth is False:
+        raise ParameterError(
+            f"firth (False): set(s) {_list(separated)} are separated and have no finite fit; leave firth out"
+        )
+    if separated:
+        fits = [fit_logit(x, counts, firth=True) for x, counts in data]
+    notes = [FIRTH.format(sets=_list(separated))] if separated else []
+    return (
+        [(fit.coefficients.ravel(), fit.variances.ravel()) for fit in fits],
+        bool(firth or separated),
+        notes,
+    )
+
+
+def _classes(frames: list[pd.DataFrame], outcome: str, family: str) -> list[Any]:
+    """The levels of the outcome, the reference first."""
+    column = frames[0][outcome]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        classes = list(column.cat.categories)
+    else:
+        classes = sorted({value for frame in frames for value in frame[outcome].unique()})
+    if family == "logistic" and len(classes) != 2:
+        raise ParameterError(
+            f"outcome ({outcome}) has {len(classes)} levels and must have 2 for family='logistic'; try family='multinomial'"
+        )
+    if len(classes) < 2:
+        raise ParameterError(f"outcome ({outcome}) must have at least 2 levels")
+    return classes
+
+
+def _codes(values: pd.Series, classes: list[Any]) -> NDArray[np.int64]:
+    codes = pd.Categorical(values, categories=classes).codes
+    if (codes < 0).any():
+        raise ParameterError(f"outcome ({values.name}) has missing values; drop those rows first")
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _unidentified(estimates: Floats, terms: tuple[str, ...]) -> list[str]:
+    """A note on the terms that some set does not identify."""
+    missing = np.isnan(estimates)
+    if not missing.any():
+        return []
+    lost = ", ".join(np.array(terms)[missing.any(axis=0)])
+    return [ALIASED.format(terms=lost, sets=_list((1 + np.flatnonzero(missing.any(axis=1))).tolist()))]
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

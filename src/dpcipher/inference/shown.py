@@ -1,0 +1,138 @@
+"""Fitted models for people: as text, as HTML for a notebook or a page, as a coefficient plot."""
+
+import math
+from collections.abc import Callable
+from html import escape
+
+import pandas as pd
+
+from dpcipher.drawing import html
+from dpcipher.drawing.forest import Estimate, forest_plot
+from dpcipher.drawing.svg import standalone
+from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.fitted import Models
+
+HEADS = {
+    "term": "term",
+    "estimate": "estimate",
+    "std_error": "std. error",
+    "low": "low",
+    "high": "high",
+    "p": "p",
+    "noise_share": "noise",
+    "measured": "measured",
+    "relaxed_low": "relaxed low",
+    "relaxed_high": "relaxed high",
+}
+AXIS = {
+    "linear": "in units of the outcome",
+    "poisson": "log rate ratio",
+    "logistic": "log odds ratio",
+    "multinomial": "log odds ratio against the first class",
+    "ordinal": "log odds ratio of a higher class",
+}
+NOISE_SAYS = "noise: the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling"
+
+
+def headline(models: Models) -> str:
+    """One line: which model, fitted to what."""
+    name = f"{models.family} model" + (f" {models.formula}" if models.formula else "")
+    if models.release is None:
+        return f"{name}, over {models.combined.sets} set(s)"
+    return f"{name}, from one release: {len(models.estimates):,} draws of the joint of {len(models.release.columns)} columns"
+
+
+def as_text(models: Models, level: float = 0.95) -> str:
+    """The table and the notes, as `print` shows them."""
+    body = _cells(models, level)
+    lines = [*pd.DataFrame(body, columns=_heads(models, level)).to_string(index=False).split("\n")]
+    if models.release is not None:
+        lines.append(NOISE_SAYS)
+    notes = [f"note: {note}" for note in models.notes]
+    return "\n".join([headline(models), *lines, *notes])
+
+
+def as_html(models: Models, level: float = 0.95) -> str:
+    """The same for a notebook: table, coefficient plot, notes."""
+    return "".join(
+        [
+            f"<p><strong>{escape(headline(models))}</strong></p>",
+            coefficient_table(models, level),
+            standalone(coefficient_plot(models, level)),
+            notes_list(models),
+        ]
+    )
+
+
+def coefficient_table(models: Models, level: float = 0.95) -> str:
+    """The parameters as an HTML table."""
+    caption = f"Estimates with {100 * level:g} % intervals"
+    return html.table(_heads(models, level), _cells(models, level), caption=caption)
+
+
+def notes_list(models: Models) -> str:
+    """The notes as an HTML list."""
+    first = [] if models.release is None else [NOISE_SAYS]
+    return html.bullets([*first, *models.notes])
+
+
+def coefficient_svg(models: Models, level: float = 0.95) -> str:
+    """The coefficient plot as a file of its own."""
+    return standalone(coefficient_plot(models, level))
+
+
+def coefficient_plot(models: Models, level: float = 0.95) -> str:
+    """Estimates and intervals; intercepts and cut points, on a scale of their own, are left to the table."""
+    frame = models.to_frame(level)
+    free = frame[~frame["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)]
+    shown = free if len(free) else frame
+    relaxed = "relaxed_low" in shown
+    lines = [
+        Estimate(
+            row["term"],
+            row["estimate"],
+            row["low"],
+            row["high"],
+            (row["relaxed_low"], row["relaxed_high"])
+            if relaxed and math.isfinite(row["relaxed_low"])
+            else None,
+        )
+        for row in shown.to_dict(orient="records")
+    ]
+    title = f"Coefficients of {models.formula or models.family} with {100 * level:g} % intervals"
+    return forest_plot(lines, title=title, axis=AXIS[models.family])
+
+
+def _heads(models: Models, level: float) -> list[str]:
+    return [HEADS[name] for name in models.to_frame(level).columns]
+
+
+def _cells(models: Models, level: float) -> list[list[str]]:
+    frame = models.to_frame(level)
+    show: dict[str, Callable[..., str]] = {
+        "term": str,
+        "p": _p_of(models),
+        "noise_share": lambda share: "" if math.isnan(share) else f"{100 * share:.0f} %",
+        "measured": lambda marked: "yes" if marked else "NO",
+    }
+    return [
+        [show.get(name, _number)(value) for name, value in row.items()]
+        for row in frame.to_dict(orient="records")
+    ]
+
+
+def _number(value: float) -> str:
+    """Four figures, or a dash where nothing is known."""
+    return "–" if math.isnan(value) else f"{value:.4g}"
+
+
+def _p_of(models: Models) -> Callable[[float], str]:
+    """p-values, with "<" where there are too few draws to tell them from 0."""
+    least = 2 / (len(models.estimates) + 1) if isinstance(models.combined, Drawn) else 1e-4
+
+    def show(p: float) -> str:
+        if math.isnan(p):
+            return "–"
+        return f"<{least:.2g}" if p <= least * 1.0001 else f"{p:.3g}"
+
+    return show

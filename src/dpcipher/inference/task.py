@@ -1,0 +1,134 @@
+"""One model to be fitted to draws of a joint distribution, and the sentences about how that went."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcipher.inference.cells import Cells
+from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.formula import ParsedFormula
+from dpcipher.inference.regressions import Regression
+from dpcipher.marginals.arrays import Axes, Bools, Floats
+from dpcipher.posteriors.posterior import Posterior
+
+# A posterior more than half as wide as the prior is mostly the prior's.
+PRIOR_DOMINATED = 0.5
+
+
+@dataclass(frozen=True)
+class Task:
+    """A regression over the cells of a formula's columns, and the columns that each of its parameters is about."""
+
+    formula: ParsedFormula
+    family: str
+    cells: Cells
+    regression: Regression
+    about: tuple[tuple[str, ...], ...]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return self.regression.terms
+
+    def fit(self, joints: Floats) -> tuple[Floats, Bools]:
+        """The coefficients of every joint distribution of the formula's columns, and which fits converged."""
+        return self.regression.fit(self.weights(joints))
+
+    def weights(self, joints: Floats) -> Floats:
+        """The probability of every cell that the model uses, by draw."""
+        return joints.reshape(len(joints), -1)[:, self.cells.keep]
+
+    def sets(self) -> list[Axes]:
+        """The outcome's columns and those of each parameter, by their place among the formula's columns."""
+        outcome, columns = self.formula.outcome, self.formula.columns
+        return [tuple(sorted({columns.index(name) for name in (*outcome, *about)})) for about in self.about]
+
+    def columns(self, axes: Axes) -> str:
+        """The names of the columns of a set."""
+        return " × ".join(self.formula.columns[axis] for axis in axes)
+
+    def named(self, which: Bools) -> str:
+        """The parameters that are marked, by name; the first few of many."""
+        names = [term for term, marked in zip(self.terms, which, strict=True) if marked]
+        return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def assumption_notes(
+    task: Task, measured: Bools, drawn: Drawn, relaxed: Drawn | None, assumed: Sequence[Axes]
+) -> list[str]:
+    """Which parameters rest on what the release cannot show, and how far they move without it."""
+    notes = []
+    if not measured.all():
+        notes.append(
+            f"{task.named(~measured)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, so the "
+            "release shows them only as far as the other tables leave no room; the rest is the prior's. Leave them out, or measure such a table"
+        )
+    if drawn.zero.any():
+        notes.append(f"{task.named(drawn.zero)}: 0 in every draw, by the model and not by the data")
+    if assumed:
+        sets = [task.columns(axes) for axes in assumed]
+        listed = "; ".join(sets[:4]) + (f"; and {len(sets) - 4} more" if len(sets) > 4 else "")
+        notes.append(
+            f"no table shows the interaction of {listed}: all estimates take it for none, which the release cannot check"
+        )
+    if relaxed is not None:
+        notes.append(_relaxed_note(task, drawn, relaxed))
+    return notes
+
+
+def _relaxed_note(task: Task, drawn: Drawn, relaxed: Drawn) -> str:
+    low, high = drawn.interval()
+    freer = relaxed.interval()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wider = np.where(drawn.zero, np.nan, (freer[1] - freer[0]) / (high - low))
+        moved = np.where(drawn.zero, np.nan, (relaxed.estimate - drawn.estimate) / drawn.std_error)
+    start = "with these interactions allowed, as far as a weak prior lets them go, the intervals are relaxed_low to relaxed_high"
+    if np.isnan(wider).all():
+        return start
+    most, far = int(np.nanargmax(wider)), int(np.nanargmax(np.abs(moved)))
+    return (
+        f"{start}: at most {wider[most]:.1f} times as wide ({task.terms[most]}), "
+        f"estimates moved by at most {abs(moved[far]):.1f} standard errors ({task.terms[far]})"
+    )
+
+
+def missing_notes(task: Task, joint: Posterior) -> list[str]:
+    """What was left out for a missing value."""
+    if not task.cells.dropped:
+        return []
+    share = float(np.median(task.weights(joint.draws).sum(axis=1)))
+    return [
+        f"rows in which {', '.join(task.cells.dropped)} is missing are left out (missing='drop'): the coefficients are about the "
+        f"{100 * share:.1f} % of the rows in which all columns of the model are known"
+    ]
+
+
+def prior_notes(task: Task, dominated: Bools, measured: Bools) -> list[str]:
+    """The parameters about which even measured tables say little beside the prior."""
+    marked = dominated & measured
+    if not marked.any():
+        return []
+    return [
+        f"{task.named(marked)}: the noise leaves the release little to say about these; their intervals are more than half as wide as before any data, "
+        "and the weak prior (log odds ratios within about ±4) shapes them"
+    ]
+
+
+def fit_notes(task: Task, drawn: Drawn, converged: Bools) -> list[str]:
+    """Parameters that are not identified, fits that did not converge, and the Monte Carlo error."""
+    notes, unknown = [], np.asarray(np.isnan(drawn.draws).any(axis=0))
+    if unknown.any():
+        notes.append(
+            f"not identified: {task.named(unknown)}; these follow from other terms, or their levels are structural zeros"
+        )
+    if not converged.all():
+        notes.append(
+            f"in {(~converged).sum():,} of {len(converged):,} draws the fit did not settle: some level (nearly) determines the outcome there, and "
+            "intervals that reach far out are to be read as open"
+        )
+    notes.append(
+        f"{len(drawn.draws):,} draws: an end of a 95 % interval is known to about ±{drawn.monte_carlo_error():.2f} standard errors, "
+        f"and p to no less than {2 / (len(drawn.draws) + 1):.2g}"
+    )
+    return notes

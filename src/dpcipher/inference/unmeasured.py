@@ -1,0 +1,63 @@
+"""Interactions that no measured table shows, left open: drawn from the prior while every measured table stays as it is.
+
+Write the joint in the mixed parameters of a log-linear model (Barndorff-Nielsen 1978, §8.2): the measured tables by their probabilities, the other
+interactions by their log-linear coefficients. The two vary independently of each other, and a release says nothing about the second but through
+the first. With a prior under which they are independent, a draw from the posterior is therefore a draw of the measured tables, given the
+release, joined with a draw of the others from their prior: multiply a draw of the joint by exp(interaction), then rake it back to its own tables.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpcipher.marginals.arrays import Axes, Floats, Shape
+from dpcipher.marginals.sets import closure
+from dpcipher.posteriors.log_linear import contrast_sd
+
+# Proportional fitting stops when no cell of a table is further off than this, or after so many sweeps.
+TOLERANCE = 1e-7
+SWEEPS = 500
+
+
+def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int | None) -> Floats:
+    """Joint distributions with the tables of `joints` on `measured`, and prior draws of the interactions of `sets` beyond these.
+
+    >>> even = np.full((1, 2, 2), 0.25)
+    >>> opened = leave_open(even, [(0,), (1,)], [(0, 1)], seed=1)
+    >>> opened.sum(axis=1).round(4).tolist(), bool(abs(opened[0, 0, 0] - 0.25) > 0.01)
+    ([[0.5, 0.5]], True)
+    """
+    known = set(closure(measured))
+    parts = [part for part in closure(sets) if part and part not in known]
+    if not parts:
+        return joints
+    rng = np.random.default_rng(seed)
+    scores = np.zeros_like(joints)
+    for part in parts:
+        scores += _interaction(len(joints), joints.shape[1:], part, rng)
+    return rake(joints * np.exp(scores - scores.max()), joints, measured)
+
+
+def _interaction(draws: int, shape: Shape, part: Axes, rng: np.random.Generator) -> Floats:
+    """Draws of one interaction: normal in every contrast, with the standard deviation that the posterior's own prior has."""
+    sizes = [size if axis in part else 1 for axis, size in enumerate(shape)]
+    table = rng.normal(size=(draws, *sizes)) * contrast_sd(len(part)) * 2 ** (-len(part) / 2)
+    for axis in part:
+        table = table - table.mean(axis=1 + axis, keepdims=True)
+    return np.asarray(table)
+
+
+def rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
+    """Iterative proportional fitting of every joint to the tables of its goal."""
+    fitted = joints / joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
+    dropped = [tuple(1 + axis for axis in range(joints.ndim - 1) if axis not in axes) for axes in tables]
+    wanted = [goals.sum(axis=drop, keepdims=True) for drop in dropped]
+    for _ in range(SWEEPS):
+        furthest = 0.0
+        for drop, goal in zip(dropped, wanted, strict=True):
+            now = fitted.sum(axis=drop, keepdims=True)
+            furthest = max(furthest, float(np.abs(now - goal).max()))
+            fitted = fitted * np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
+        if furthest < TOLERANCE:
+            break
+    return np.asarray(fitted)

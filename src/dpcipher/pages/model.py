@@ -1,0 +1,73 @@
+"""A page about one model fitted to a release: its coefficients, what they rest on, and the release behind them."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from dpcipher.drawing.html import bullets, facts, figure, page, paragraphs, table
+from dpcipher.errors import ReleaseError
+from dpcipher.files import write_text
+from dpcipher.inference import shown
+from dpcipher.inference.fitted import Models
+from dpcipher.pages import words
+from dpcipher.pages.certificate import certificate
+from dpcipher.pages.report import check_target
+from dpcipher.release.curator_only import PUBLISHABLE
+from dpcipher.release.release import Release
+
+READ = (
+    "A line is an interval that holds the privacy noise and the sampling error of the rows, a dot its estimate. The pale bar behind it, where there is one, "
+    "is the interval when interactions that no measured table shows are allowed as far as a weak prior lets them go.",
+    "p is twice the share of draws beyond 0. Noise is the share of an estimate's variance that comes from the privacy noise and from what was not measured; "
+    "the rest is sampling, and would be there without any protection.",
+)
+
+
+def model_report(models: Models, release: Release, path: str | Path, *, level: float = 0.95) -> Path:
+    """Write a page about a model from a release, for everybody to read; it sees no private row."""
+    target = Path(path)
+    check_target(release, target)
+    try:
+        return write_text(target, render(models, release, level=level))
+    except OSError as error:
+        raise ReleaseError(
+            f"report ({target}) cannot be written: {error.strerror}; choose another place"
+        ) from None
+
+
+def render(models: Models, release: Release, *, level: float = 0.95) -> str:
+    """The text of the page."""
+    plot = figure(shown.coefficient_plot(models, level), f"{100 * level:g} % intervals")
+    sections = {
+        "In short": _cards(models, release),
+        "Coefficients": paragraphs(READ) + plot + shown.coefficient_table(models, level),
+        "What to keep in mind": bullets(models.notes),
+    }
+    if models.release is not None and len(models.release.bins):
+        sections["Bins of numbers"] = _bins(models.release.bins)
+    sections["How people are protected"] = paragraphs(words.protection(release))
+    sections["Certificate"] = certificate(release)
+    return page(f"{models.family.capitalize()} model: {models.formula}", PUBLISHABLE, sections)
+
+
+def _cards(models: Models, release: Release) -> str:
+    numbers = {
+        "Model": models.family,
+        "Rows": f"{release.n_rows:,}",
+        "Parameters": f"{len(models.terms):,}",
+        "Draws": f"{len(models.estimates):,}",
+    }
+    return facts(numbers, style="cards") + paragraphs([shown.headline(models) + "."])
+
+
+def _bins(bins: pd.DataFrame) -> str:
+    says = (
+        "By how many standard errors each coefficient would move if all rows had the first or the last value of their bin, or were spread evenly over it "
+        "with no relation to the other columns inside it."
+    )
+    heads = ["term", "column with bins", "low ends", "high ends", "spread"]
+    lines = [
+        (row["term"], row["column"], *(f"{row[name]:+.2f}" for name in ("low", "high", "spread")))
+        for row in bins.to_dict(orient="records")
+    ]
+    return paragraphs([says]) + table(heads, lines)

@@ -1,0 +1,218 @@
+"""Regressions on weighted cells, against statsmodels on rows, and against the coefficients that made the cells."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.special import expit
+from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.cells import make_cells
+from dpcipher.inference.formula import parse_formula
+from dpcipher.inference.outcome import make_regression
+from dpcipher.inference.regressions import MOST_NUMBERS, Regression
+from dpcipher.marginals.arrays import Floats
+from dpcipher.schema.schema import Schema
+
+SCHEMA = Schema.from_dict(
+    {
+        "columns": [
+            {"name": "income", "kind": "categorical", "levels": ["low", "high"]},
+            {"name": "age", "kind": "integer", "min": 20, "max": 69, "bins": 5},
+            {"name": "sex", "kind": "categorical", "levels": ["F", "M"], "missing": "level"},
+            {"name": "school", "kind": "ordinal", "levels": ["none", "some", "all"]},
+            {"name": "hours per", "kind": "number", "edges": [0, 1, 3, 9]},
+            {"name": "visits", "kind": "integer", "min": 0, "max": 4},
+        ]
+    }
+)
+
+
+def regression(formula: str, family: str) -> tuple[Regression, pd.DataFrame]:
+    """A regression over the cells of its columns, and the cells."""
+    parsed = parse_formula(formula, SCHEMA)
+    cells = make_cells(SCHEMA, parsed, levels={}, values={}, missing="drop")
+    return make_regression(parsed, cells.frame, family)[0], cells.frame
+
+
+def rows(cells: int, draws: int = 3) -> Floats:
+    """Several tables of counts, every cell with at least one row."""
+    return np.random.default_rng(5).integers(1, 12, (draws, cells)).astype(float)
+
+
+def by_statsmodels(model: Regression, counts: Floats) -> Floats:
+    """The same regression on one row for each count."""
+    x = np.repeat(model.x, counts.astype(int), axis=0)
+    y = np.repeat(model.outcome, counts.astype(int))
+    if model.family == "linear":
+        return np.asarray(sm.OLS(y, x).fit().params)
+    if model.family == "poisson":
+        return np.asarray(sm.GLM(y, x, family=sm.families.Poisson()).fit(tol=1e-12).params)
+    if model.family == "ordinal":
+        fit = OrderedModel(y.astype(int), x, distr="logit").fit(method="bfgs", disp=0, gtol=1e-9)
+        cuts = fit.model.transform_threshold_params(fit.params)[1:-1]
+        return np.r_[cuts, fit.params[: x.shape[1]]]
+    fit = sm.MNLogit(y.astype(int), x).fit(disp=0, method="newton", tol=1e-12)
+    return np.asarray(fit.params).T.ravel()
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("income ~ age + sex * school", "logistic"),
+        ("income ~ C(age) + log(`hours per`)", "logistic"),
+        ("school ~ age + sex", "multinomial"),
+        ("school ~ age + sex + visits", "ordinal"),
+        ("visits ~ age + sex:school", "poisson"),
+        ("age ~ sex + C(visits) + I(`hours per` ** 2)", "linear"),
+        ("{age > 40} ~ sex + visits", "logistic"),
+    ],
+)
+def test_every_draw_is_fitted_as_statsmodels_fits_its_rows(formula: str, family: str) -> None:
+    """All draws at once, each on the scale of its own columns; weights may be counts or probabilities."""
+    model, cells = regression(formula, family)
+    counts = rows(len(cells))
+    beta, converged = model.fit(counts / counts.sum(axis=1, keepdims=True))
+    assert converged.all()
+    assert beta.shape == (3, len(model.terms))
+    for draw, table in zip(beta, counts, strict=True):
+        np.testing.assert_allclose(draw, by_statsmodels(model, table), atol=2e-5, rtol=2e-5)
+
+
+def test_the_coefficients_that_made_a_joint_are_found_again() -> None:
+    """Where the joint is exact and the model holds, the maximiser is the truth to rounding."""
+    model, cells = regression("income ~ age + sex + school", "logistic")
+    truth = np.array([-1.0, 0.03, 0.5, -0.4, 0.8])
+    share = np.random.default_rng(1).dirichlet(np.ones(len(cells) // 2))
+    # Cells come with the outcome, the first column, slowest.
+    weights = np.r_[share, share] * np.where(
+        model.outcome == 1, expit(model.x @ truth), expit(-model.x @ truth)
+    )
+    np.testing.assert_allclose(model.fit(weights[None])[0][0], truth, atol=1e-7)
+
+
+def test_cut_points_and_slopes_of_an_ordinal_joint_are_found_again() -> None:
+    """Proportional odds with a sign as in R's polr: a positive slope moves the outcome up."""
+    model, cells = regression("school ~ age + sex", "ordinal")
+    assert model.terms == ("none|some", "some|all", "age", "sex[T.M]")
+    below = expit(np.array([0.5, 2.0]) - (model.x @ [0.02, 0.7])[:, None])
+    chance = np.diff(np.c_[np.zeros(len(cells)), below, np.ones(len(cells))], axis=1)
+    share = np.random.default_rng(2).dirichlet(np.ones(len(cells) // 3))
+    weights = np.tile(share, 3) * chance[np.arange(len(cells)), model.outcome.astype(int)]
+    np.testing.assert_allclose(model.fit(weights[None])[0][0], [0.5, 2.0, 0.02, 0.7], atol=1e-6)
+
+
+def test_the_scale_of_a_column_only_scales_its_coefficient() -> None:
+    """A column in millionths would need steps that Newton's method cuts; the design is scaled first."""
+    model, cells = regression("income ~ I(age / 1e6) + sex", "logistic")
+    plain, _ = regression("income ~ age + sex", "logistic")
+    counts = rows(len(cells))
+    np.testing.assert_allclose(model.fit(counts)[0][:, 1], 1e6 * plain.fit(counts)[0][:, 1], rtol=1e-6)
+
+
+def test_draws_in_parts_are_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory bounds how many draws are fitted at once; the answer does not depend on it."""
+    model, cells = regression("income ~ age + sex", "logistic")
+    counts = rows(len(cells), 20)
+    whole, _ = model.fit(counts)
+    assert counts.size < MOST_NUMBERS
+    monkeypatch.setattr("dpcipher.inference.regressions.MOST_NUMBERS", 3 * model.x.size)
+    np.testing.assert_allclose(model.fit(counts)[0], whole, atol=1e-8)
+
+
+def test_terms_that_follow_from_others_are_unknown() -> None:
+    """A number beside its own categories; both indicators beside cut points."""
+    model, cells = regression("income ~ C(age) + age", "logistic")
+    beta, _ = model.fit(rows(len(cells)))
+    assert np.isnan(beta).sum(axis=0).tolist() == [0, 0, 0, 0, 0, 3]
+    model, cells = regression("school ~ 0 + sex", "ordinal")
+    beta, _ = model.fit(rows(len(cells)))
+    assert np.isnan(beta).any(axis=0).tolist() == [False, False, False, True]
+
+
+def test_structural_zeros_leave_their_terms_unknown() -> None:
+    """A level that no draw gives any weight has no coefficient, and the others keep theirs."""
+    model, cells = regression("income ~ sex + school", "logistic")
+    counts = rows(len(cells)) * (cells["school"] != "all").to_numpy()
+    beta, _ = model.fit(counts)
+    assert np.isnan(beta[:, model.terms.index("school[T.all]")]).all()
+    assert np.isfinite(beta[:, :3]).all()
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "rule"),
+    [
+        ("income", "logistic", "outcome ~ terms"),
+        ("incom ~ sex", "logistic", "did you mean 'income'"),
+        ("income ~ agee", "logistic", "did you mean 'age'"),
+        ("income ~ log(agee)", "logistic", "did you mean 'age'"),
+        ("income ~ age +", "logistic", "cannot be read"),
+        ("income ~ .", "logistic", "name the columns"),
+        ("income ~ age | sex", "logistic", "leave out"),
+        ("income ~ age + income", "logistic", "not among its terms"),
+        ("income ~ scale(age)", "logistic", "needs all rows"),
+        ("income ~ sin(age)", "logistic", "cannot be used"),
+        ("income ~ log(age - 24.5)", "logistic", "finite number for every bin"),
+        ("income ~ I(age ** )", "logistic", "not an expression|cannot be read"),
+        ("school ~ age", "logistic", "family='multinomial'"),
+        ("school ~ age", "linear", "must be a number for family='linear'"),
+        ("log(age) ~ sex", "ordinal", "must be one column"),
+        ("I(age - 50) ~ sex", "poisson", "0 or more"),
+        ("age + visits ~ sex", "linear", "must be one number"),
+    ],
+)
+def test_wrong_formulas_are_refused(formula: str, family: str, rule: str) -> None:
+    """Each check fires before anything is drawn, and says what to do."""
+    with pytest.raises(ParameterError, match=rule):
+        regression(formula, family)
+
+
+def test_numbers_used_only_as_categories_keep_the_names_of_their_bins() -> None:
+    """C(age) has the schema's labels; C(age) beside age has the values that stand for the bins."""
+    assert regression("income ~ C(age)", "logistic")[0].terms[1] == "C(age)[T.30..39]"
+    assert regression("income ~ C(age) + age", "logistic")[0].terms[1] == "C(age)[T.34.5]"
+
+
+def test_missing_levels_are_dropped_or_kept() -> None:
+    """Cells with a missing value stand outside the model unless missing is to be a level."""
+    parsed = parse_formula("income ~ sex", SCHEMA)
+    dropped = make_cells(SCHEMA, parsed, levels={}, values={}, missing="drop")
+    kept = make_cells(SCHEMA, parsed, levels={}, values={}, missing="level")
+    assert (dropped.keep.sum(), kept.keep.sum()) == (4, 6)
+    assert dropped.dropped == ("sex",)
+    assert kept.dropped == ()
+    assert make_regression(parsed, kept.frame, "logistic")[0].terms[-1] == "sex[T.(missing)]"
+
+
+def test_levels_and_values_follow_the_caller() -> None:
+    """The first level is the reference; declared values stand for bins."""
+    parsed = parse_formula("income ~ sex + age", SCHEMA)
+    options = {"levels": {"sex": ["M", "F"], "income": ["high", "low"]}, "values": {"age": [1, 2, 3, 4, 5]}}
+    cells = make_cells(SCHEMA, parsed, missing="drop", **options)  # type: ignore[arg-type]
+    model = make_regression(parsed, cells.frame, "logistic")[0]
+    assert model.terms == ("Intercept", "sex[T.F]", "age")
+    counts = rows(len(cells.frame), 1)
+    plain, frame = regression("income ~ sex + age", "logistic")
+    turned = plain.fit(counts)[0][0]
+    assert len(frame) == len(cells.frame)
+    # high as the reference turns every sign, M as the reference turns that of sex again; a year is a tenth of a bin.
+    np.testing.assert_allclose(model.fit(counts)[0][0, 1:], [turned[1], -10 * turned[2]], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"levels": {"sex": ["M"]}}, "in another order"),
+        ({"levels": {"sexx": ["M", "F"]}}, "did you mean 'sex'"),
+        ({"values": {"age": [1.0]}}, "each of its 5 bins"),
+        ({"values": {"sex": [1.0, 2.0]}}, "column with bins"),
+        ({"missing": "keep"}, "'drop' or 'level'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], rule: str) -> None:
+    """Each check names the option and the rule."""
+    parsed = parse_formula("income ~ sex + age", SCHEMA)
+    given: dict[str, object] = {"levels": {}, "values": {}, "missing": "drop"} | options
+    with pytest.raises(ParameterError, match=rule):
+        make_cells(SCHEMA, parsed, **given)  # type: ignore[arg-type]

@@ -1,0 +1,114 @@
+"""Fitted models as people see them: text, HTML, a coefficient plot, plain values."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.stats import t as student
+from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+import dpcipher as dc
+from dpcipher.drawing.forest import Estimate, forest_plot
+from dpcipher.inference.fitted import Models
+from dpcipher.inference.shown import headline
+
+SCHEMA = dc.Schema.from_domain({"y": 2, "a": 2, "b": 3})
+
+
+@pytest.fixture(name="models", scope="module")
+def from_release() -> Models:
+    """A model with a term that no table shows, from exact pairs."""
+    table = np.random.default_rng(0).integers(50, 150, (2, 2, 3))
+    tables = {("y", "a"): table.sum(2), ("y", "b"): table.sum(1), ("a", "b"): table.sum(0)}
+    release = dc.Release.from_tables(tables, SCHEMA, scale=0)
+    return dc.fit_models(release, "y ~ C(a) + b", seed=1, draws=100)
+
+
+def test_the_text_has_every_term_and_note(models: Models) -> None:
+    """One line per parameter under a headline, then what to keep in mind."""
+    text = str(models)
+    assert text.startswith(
+        "logistic model y ~ C(a) + b, from one release: 100 draws of the joint of 3 columns\n"
+    )
+    assert all(term in text for term in models.terms)
+    assert text.count("\nnote: ") == len(models.notes) > 0
+    assert "<0.02" in text or "p" in text
+
+
+def test_the_plot_is_an_svg_file_with_a_line_per_slope(models: Models) -> None:
+    """Intercepts stand in the table alone; every slope has a dot, an interval and a relaxed bar."""
+    drawn = ElementTree.fromstring(models.svg())
+    circles = [item for item in drawn.iter() if item.tag.endswith("circle")]
+    assert len(circles) == 2
+    words = [item.text for item in drawn.iter() if item.tag.endswith("text")]
+    assert "C(a)[T.1]" in words
+    assert "log odds ratio" in words
+    assert "Intercept" not in words
+
+
+def test_the_notebook_shows_table_plot_and_notes(models: Models) -> None:
+    """`_repr_html_` escapes what a level or a formula may contain."""
+    html = models._repr_html_()
+    assert "<table>" in html
+    assert "<svg " in html
+    assert html.count("<li>") == len(models.notes) + 1
+    assert "<script" not in html
+
+
+def test_plain_values_are_json(models: Models) -> None:
+    """Programs read parameters by name; unknown numbers are null."""
+    plain = json.loads(json.dumps(models.to_dict(0.9), allow_nan=False))
+    assert plain["level"] == 0.9
+    assert [row["term"] for row in plain["parameters"]] == list(models.terms)
+    narrow = models.to_frame(0.5)
+    assert (narrow["high"] - narrow["low"] < models.frame["high"] - models.frame["low"]).all()
+
+
+def test_models_over_sets_have_a_frame_and_a_plot_too() -> None:
+    """p is Student's, by hand; nothing is said of noise."""
+    rng = np.random.default_rng(1)
+    sets = [pd.DataFrame({"y": rng.integers(0, 2, 300), "a": rng.integers(0, 3, 300)}) for _ in range(3)]
+    models = dc.fit_models(sets, "y ~ a")
+    frame = models.frame
+    assert list(frame.columns) == ["term", "estimate", "std_error", "low", "high", "p"]
+    by_hand = 2 * student.sf(np.abs(frame["estimate"] / frame["std_error"]), models.combined.dof)
+    np.testing.assert_allclose(frame["p"], by_hand, rtol=1e-6)
+    assert headline(models) == "logistic model y ~ a, over 3 set(s)"
+    assert "<svg " in models.svg()
+
+
+def test_a_plot_survives_what_is_unknown_or_far_out() -> None:
+    """A term without an estimate has its name; a wider interval is cut at the edge of the plot."""
+    drawn = forest_plot(
+        [
+            Estimate("a & b", 1.0, 0.5, 1.5, (-1e6, 1e6)),
+            Estimate("lost", float("nan"), float("nan"), float("nan")),
+        ],
+        title="t",
+        axis="x",
+    )
+    assert "not identified" in drawn
+    assert "a &amp; b" in drawn
+    numbers = [float(word) for word in drawn.replace("M", " ").replace("H", " ").split() if word.isdigit()]
+    assert all(abs(number) < 2_000 for number in numbers)
+
+
+def test_ordinal_and_poisson_models_over_sets_equal_their_row_fits() -> None:
+    """The families that a release has, rows have too; one set is the plain fit."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=400)
+    y = np.digitize(0.8 * x + rng.logistic(size=400), [-0.5, 1.0])
+    frame = pd.DataFrame({"y": y, "x": x, "k": rng.poisson(np.exp(0.3 + 0.4 * x))})
+    ordinal = dc.fit_models(frame, "y ~ x", "ordinal")
+    fit = OrderedModel(y, x[:, None], distr="logit").fit(method="bfgs", disp=0, gtol=1e-9)
+    assert ordinal.terms == ("0|1", "1|2", "x")
+    assert ordinal.table().loc["x", "estimate"] == pytest.approx(fit.params[0], abs=1e-4)
+    # Ours is by the expected information, theirs by the observed.
+    assert ordinal.table().loc["x", "std_error"] == pytest.approx(fit.bse[0], rel=0.06)
+    poisson = dc.fit_models(frame, "k ~ x", "poisson").table()
+    theirs = sm.GLM(frame["k"], sm.add_constant(x), family=sm.families.Poisson()).fit()
+    np.testing.assert_allclose(poisson["estimate"], theirs.params, atol=1e-6)
+    np.testing.assert_allclose(poisson["std_error"], theirs.bse, rtol=1e-5)
