@@ -20,12 +20,12 @@ import pandas as pd
 import pyarrow as pa
 from common import RESULTS, Floats, data_folder, markdown, write_page
 
-from dpcipher.comparison.journal import Journal
+from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
 from dpcipher.inference.models import fit_models
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.draws import Draws
-from dpcipher.schema.binned import Binned
+from dpcipher.privacy.choose import Draws
+from dpcipher.schema.domain import Binned
 from dpcipher.schema.schema import Schema
 
 N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-1, 0, 1, 2), (0, 2), 400

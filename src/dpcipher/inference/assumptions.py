@@ -9,7 +9,7 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.task import Task
 from dpcipher.inference.unmeasured import leave_open
 from dpcipher.marginals.arrays import Axes, Bools, Floats
-from dpcipher.marginals.sets import maximal
+from dpcipher.marginals.tables import maximal
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.release.release import Release

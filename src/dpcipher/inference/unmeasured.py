@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcipher.marginals.arrays import Axes, Floats, Shape
-from dpcipher.marginals.sets import closure
+from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.log_linear import contrast_sd
 
 # Proportional fitting stops when no cell of a table is further off than this, or after so many sweeps.
