@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from common import RESULTS, Floats, markdown, write_page
-from dpcipher.paper.stacks import draw_rows, margins
 
 from dpcipher.comparison.runs import Journal
 from dpcipher.engines.solve import solve_set
@@ -26,7 +25,7 @@ from dpcipher.errors import DpcipherError
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.logit import fit_logit
 from dpcipher.marginals.arrays import Counts
-from dpcipher.paper.contenders import CIPHER_2
+from dpcipher.paper.contenders import CIPHER_2, draw_rows, margins
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
 from dpcipher.paper.simulated import combine_identified, fit_sets
 from dpcipher.posteriors.posterior import posterior

@@ -90,7 +90,7 @@ def _diamond(x: float, y: float) -> str:
 
 
 def _vertical(series: Series) -> str:
-    marks = _ticks(series.most, 3)
+    marks = ticks(series.most, 3)
     scale, step = AXIS_HEIGHT / marks[-1], (WIDTH - AXIS_LEFT - 4) / len(series.labels)
     floor = AXIS_TOP + AXIS_HEIGHT
     parts = [_grid_line(mark, floor - mark * scale) for mark in marks]
@@ -120,10 +120,10 @@ def _vertical_bar(series: Series, place: int, x: float, step: float, scale: floa
     return out + element("path", d=f"M{x:.1f} {y:.1f}h{wide:.1f}", stroke=MARK, stroke_width=2)
 
 
-def _ticks(most: float, many: int = 4) -> list[float]:
+def ticks(most: float, many: int = 4) -> list[float]:
     """Round numbers from 0 up to at least `most`.
 
-    >>> _ticks(870)
+    >>> ticks(870)
     [0.0, 250.0, 500.0, 750.0, 1000.0]
     """
     if not most > 0:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcipher.drawing.numbers import ticks
+from dpcipher.drawing.bars import ticks
 from dpcipher.drawing.svg import clip, element, image, text
 
 LINE, MARK, WIDER, GRID = "#3b75af", "#1a1a1a", "#e0a36b", "#d5d9de"

@@ -10,8 +10,8 @@ from dpcipher.files import write_text
 from dpcipher.inference import shown
 from dpcipher.inference.fitted import Models
 from dpcipher.pages import words
-from dpcipher.pages.certificate import certificate
 from dpcipher.pages.report import check_target
+from dpcipher.pages.words import certificate
 from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
 
