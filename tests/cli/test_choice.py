@@ -68,6 +68,13 @@ def test_target_size_and_weights_reach_the_choice(town: Path, run: Run) -> None:
         assert facts(run(*AUTO, *OUT, *option, "--json"))["selection"]["candidates"] == candidates
 
 
+def test_tables_with_a_column_to_predict_come_first(town: Path, run: Run) -> None:
+    """Every measured triple holds it; the option reaches the choice."""
+    told = facts(run(*AUTO, *OUT, "--predict", "b", "--json"))
+    assert any({"a", "b"} <= set(table) for table in told["tables"])
+    assert all("b" in table for table in told["tables"] if len(table) > 2)
+
+
 def test_single_columns_alone_are_said_to_be_so(town: Path, run: Run) -> None:
     """Nothing is chosen from tables of one column, or where no pair is small enough."""
     for number, option in enumerate((("--max-order", "1"), ("--max-cells", "8"))):
@@ -89,6 +96,9 @@ REFUSED = [
     (("--table", "a,b"), "--table names the tables and --workload auto chooses them: leave one out"),
     (("--workload", "best"), "(best) must be an order such as 2, or auto"),
     (("--workload", "2", "--max-order", "2"), "--max-order is for --workload auto; leave it out"),
+    (("--predict", "z"), "column 'z' is not among what is measured"),
+    (("--predict", "a", "--target", "2"), "predict ('a') must stand alone"),
+    (("--workload", "2", "--predict", "a"), "--predict is for --workload auto; leave it out"),
     (("--max-order", "0"), "max_order (0) must be a whole number of at least 1"),
     (("--max-cells", "3"), "max_cells (3) must be a whole number of at least 4"),
     (("--target", "6"), "target (6) must be an order from 1 to 5"),

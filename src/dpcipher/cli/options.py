@@ -171,7 +171,7 @@ def choice(function: Function) -> Function:
         click.option(
             "--max-order",
             type=int,
-            help="With auto: tables of at most so many columns, 1 to 3; by default 3.",
+            help="With auto: tables of at most so many columns; by default any.",
         ),
         click.option(
             "--max-cells", type=int, help="With auto: tables of at most so many cells; by default 10,000."
@@ -182,6 +182,11 @@ def choice(function: Function) -> Function:
             multiple=True,
             callback=_one_target,
             help="With auto: the tables whose error counts, as an order or e.g. --target age,income; repeat for more.",
+        ),
+        click.option(
+            "--predict",
+            metavar="COLUMN",
+            help="With auto: instead of a target, a column that should be predicted well.",
         ),
         click.option(
             "--column-weight",
@@ -199,7 +204,9 @@ def tables_or_workload(
     tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
 ) -> Any:
     """What `--table` lists, else what `--workload` says; not tables and "auto". The options of auto are taken out of the request."""
-    choice = {name: request.pop(name) for name in ("max_order", "max_cells", "target", "column_weights")}
+    choice = {
+        name: request.pop(name) for name in ("max_order", "max_cells", "target", "predict", "column_weights")
+    }
     given = {name: value for name, value in choice.items() if value is not None}
     if tables and workload == "auto":
         raise click.UsageError(

@@ -24,20 +24,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.auto_limits import PARTS, fitting, fitting_orders, most_pairs, one_way_tables
 from dpcipher.curator.count_source import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Picker, Session
-from dpcipher.curator.terms import Terms
 from dpcipher.marginals.arrays import Axes
 from dpcipher.privacy.choose import Chooser
-from dpcipher.privacy.mechanism import mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
+from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.release import NoisyTable
-from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
-from dpcipher.selection.design import design_tables, is_small, orders_of
+from dpcipher.selection.design import design_tables, is_small
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.posterior import posterior_distances
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
@@ -45,8 +43,6 @@ from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
 
-PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
-FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables
 STRONG = 0.25  # distance over rows at which the scores of a shortlist compare tables
 
 
@@ -56,15 +52,6 @@ class Chosen:
 
     tables: tuple[NoisyTable, ...]
     note: dict[str, Any]
-
-
-def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int = 1) -> None:
-    """Refuse options that do not fit the schema, and a budget too small to be divided; nothing private is opened."""
-    if terms is not None:
-        mechanism_for(terms.budget.share(Fraction(1, FINEST * sets)), terms.unit)
-    target = auto.on(schema)
-    if schema.zeros:
-        check_zeros(schema.shape, [*_one_way(schema.shape), *target.tables(2)], schema.zero_masks)
 
 
 def measure_chosen(
@@ -118,10 +105,11 @@ class _Selection:
         """Measure a small table by a design that follows from the number of rows, public or noisy; False where looking first promises more."""
         if not is_small(self.target):
             return False
-        shares = design_tables(self.target, self.noise, self._rows(), mixed=not self.zeros)
+        orders = fitting_orders(self.target, self.zeros)
+        shares = design_tables(self.target, self.noise, self._rows(), orders, mixed=not self.zeros)
         if shares is None:
             return False
-        self.note["candidates"] = sum(math.comb(len(self.target.varying), k) for k in orders_of(self.target))
+        self.note["candidates"] = sum(math.comb(len(self.target.varying), k) for k in orders)
         self._spend_on(shares)
         return True
 
@@ -138,7 +126,7 @@ class _Selection:
 
     def _large(self) -> None:
         """One-way tables first, and from them what the others are worth; one-way tables alone where no more can be told apart."""
-        one_way, pairs = _one_way(self.shape), list(self.target.tables(2))
+        one_way, pairs = one_way_tables(self.shape), list(self.target.tables(2))
         if not pairs or (not self.noise.is_zcdp and self._first_round(pairs, self._rows()) is None):
             self._spend_on(dict.fromkeys(one_way, 1.0))
             return
@@ -153,7 +141,8 @@ class _Selection:
 
     def _first_round(self, pairs: list[Axes], rows: float) -> rounds.Round | None:
         """The round of pairs; None where it takes none."""
-        step = rounds.pair_round(self.noise, rounds.n_cells(self.shape, pairs), len(self.shape), rows)
+        sizes, most = rounds.n_cells(self.shape, pairs), most_pairs(self.session.schema, self.sets)
+        step = rounds.pair_round(self.noise, sizes, len(self.shape), rows, most)
         return step if step.n_read or step.blind else None
 
     def _rounds(
@@ -163,6 +152,7 @@ class _Selection:
             self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
         chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
         screened = self._screen(prediction) if step.takes_all else []
+        screened = fitting(self.shape, [*one_way, *chosen], screened, self.zeros)
         kept = rounds.SECOND if self._second_round_pays(chosen) else Fraction(0)
         shares = self._allocate([*one_way, *chosen, *screened], self.session.left - kept)
         self._spend_on(shares, keep=kept)
@@ -188,14 +178,17 @@ class _Selection:
             )
             if step is not None:
                 found += self._read(prediction, tables, step, self._explained)
-        return found
+        return [axes for axes in found if self.distance[axes] >= rounds.SHOWN * prediction.total]
 
     def _second_round_pays(self, pairs: list[Axes]) -> bool:
         """Whether the pairs are far enough from their predictions for triples to be measured well."""
         if self.target.max_order < 3 or any(axes not in self.distance for axes in pairs):
             return False
-        needed = rounds.worthwhile_distance(self.noise, self.shape, float(self.session.left) / len(pairs))
-        mean = float(np.mean([self.distance[axes] for axes in pairs])) / 2
+        wanted = [axes for axes in pairs if self.target.predict in (None, *axes)]
+        if not wanted:
+            return False
+        needed = rounds.worthwhile_distance(self.noise, self.shape, float(self.session.left) / len(wanted))
+        mean = float(np.mean([self.distance[axes] for axes in wanted])) / 2
         return needed <= mean and bool(rounds.candidate_triples(self.target, pairs, self.distance))
 
     def _second(self, one_way: list[Axes], measured: list[Axes]) -> None:
@@ -205,6 +198,7 @@ class _Selection:
         pairs = [axes for axes in measured if len(axes) == 2]
         triples = rounds.candidate_triples(self.target, pairs, self.distance)
         triples = [axes for axes in triples if axes not in self.precision]
+        triples = fitting(self.shape, [*one_way, *measured], triples, self.zeros)
         if prediction is not None and triples:
             step = rounds.triple_round(self.noise, len(triples), len(self.shape), prediction.total)
             chosen = self._read(prediction, triples, step)
@@ -309,10 +303,6 @@ class _Selection:
         ]
         total = None if self.session.n_rows is None else float(self.session.n_rows)
         return reconcile(self.shape, measured, total=total, zeros=self.zeros)
-
-
-def _one_way(shape: tuple[int, ...]) -> list[Axes]:
-    return [(axis,) for axis in range(len(shape))]
 
 
 def _sensitivity(tables: int, unit: Unit) -> Sensitivity:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
 from dpcipher.curator.request import check_sets
-from dpcipher.curator.select import check_auto
 from dpcipher.curator.terms import Terms
 from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
@@ -101,8 +101,8 @@ def plan_auto(
     sizes = n_cells(schema.shape, list(target.tables(2)))
     needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
     asked = _total_step(noise) if needs_rows and not n_rows_told else ()
-    design = design_tables(target, noise, rows, mixed=not schema.zeros) if is_small(target) else None
-    pairs = pair_round(noise, sizes, columns, rows)
+    design = _design(target, noise, rows, schema) if is_small(target) else None
+    pairs = pair_round(noise, sizes, columns, rows, most_pairs(schema, sets))
     possible = design is None and pairs.n_read >= 3  # a triple is made of three pairs that were measured
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     second = None
@@ -132,6 +132,13 @@ def plan_auto(
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
     )
+
+
+def _design(
+    target: SelectionTarget, noise: NoiseModel, rows: float, schema: Schema
+) -> dict[Axes, float] | None:
+    orders = fitting_orders(target, schema.zero_masks)
+    return design_tables(target, noise, rows, orders, mixed=not schema.zeros)
 
 
 def _total_step(noise: NoiseModel) -> tuple[Step, ...]:

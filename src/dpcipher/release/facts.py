@@ -19,6 +19,7 @@ VERSION = 1
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader takes no more: Arrow keeps a second copy, a third longer, and
 # stops at 100 MB.
 MAX_METADATA = 64 * 2**20
+_ANSWERED = 400  # bytes that the event of a measured table takes at most in a certificate, beside its names
 _DESCRIBED = 108  # bytes that the facts of a table take at most, beside its names
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
 _KEYS = ("version", "schema", "statement", "tables", "checksum")
@@ -152,6 +153,13 @@ def check_fits_file(schema: Schema, workload: Workload, sets: int) -> None:
         raise SizeError(
             f"workload: {len(workload.tables):,} tables in each of {sets} sets are more than one release file can list; measure fewer"
         )
+
+
+def most_tables(schema: Schema, sets: int) -> int:
+    """How many tables of two columns, measured one by one, a release of so many sets can surely list; judged on the schema."""
+    names = 2 * 2 * max(len(json.dumps(attr)) + 2 for attr in schema.attrs)
+    room = MAX_METADATA - len(json.dumps(schema.to_dict()))
+    return max(0, room // (sets * (_DESCRIBED + _ANSWERED + names)))
 
 
 def _check_certified(statement: Statement, tables: Sequence[Described]) -> None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,12 +103,11 @@ def allocate_shares(
 
 
 def _implied_precision(shape: Sequence[int], precision: Mapping[Axes, float]) -> dict[Axes, float]:
-    """The precision that every table adds to the smaller tables inside it."""
+    """The precision that tables of two or more columns add to the one-way tables of their columns."""
     added: dict[Axes, float] = {}
     for axes, value in precision.items():
-        for order in range(1, len(axes)) if value else ():
-            for part in combinations(axes, order):
-                if part in precision:
-                    ratio = math.prod(shape[axis] for axis in axes if axis not in part)
-                    added[part] = added.get(part, 0.0) + value / ratio
+        if len(axes) > 1:
+            for axis in axes:
+                part = value * shape[axis] / math.prod(shape[a] for a in axes)
+                added[(axis,)] = added.get((axis,), 0.0) + part
     return added

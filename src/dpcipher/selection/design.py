@@ -182,16 +182,14 @@ def is_small(target: SelectionTarget) -> bool:
 
 
 def design_tables(
-    target: SelectionTarget, noise: NoiseModel, rows: float, *, mixed: bool = True
+    target: SelectionTarget, noise: NoiseModel, rows: float, orders: tuple[int, ...], *, mixed: bool = True
 ) -> dict[Axes, float] | None:
-    """The share of every table of the best design; None where looking first promises more: many columns, and noise above CLEAR."""
+    """The share of every table of the best design of some orders; None where looking first promises more.
+
+    That is so with many columns, and noise above CLEAR.
+    """
     small = SmallTable(
-        tuple(target.shape[axis] for axis in target.varying),
-        rows,
-        noise,
-        orders_of(target),
-        _targets(target),
-        mixed,
+        tuple(target.shape[axis] for axis in target.varying), rows, noise, orders, _targets(target), mixed
     )
     design = small.best()
     if len(small.shape) > FEW_COLUMNS and max(design.errors.values()) > CLEAR:

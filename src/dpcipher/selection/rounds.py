@@ -7,7 +7,7 @@ the budget, the unit and a number of rows that is public or noisy, so that a pla
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -40,6 +40,7 @@ TYPICAL = 0.2  # the distance over rows that a pair is taken to have where nothi
 MAX_SCREENED = 50_000
 SCREEN = Fraction(1, 40)
 FINDABLE = 0.2
+SHOWN = 0.1  # the distance over rows, beyond what smaller tables explain, from which a table that was looked for is measured
 MARGIN = 3.0
 PAYS = Fraction(1, 10)
 GRAIN_OF_SHARES = 2**16
@@ -74,21 +75,23 @@ class Round:
         return self.list_share + self.distance_share
 
 
-def pair_round(noise: NoiseModel, sizes: Sequence[int], columns: int, rows: float) -> Round:
+def pair_round(
+    noise: NoiseModel, sizes: Sequence[int], columns: int, rows: float, most: int = 2**31
+) -> Round:
     """The round of pairs, of so many cells each.
 
     All distances are read where that is possible with GOOD_NOISE. Else all pairs are taken unseen where noise alone would leave pairs that share
     the budget equally within MAX_TVD. Else a shortlist is looked at: the longest whose selection noise is below LIST_NOISE. Where that holds
-    too few tables to pay for itself, none: the columns alone are measured.
+    too few tables to pay for itself, none: the columns alone are measured. A release can list `most` of them.
     """
     pairs = len(sizes)
     if not pairs:
         return Round(0, 0, Fraction(0), Fraction(0))
-    if noise.distance(pairs, float(READING)) <= GOOD_NOISE * rows:
+    if pairs <= most and noise.distance(pairs, float(READING)) <= GOOD_NOISE * rows:
         return Round(pairs, pairs, Fraction(0), reading_share(noise, pairs, rows))
-    if noise.mean_tvd(sizes, rows) < MAX_TVD:
+    if pairs <= most and noise.mean_tvd(sizes, rows) < MAX_TVD:
         return Round(pairs, 0, Fraction(0), Fraction(0), blind=True)
-    length = min(shortlist_length(noise, rows, CHOICE), pairs)
+    length = min(shortlist_length(noise, rows, CHOICE), pairs, most)
     if length < max(2.0, LEAST_PER_COLUMN * columns):
         return Round(pairs, 0, Fraction(0), Fraction(0))
     return _round(pairs, length, CHOICE)
@@ -170,14 +173,22 @@ def worthwhile_distance(noise: NoiseModel, shape: Sequence[int], share: float) -
 def candidate_triples(
     target: SelectionTarget, pairs: Sequence[Axes], distance: Mapping[Axes, float]
 ) -> list[Axes]:
-    """Triples of the target whose three pairs are among `pairs`, those with the largest distances first."""
+    """Triples of the target whose three pairs are among `pairs`, those with the largest distances first.
+
+    Of triples with a column to predict, the two pairs that hold it are enough.
+    """
     known, after = set(pairs), dict[int, list[int]]()
     for left, right in pairs:
         after.setdefault(left, []).append(right)
-    triples: Iterator[Axes] = ((a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known)
+    triples: Iterable[Axes] = ((a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known)
+    if target.predict is not None:
+        others = sorted(
+            {axis for pair in pairs if target.predict in pair for axis in pair} - {target.predict}
+        )
+        triples = {tuple(sorted((target.predict, *two))) for two in combinations(others, 2)}
     ranked = sorted(
         (axes for axes in triples if target.is_candidate(axes)),
-        key=lambda axes: (-sum(distance[pair] for pair in combinations(axes, 2)), axes),
+        key=lambda axes: (-sum(distance.get(pair, 0.0) for pair in combinations(axes, 2)), axes),
     )
     return ranked[:MAX_TRIPLES]
 
