@@ -25,6 +25,7 @@ def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Relea
     assert_type(dc.plan(schema, workload=[("a", "b")], rho=0.1, unit="replace", n_rows=100), Plan)
     assert_type(dc.plan(schema, workload="auto", epsilon=1.0, unit="add-remove"), AutoPlan)
     assert_type(dc.plan(schema, workload=dc.Auto(max_order=2), epsilon=1.0, unit="add-remove"), AutoPlan)
+    assert_type(dc.Auto(predict="income").predict, str | None)
     assert_type(dc.Ledger.create(ledger, epsilon=3.0, unit="add-remove"), dc.Ledger)
     release = dc.measure(
         rows, schema, epsilon=1.0, unit="add-remove", ledger=ledger, save="people.release.parquet"

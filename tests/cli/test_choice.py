@@ -1,5 +1,6 @@
 """`--workload auto`: the tables are chosen with part of the budget, and whoever reads the result is told so."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from curator import PROMISE, Run, curators_folder, facts, runner  # noqa: F401
 from dpcipher.release.release import Release
 
 AUTO = ("measure", "town.csv", "town.json", *PROMISE, "--workload", "auto")
+LOOK = ("--max-cells", "100", "--max-order", "2")  # less than the whole table has: then it is looked at
 OUT = ("--ledger", "town.ledger", "--create", "-o", "town.parquet")
 
 
@@ -27,13 +29,13 @@ def town_folder(folder: Path) -> Path:
 
 def test_the_tables_are_chosen_and_the_text_says_so(town: Path, run: Run) -> None:
     """The strongest pair is measured, the ledger pays what was typed, and steps are told while they happen."""
-    done = run(*AUTO, *OUT)
+    done = run(*AUTO, *LOOK, *OUT)
     assert done.exit_code == 0, done.output
     release = Release.load("town.parquet")
     pairs = [attrs for attrs in release.workload if len(attrs) > 1]
     assert ("a", "b") in pairs
     assert (
-        f"Chosen   {len(pairs)} of 10 candidate tables; 1/20 of the budget went to the choice" in done.stdout
+        f"Chosen   {len(pairs)} of 10 candidate tables; 4/75 of the budget went to the choice" in done.stdout
     )
     assert "reading the distances of 10 tables …" in done.stderr
     assert facts(run("ledger show town.ledger --json"))["spent"] == {"epsilon": "2"}
@@ -41,10 +43,10 @@ def test_the_tables_are_chosen_and_the_text_says_so(town: Path, run: Run) -> Non
 
 def test_the_json_holds_what_the_release_states(town: Path, run: Run) -> None:
     """The same facts at the top, in the statement and in the file; a given workload has none."""
-    told = facts(run(*AUTO, *OUT, "--json"))
+    told = facts(run(*AUTO, *LOOK, *OUT, "--json"))
     stated = Release.load("town.parquet").statement.certificate["selection"]
     assert told["selection"] == told["statement"]["certificate"]["selection"] == stated
-    assert (stated["rounds"], stated["candidates"], stated["share"]) == (1, 10, "1/20")
+    assert (stated["rounds"], stated["candidates"], stated["share"]) == (1, 10, "4/75")
     given = facts(
         run("measure", *AUTO[1:-2], "--ledger", "other.ledger", "--create", "-o", "given.parquet", "--json")
     )
@@ -56,10 +58,21 @@ def test_target_size_and_weights_reach_the_choice(town: Path, run: Run) -> None:
     only = facts(run(*AUTO, *OUT, "--target", "a,b", "--target", "d,e", "--json"))
     assert only["selection"]["candidates"] == 2
     assert {tuple(t) for t in only["tables"]} <= {("a", "b"), ("d", "e"), *((c,) for c in "abcde")}
-    for option, candidates in ((("--column-weight", "e=0", "--target", "2"), 6), (("--max-order", "2"), 10)):
+    for option, candidates in (
+        (("--column-weight", "e=0", "--target", "2"), 6),
+        (LOOK, 10),
+        (("--max-order", "2"), 15),
+    ):
         Path("town.ledger").unlink()
         Path("town.ledger.witness").unlink()
         assert facts(run(*AUTO, *OUT, *option, "--json"))["selection"]["candidates"] == candidates
+
+
+def test_tables_with_a_column_to_predict_come_first(town: Path, run: Run) -> None:
+    """Every measured triple holds it; the option reaches the choice."""
+    told = facts(run(*AUTO, *OUT, "--predict", "b", "--json"))
+    assert any({"a", "b"} <= set(table) for table in told["tables"])
+    assert all("b" in table for table in told["tables"] if len(table) > 2)
 
 
 def test_single_columns_alone_are_said_to_be_so(town: Path, run: Run) -> None:
@@ -83,7 +96,9 @@ REFUSED = [
     (("--table", "a,b"), "--table names the tables and --workload auto chooses them: leave one out"),
     (("--workload", "best"), "(best) must be an order such as 2, or auto"),
     (("--workload", "2", "--max-order", "2"), "--max-order is for --workload auto; leave it out"),
-    (("--max-order", "4"), "max_order (4) must be 1, 2 or 3; try max_order=3"),
+    (("--predict", "z"), "column 'z' is not among what is measured"),
+    (("--predict", "a", "--target", "2"), "predict ('a') must stand alone"),
+    (("--workload", "2", "--predict", "a"), "--predict is for --workload auto; leave it out"),
     (("--max-order", "0"), "max_order (0) must be a whole number of at least 1"),
     (("--max-cells", "3"), "max_cells (3) must be a whole number of at least 4"),
     (("--target", "6"), "target (6) must be an order from 1 to 5"),
@@ -121,14 +136,16 @@ def test_a_wrong_choice_is_refused_before_anything_is_spent(
 
 def test_plan_says_how_the_choice_would_go(town: Path, run: Run) -> None:
     """The steps of the plan are the shares that the release then states, and no data is looked for."""
-    request = ("--workload", "auto", "--n-rows", "2000", "--target", "2")
+    request = ("--workload", "auto", "--n-rows", "2000", "--target", "2", "--max-cells", "100")
     planned = facts(run("plan", "town.json", *PROMISE, *request, "--json"))
-    made = facts(run(*AUTO, *OUT, "--target", "2", "--json"))
+    made = facts(run(*AUTO, *OUT, "--target", "2", "--max-cells", "100", "--json"))
     assert planned["candidates"]["pairs"] == made["selection"]["candidates"] == 10
     assert planned["candidates"]["triples"] == 0
-    assert [step["share"] for step in planned["steps"]] == ["1/20", made["selection"]["share"], "9/10"]
+    total, one_way, distances, rest = (Fraction(step["share"]) for step in planned["steps"])
+    assert total + distances == Fraction(made["selection"]["share"])
+    assert total + one_way + distances + rest == 1
     text = run("plan", "town.json", *PROMISE, *request).stdout
-    assert text.startswith("Plan     tables chosen out of 10 pairs of at most 10,000 cells over 5 columns")
+    assert text.startswith("Plan     tables chosen out of 10 pairs of at most 100 cells over 5 columns")
     assert planned["advice"] in text
 
 

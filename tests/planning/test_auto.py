@@ -26,19 +26,23 @@ SCHEMA = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(SHAPE)
 REPLACE = {"unit": "replace"}  # the number of rows is public, so that plan and choice start from the same
 
 
+LOOKED = 500  # cells at most: less than the whole table has, so that it is looked at
+
+
 def make(schema: Schema = SCHEMA, **changes: Any) -> AutoPlan:
     """A plan of chosen tables, with some parameters changed."""
     choice = {
         name: changes.pop(name)
-        for name in ("max_order", "max_cells", "target", "column_weights")
+        for name in ("max_order", "max_cells", "target", "column_weights", "predict")
         if name in changes
     }
+    choice.setdefault("max_cells", LOOKED)
     said = {"epsilon": 1.0, "unit": "add-remove", "n_rows": 5000, **changes}
-    return plan(schema, workload=Auto(**choice) if choice else "auto", **said)
+    return plan(schema, workload=Auto(**choice), **said)
 
 
 def run(
-    n_rows: int, *, dependent: bool = True, sets: int = 1, **budget: float
+    n_rows: int, *, dependent: bool = True, sets: int = 1, max_cells: int = LOOKED, **budget: float
 ) -> tuple[dict[str, Any], Session]:
     """What a seeded run on invented rows notes about its choice, and the session it went through."""
     rng = np.random.default_rng(1)
@@ -53,63 +57,102 @@ def run(
         Terms(Budget.parse(**budget), Unit("replace")),
         draws=Draws.seeded(2),
     )
-    return measure_chosen(session, Auto(), sets=sets).note, session
+    return measure_chosen(session, Auto(max_cells=max_cells), sets=sets).note, session
 
 
 @pytest.mark.parametrize(
     "budget", [{"epsilon": 1.0}, {"epsilon": 0.2}, {"rho": 0.005}, {"epsilon": 1, "delta": 1e-6}]
 )
 @pytest.mark.parametrize("n_rows", [300, 2_000, 7_000, 40_000])
-def test_the_shortlist_and_the_shares_are_those_of_the_choice(n_rows: int, budget: dict[str, float]) -> None:
-    """As many pairs are looked at as foreseen, with the foreseen shares, in the foreseen order."""
+def test_the_looks_and_their_shares_are_those_of_the_choice(n_rows: int, budget: dict[str, float]) -> None:
+    """As many tables are looked at as foreseen, of every order, with the foreseen shares, in the foreseen order."""
     foreseen = make(n_rows=n_rows, **REPLACE, **{"epsilon": None, **budget})
     _, session = run(n_rows, **budget)
     events = session.statement().certificate["events"]
-    looked = [event for event in events if "tables" in event["what"]][: len(foreseen.steps) - 2]
-    steps = foreseen.steps[1:-1]
+    steps = [step for step in foreseen.steps if step.name.startswith(("shortlist", "distances"))]
+    looked = [event for event in events if "tables" in event["what"]][: len(steps)]
     assert [event["share"] for event in looked] == [str(step.share) for step in steps]
-    assert looked[-1]["what"] == f"distances of {steps[-1].tables} tables"
-    assert len(steps) == (2 if steps[-1].tables < foreseen.pairs else 1)
+    said = [
+        f"distances of {step.tables} tables"
+        if step.name.startswith("distances")
+        else f"{step.tables} of {step.of} tables to look at"
+        for step in steps
+    ]
+    assert [event["what"] for event in looked] == said
+    assert sum(step.share for step in foreseen.steps) == 1
+
+
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 0.05}, {"epsilon": 1.0}, {"rho": 0.01}, {"rho": 2.0}], ids=str
+)
+@pytest.mark.parametrize("n_rows", [100, 40_000])
+def test_the_design_of_a_small_table_is_that_of_the_choice(n_rows: int, budget: dict[str, float]) -> None:
+    """With a public number of rows nothing is asked before: the foreseen orders get the foreseen shares."""
+    schema = Schema.from_domain({"a": 3, "b": 2, "c": 2, "d": 4})
+    foreseen = plan(schema, workload="auto", n_rows=n_rows, **REPLACE, **budget)
+    assert isinstance(foreseen, AutoPlan)
+    assert foreseen.design
+    assert foreseen.clear_rows == 0
+    assert foreseen.advice in str(foreseen)
+    rng = np.random.default_rng(3)
+    table = rng.multinomial(n_rows, rng.dirichlet(np.ones(48))).reshape(schema.shape)
+    session = Session(
+        TableCounts(table), schema, Terms(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
+    )
+    release = session.release(measure_chosen(session, Auto()).tables)
+    assert sorted(step.tables for step in foreseen.steps) == sorted(
+        sum(len(attrs) == order for attrs in release.workload)
+        for order in {len(attrs) for attrs in release.workload}
+    )
+    assert sum(step.share for step in foreseen.steps) == 1
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}])
 def test_noise_is_what_a_session_draws(budget: dict[str, float]) -> None:
     """The deviation of one-way cells and of distances, against the scale that the accounting gives by hand."""
     foreseen = make(n_rows=100_000, **REPLACE, **{"epsilon": None, **budget})
-    one_way, distances, tables = (step.sd for step in foreseen.steps)
+    sds = {step.name: step.sd for step in foreseen.steps}
+    shares = {step.name: float(step.share) for step in foreseen.steps}
+    one_way, distances = sds["one-way tables"], sds["distances of pairs"]
+    read, left = shares["distances of pairs"], shares["tables worth measuring"]
     if (
         "rho" in budget
     ):  # sigma² = squared L2 distance / (2 rho), which is 2 for a table and 4 for each of 15 distances
         expected = [
             math.sqrt(2 / (2 * 0.5 / 120)),
-            math.sqrt(15 * 4 / (2 * 0.5 / 20)),
-            math.sqrt(2 / (2 * 0.5 * 0.9 / 15)),
+            math.sqrt(15 * 4 / (2 * 0.5 * read)),
+            math.sqrt(2 / (2 * 0.5 * left / 15)),
         ]
     else:  # b = L1 distance / epsilon, which is 2 for either
-        expected = [math.sqrt(2) * 2 * 120, math.sqrt(2) * 2 * 15 * 20, math.sqrt(2) * 2 * 15 / 0.9]
-    assert [one_way, distances, tables] == pytest.approx(expected, rel=1e-3)
+        expected = [math.sqrt(2) * 2 * 120, math.sqrt(2) * 2 * 15 / read, math.sqrt(2) * 2 * 15 / left]
+    assert [one_way, distances, sds["tables worth measuring"]] == pytest.approx(expected, rel=1e-3)
 
 
 def test_from_the_stated_rows_on_every_pair_is_looked_at() -> None:
-    """One row fewer, and a shortlist is foreseen; the same is stated with and without a number of rows."""
+    """One row fewer, and not all are; the same is stated with and without a number of rows."""
     for budget in ({"epsilon": 1.0}, {"epsilon": 0.5, "delta": 1e-6}):
         clear = make(**budget).clear_rows
-        assert [len(make(n_rows=rows, **budget).steps) for rows in (clear, clear - 1)] == [3, 4]
+        read = [
+            [step.tables for step in make(n_rows=rows, **budget).steps if step.name == "distances of pairs"]
+            for rows in (clear, clear - 1)
+        ]
+        assert read[0] == [15]
+        assert read[1] != [15]
         assert make(n_rows=None, **budget).clear_rows == clear
 
 
 def test_the_second_round_is_held_where_it_was_foreseen() -> None:
-    """Pairs that determine one another are far from independence, independent ones near; the bound lies between."""
+    """Pairs that determine one another are far from independence, independent ones near; the bound lies between. Several sets hold it too."""
     foreseen = make(n_rows=200_000, **REPLACE)
     assert foreseen.second_tvd is not None
     assert 0.005 < foreseen.second_tvd < 0.2
-    assert run(200_000, epsilon=1.0)[0]["rounds"] == 2
-    assert run(200_000, epsilon=1.0, dependent=False)[0]["rounds"] == 1
-    assert run(200_000, epsilon=1.0, sets=2)[0]["rounds"] == 1
-    assert make(n_rows=200_000, sets=2).triples == 0
+    screens = sum(step.name.startswith("distances") for step in foreseen.steps) - 1
+    assert run(200_000, epsilon=1.0)[0]["rounds"] == 2 + screens
+    assert run(200_000, epsilon=1.0, dependent=False)[0]["rounds"] == 1 + screens
+    assert run(200_000, epsilon=1.0, sets=2)[0]["rounds"] == 2 + screens
     coarse, fine = (Schema.from_domain({f"c{axis}": levels for axis in range(6)}) for levels in (3, 8))
-    assert "Triples  1/5 of the budget is kept for a second round" in str(make(coarse, n_rows=2_000))
-    assert "Triples  none" in str(make(fine, n_rows=2_000))
+    assert "Triples  1/5 of the budget is kept for a second round" in str(make(coarse, n_rows=10_000))
+    assert "Triples  none" in str(make(fine, n_rows=5_000, max_cells=600))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +169,9 @@ def test_the_second_round_is_held_where_it_was_foreseen() -> None:
 def test_candidates_are_counted_as_listed(auto: Auto, pairs: int) -> None:
     """The short way to count triples agrees with the list of them."""
     target = auto.on(SCHEMA)
-    assert target.count_triples() == sum(1 for _ in target.tables(3))
+    assert [target.count_tables(k) for k in (1, 2, 3, 4)] == [
+        sum(1 for _ in target.tables(k)) for k in (1, 2, 3, 4)
+    ]
     assert sum(1 for _ in target.tables(2)) == pairs
 
 
@@ -137,7 +182,7 @@ def test_triples_of_columns_of_any_size_are_counted() -> None:
         shape = tuple(int(size) for size in rng.integers(1, 9, 8))
         target = SelectionTarget(shape, (1.0,) * 8, 3, int(rng.integers(8, 200)), 3)
         small = [t for t in combinations(shape, 3) if min(t) > 1 and math.prod(t) <= target.max_cells]
-        assert target.count_triples() == len(small)
+        assert target.count_tables(3) == len(small)
 
 
 def test_the_advice_follows_the_noise_of_all_pairs() -> None:
@@ -164,8 +209,11 @@ def test_text_and_json_say_the_same() -> None:
     """Every step, the candidates, the budget and the advice are in both."""
     foreseen = make(sets=2, delta=1e-6)
     facts, text = json.loads(json.dumps(foreseen.to_dict())), str(foreseen)
-    assert facts["candidates"] == {"pairs": 15, "triples": 0, "max_cells": 10_000}
-    assert "15 pairs of at most 10,000 cells over 6 columns; about 5,000 rows" in text
+    assert facts["candidates"] == {"pairs": 15, "triples": 20, "larger": 15, "max_cells": LOOKED}
+    assert (
+        "15 pairs, 20 triples and 15 larger tables of at most 500 cells over 6 columns; about 5,000 rows"
+        in text
+    )
     assert all(step["name"] in text and step["share"] in text for step in facts["steps"])
     assert foreseen.budget.describe() in text
     assert facts["advice"] in text
@@ -179,7 +227,9 @@ def test_text_and_json_say_the_same() -> None:
         {"sets": 0},
         {"n_rows": 0},
         {"unit": "x"},
-        {"max_order": 4},
+        {"max_order": 0},
+        {"predict": "z"},
+        {"predict": "c0", "target": 2},
         {"max_cells": 1},
         {"target": 7},
         {"target": [("c0", "z")]},

@@ -11,7 +11,7 @@ from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.noise import SeededNoise, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.rounds import pair_round
+from dpcipher.selection.rounds import READING, pair_round
 
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]
 WHOLES = [Budget.parse(epsilon=0.3), Budget.parse(rho=0.004)]
@@ -77,21 +77,20 @@ class TestNoise:
         assert NoiseModel(whole, unit).triple_error(4, 1 / 30) == pytest.approx(expected, rel=1e-3)
 
 
-def test_all_pairs_are_looked_at_where_they_are_not_mostly_noise() -> None:
-    """A fifth of total variation distance is the limit, whatever can be told apart."""
+def test_all_pairs_are_taken_unseen_where_they_are_not_mostly_noise() -> None:
+    """A fifth of total variation distance is the limit."""
     sizes = [4] * 780
     enough = 780 / 2 * (4 * math.sqrt(2 / math.pi) / (2 * 2000 * 0.2)) ** 2
     for rho, is_all in ((enough * 1.01, True), (enough * 0.99, False)):
         noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
-        found = pair_round(noise, sizes, 40, 2000).n_read
-        assert (found == 780) == is_all
+        assert pair_round(noise, sizes, 40, 2000).blind == is_all
 
 
 def test_all_are_looked_at_where_they_can_be_told_apart() -> None:
-    """Large tables, mostly noise, but their distances are read with noise of a tenth of the rows; or a list would hold most of them."""
+    """Large tables, mostly noise, but their distances are read with noise of .15 of the rows at a thirtieth of the budget."""
     sizes = [2500] * 10
-    enough = 10 * 20 / (2 * 200**2)
-    for rho, is_all in ((enough * 1.01, True), (enough * 0.9, True), (enough * 0.5, False)):
+    enough = 10 * 30 / (2 * 300**2)
+    for rho, is_all in ((enough * 1.01, True), (enough * 0.99, False)):
         noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
         assert noise.mean_tvd(sizes, 2000) > 1
         assert (pair_round(noise, sizes, 1, 2000).n_read == 10) == is_all
@@ -103,13 +102,18 @@ def test_nothing_to_choose_from_is_nothing_to_look_at() -> None:
     assert pair_round(noise, [], 1, 100).n_read == 0
 
 
-def test_at_least_one_is_looked_at_and_never_more_than_there_are() -> None:
-    """From next to no budget to a generous one, the number grows."""
+def test_from_none_to_all_are_looked_at() -> None:
+    """From next to no budget to a generous one: none, a growing list, all; and reading all costs less the more there is."""
     sizes = [9] * 300
     found = [
-        pair_round(NoiseModel(Budget.parse(epsilon=epsilon), Unit("replace")), sizes, 25, 5000).n_read
-        for epsilon in np.geomspace(1e-6, 1e3, 40)
+        pair_round(NoiseModel(Budget.parse(rho=rho), Unit("replace")), sizes, 25, 500)
+        for rho in np.geomspace(1e-9, 1e6, 60)
     ]
-    assert found[0] == 1
-    assert found[-1] == 300
-    assert found == sorted(found)
+    numbers = [step.n_read for step in found if not step.blind]
+    assert numbers[0] == 0
+    assert numbers[-1] == 300
+    assert numbers == sorted(numbers)
+    assert any(0 < number < 300 for number in numbers)
+    read = [step.share for step in found if step.n_read == 300]
+    assert read == sorted(read, reverse=True)
+    assert read[-1] < read[0] <= READING

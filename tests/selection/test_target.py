@@ -71,10 +71,13 @@ def test_names_become_numbers() -> None:
 @pytest.mark.parametrize(
     ("auto", "order", "largest"),
     [
-        (Auto(), 3, 3),
+        (Auto(), 3, 4),
+        (Auto(max_order=3), 3, 3),
+        (Auto(max_order=9), 3, 5),
         (Auto(max_order=2), 2, 2),
         (Auto(target=2), 2, 2),
-        (Auto(target=np.int64(4)), 4, 3),
+        (Auto(target=np.int64(4)), 4, 4),
+        (Auto(target=3, max_order=4), 3, 3),
         (Auto(target=4, max_order=1), 4, 1),
     ],
 )
@@ -120,7 +123,6 @@ def test_importance_is_the_same_for_all_pairs_of_columns_that_weigh_the_same() -
     ("options", "error", "says"),
     [
         ({"max_order": 0}, ParameterError, "max_order (0) must be a whole number of at least 1; try max_order=3"),
-        ({"max_order": 4}, ParameterError, "max_order (4) must be 1, 2 or 3; try max_order=3"),
         ({"max_order": True}, ParameterError, "max_order (True) must be a whole number"),
         ({"max_order": 2.0}, ParameterError, "max_order (2.0) must be a whole number"),
         ({"max_order": "3"}, ParameterError, "max_order ('3') must be a whole number"),
@@ -175,3 +177,30 @@ def test_what_does_not_fit_the_schema_is_refused(
         Auto(**options).on(SCHEMA)
     assert says in str(refusal.value)
     assert isinstance(refusal.value, ValueError)
+
+
+@pytest.mark.parametrize("weights", [(1.0,) * 5, (1.0, 2.0, 0.5, 3.0, 1.0)])
+def test_importance_for_a_prediction_is_that_of_all_triples_with_the_column(
+    weights: tuple[float, ...],
+) -> None:
+    """Every triple that holds the column counts; larger tables that hold it are targets of their own."""
+    target = SelectionTarget((2,) * 5, weights, 4, 100, 3, beyond=True, predict=2)
+    targets = [axes for axes in combinations(range(5), 3) if 2 in axes]
+    for axes in (axes for k in (1, 2, 3) for axes in combinations(range(5), k)):
+        assert target.importance(axes) == pytest.approx(counted(axes, targets, weights), rel=1e-12, abs=0)
+    for axes in combinations(range(5), 4):
+        assert target.importance(axes) == pytest.approx(
+            math.prod(weights[a] for a in axes) if 2 in axes else 0.0
+        )
+    assert list(target.tables(3)) == targets
+
+
+@pytest.mark.parametrize("wrong", [3, ("a",), ["a"], b"a"])
+def test_what_is_to_be_predicted_is_one_column(wrong: object) -> None:
+    """A name, and nothing else that says which tables count."""
+    with pytest.raises(ParameterError, match="must be the name of a column; try predict='income'"):
+        Auto(predict=wrong)
+    with pytest.raises(ParameterError, match="must stand alone"):
+        Auto(predict="a", target=2)
+    with pytest.raises(WorkloadError, match="column 'zz' is not among what is measured"):
+        Auto(predict="zz").on(SCHEMA)

@@ -73,6 +73,8 @@ def command(
         --ledger people.ledger -o people.release.parquet
       dpcipher measure wide.csv wide.yaml --epsilon 1 --delta 1e-9 --unit add-remove --max-rows 1 \\
         --workload auto --target 2 --column-weight income=2 --ledger wide.ledger --create -o wide.release.parquet
+      dpcipher measure people.csv people.yaml --epsilon 1 --delta 1e-9 --unit add-remove --max-rows 1 \\
+        --workload auto --predict income --ledger people.ledger -o people.release.parquet
     """
     asked = options.tables_or_workload(tables, workload, request)
     with output.progress() as say:

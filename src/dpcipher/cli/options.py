@@ -218,7 +218,7 @@ choice = _together(
     click.option(
         "--max-order",
         type=int,
-        help="With auto: tables of at most so many columns, 1 to 3; by default 3.",
+        help="With auto: tables of at most so many columns; by default any.",
     ),
     click.option(
         "--max-cells", type=int, help="With auto: tables of at most so many cells; by default 10,000."
@@ -229,6 +229,11 @@ choice = _together(
         multiple=True,
         callback=_one_target,
         help="With auto: the tables whose error counts, as an order or e.g. --target age,income; repeat for more.",
+    ),
+    click.option(
+        "--predict",
+        metavar="COLUMN",
+        help="With auto: instead of a target, a column that should be predicted well.",
     ),
     click.option(
         "--column-weight",
@@ -245,7 +250,9 @@ def tables_or_workload(
     tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
 ) -> Any:
     """What `--table` lists, else what `--workload` says; not tables and "auto". The options of auto are taken out of the request."""
-    choice = {name: request.pop(name) for name in ("max_order", "max_cells", "target", "column_weights")}
+    choice = {
+        name: request.pop(name) for name in ("max_order", "max_cells", "target", "predict", "column_weights")
+    }
     given = {name: value for name, value in choice.items() if value is not None}
     if tables and workload == "auto":
         raise click.UsageError(

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_sets, make_request
-from dpcipher.curator.select import check_auto, measure_chosen
+from dpcipher.curator.auto_limits import check_auto
+from dpcipher.curator.request import MeasurementRequest, check_sets, make_request
+from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.marginals.arrays import Attrs

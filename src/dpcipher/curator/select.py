@@ -18,24 +18,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.curator.auto_limits import PARTS, fitting, fitting_orders, most_pairs, one_way_tables
 from dpcipher.curator.count import CountSource
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.request import Terms
 from dpcipher.curator.session import Picker, Session
 from dpcipher.marginals.arrays import Axes
 from dpcipher.privacy.choose import Chooser
-from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.reconcile import Noisy, Reconciled, check_zeros, reconcile
+from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.release import NoisyTable
-from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
+from dpcipher.selection.design import design_tables, is_small
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.posterior import posterior_distances
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
@@ -43,8 +43,6 @@ from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
 
-PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
-FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables
 STRONG = 0.25  # distance over rows at which the scores of a shortlist compare tables
 
 
@@ -54,15 +52,6 @@ class Chosen:
 
     tables: tuple[NoisyTable, ...]
     note: dict[str, Any]
-
-
-def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int = 1) -> None:
-    """Refuse options that do not fit the schema, and a budget too small to be divided; nothing private is opened."""
-    if terms is not None:
-        mechanism_for(terms.budget.share(Fraction(1, FINEST * sets)), terms.unit)
-    target = auto.on(schema)
-    if schema.zeros:
-        check_zeros(schema.shape, [*_one_way(schema.shape), *target.tables(2)], schema.zero_masks)
 
 
 def measure_chosen(
@@ -99,59 +88,133 @@ class _Selection:
         self.precision: dict[Axes, float] = {}
         self.distance: dict[Axes, float] = {}
         self.risks: dict[Axes, Risk] = {}
+        self.rows: float | None = None
         self.spent = Fraction(0)
         self.note: dict[str, Any] = {"rounds": 0, "candidates": 0, "shortlist": 0}
 
     def run(self) -> Chosen:
         """All steps."""
-        self.say("measuring one-way tables")
-        one_way = _one_way(self.shape)
-        self._spend_on(dict.fromkeys(one_way, 1.0), keep=1 - rounds.ONE_WAY)
-        pairs = list(self.target.tables(2))
-        prediction = independent(self._reconciled())
-        if prediction is None or not pairs:
-            self._spend_on(dict.fromkeys(one_way, 1.0))
-        else:
-            self._rounds(prediction, one_way, pairs)
+        if not self._small():
+            self._large()
         self.note["share"] = str(self.spent)
         self.note["tables"] = len({table.attrs for table in self.tables})
         self.session.remark("selection", self.note)
         return Chosen(tuple(self.tables), self.note)
 
-    def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
+    def _small(self) -> bool:
+        """Measure a small table by a design that follows from the number of rows, public or noisy; False where looking first promises more."""
+        if not is_small(self.target):
+            return False
+        orders = fitting_orders(self.target, self.zeros)
+        shares = design_tables(self.target, self.noise, self._rows(), orders, mixed=not self.zeros)
+        if shares is None:
+            return False
+        self.note["candidates"] = sum(math.comb(len(self.target.varying), k) for k in orders)
+        self._spend_on(shares)
+        return True
+
+    def _rows(self) -> float:
+        """The number of rows, asked for once; where it is noisy, at least what its noise could hide."""
+        if self.rows is None and self.session.n_rows is not None:
+            self.rows = max(float(self.session.n_rows), 1.0)
+        if self.rows is None:
+            self.say("asking for the number of rows")
+            self.spent += rounds.TOTAL
+            noisy, mechanism = self.session.total(rounds.TOTAL)
+            self.rows = max(float(noisy), math.sqrt(mechanism.variance) / 2, 1.0)
+        return self.rows
+
+    def _large(self) -> None:
+        """One-way tables first, and from them what the others are worth; one-way tables alone where no more can be told apart."""
+        one_way, pairs = one_way_tables(self.shape), list(self.target.tables(2))
+        if not pairs or (not self.noise.is_zcdp and self._first_round(pairs, self._rows()) is None):
+            self._spend_on(dict.fromkeys(one_way, 1.0))
+            return
+        self.say("measuring one-way tables")
+        self._spend_on(dict.fromkeys(one_way, 1.0), keep=self.session.left - rounds.ONE_WAY)
+        prediction = independent(self._reconciled())
+        step = None if prediction is None else self._first_round(pairs, prediction.total)
+        if prediction is None or step is None:
+            self._spend_on(dict.fromkeys(one_way, 1.0))
+        else:
+            self._rounds(prediction, one_way, pairs, step)
+
+    def _first_round(self, pairs: list[Axes], rows: float) -> rounds.Round | None:
+        """The round of pairs; None where it takes none."""
+        sizes, most = rounds.n_cells(self.shape, pairs), most_pairs(self.session.schema, self.sets)
+        step = rounds.pair_round(self.noise, sizes, len(self.shape), rows, most)
+        return step if step.n_read or step.blind else None
+
+    def _rounds(
+        self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes], step: rounds.Round
+    ) -> None:
         for axes in one_way:
             self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
-        sizes, rows = rounds.n_cells(self.shape, pairs), prediction.total
-        chosen = self._read(prediction, pairs, rounds.pair_round(self.noise, sizes, len(self.shape), rows))
+        chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
+        screened = self._screen(prediction) if step.takes_all else []
+        screened = fitting(self.shape, [*one_way, *chosen], screened, self.zeros)
         kept = rounds.SECOND if self._second_round_pays(chosen) else Fraction(0)
-        shares = self._allocate([*one_way, *chosen], self.session.left - kept)
+        shares = self._allocate([*one_way, *chosen, *screened], self.session.left - kept)
         self._spend_on(shares, keep=kept)
         if kept:
-            self._second(one_way, [axes for axes in chosen if shares[axes]])
+            self._second(one_way, [axes for axes in [*chosen, *screened] if shares[axes]])
+
+    def _unseen(self, prediction: Prediction, tables: list[Axes]) -> list[Axes]:
+        """Tables whose distances are not read: all alike."""
+        self.note["candidates"] += len(tables)
+        for axes in tables:
+            self.risks[axes] = prediction.risk(axes, rounds.TYPICAL * prediction.total)
+        return tables
+
+    def _screen(self, prediction: Prediction) -> list[Axes]:
+        """Tables of three and more columns that show more than the smaller tables inside them: chosen by that, then read."""
+        found: list[Axes] = []
+        for order in rounds.screened_orders(self.target):
+            tables = rounds.measurable(self.noise, self.shape, self.target.tables(order), prediction.total)
+            step = (
+                rounds.screen_round(self.noise, len(tables), len(self.shape), prediction.total)
+                if tables
+                else None
+            )
+            if step is not None:
+                found += self._read(prediction, tables, step, self._explained)
+        return [axes for axes in found if self.distance[axes] >= rounds.SHOWN * prediction.total]
 
     def _second_round_pays(self, pairs: list[Axes]) -> bool:
         """Whether the pairs are far enough from their predictions for triples to be measured well."""
-        if not rounds.allows_triples(self.target, sets=self.sets, zeros=bool(self.zeros)):
+        if self.target.max_order < 3 or any(axes not in self.distance for axes in pairs):
             return False
-        needed = rounds.worthwhile_distance(self.noise, self.shape, float(self.session.left) / len(pairs))
-        mean = float(np.mean([self.distance[axes] for axes in pairs])) / 2
+        wanted = [axes for axes in pairs if self.target.predict in (None, *axes)]
+        if not wanted:
+            return False
+        needed = rounds.worthwhile_distance(self.noise, self.shape, float(self.session.left) / len(wanted))
+        mean = float(np.mean([self.distance[axes] for axes in wanted])) / 2
         return needed <= mean and bool(rounds.candidate_triples(self.target, pairs, self.distance))
 
-    def _second(self, one_way: list[Axes], pairs: list[Axes]) -> None:
+    def _second(self, one_way: list[Axes], measured: list[Axes]) -> None:
         """Read the distances of triples from a fit of all measured tables; the allocation covers triples and earlier tables together."""
         self.say("fitting what was measured so far")
         prediction, chosen = fitted(self._reconciled()), list[Axes]()
+        pairs = [axes for axes in measured if len(axes) == 2]
         triples = rounds.candidate_triples(self.target, pairs, self.distance)
+        triples = [axes for axes in triples if axes not in self.precision]
+        triples = fitting(self.shape, [*one_way, *measured], triples, self.zeros)
         if prediction is not None and triples:
             step = rounds.triple_round(self.noise, len(triples), len(self.shape), prediction.total)
             chosen = self._read(prediction, triples, step)
-        self._spend_on(self._allocate([*one_way, *pairs, *chosen], self.session.left))
+        self._spend_on(self._allocate([*one_way, *measured, *chosen], self.session.left))
 
-    def _read(self, prediction: Prediction, tables: list[Axes], step: rounds.Round) -> list[Axes]:
-        """The tables of a round whose distances were read: all, or those of a shortlist."""
+    def _read(
+        self,
+        prediction: Prediction,
+        tables: list[Axes],
+        step: rounds.Round,
+        explained: Callable[[Axes], float] = lambda _: 0.0,
+    ) -> list[Axes]:
+        """The tables of a round whose distances were read: all, or those of a shortlist. What smaller tables have `explained` is public."""
         if step.n_read < len(tables):
             self.say(f"choosing {step.n_read} of {len(tables)} tables to look at")
-            tables = self._shortlist(prediction, tables, step.n_read, step.list_share)
+            tables = self._shortlist(prediction, tables, step, explained)
         self.spent += step.share
         self.note["rounds"] += 1
         self.note["candidates"] += step.candidates
@@ -164,32 +227,49 @@ class _Selection:
             sensitivity=_sensitivity(len(tables), self.session.unit),
         )
         means = posterior_distances(noisy, mechanism, 2 * prediction.total)
-        self.distance.update(zip(tables, map(float, means), strict=True))
-        for axes in tables:
+        for axes, mean in zip(tables, map(float, means), strict=True):
+            self.distance[axes] = max(mean - explained(axes), 0.0)
             self.risks[axes] = prediction.risk(axes, self.distance[axes])
         return tables
 
-    def _shortlist(
-        self, prediction: Prediction, tables: list[Axes], length: int, share: Fraction
-    ) -> list[Axes]:
-        """The exponential mechanism, `length` times; pairs that join two components of columns go first.
+    def _explained(self, axes: Axes) -> float:
+        """What the smaller tables that were read show, added up: the distance that a table has without an interaction of its own is hardly more."""
+        parts = (part for k in range(2, len(axes)) for part in combinations(axes, k))
+        return math.fsum(self.distance.get(part, 0.0) for part in parts)
 
-        A score is the distance less the error that noise would leave in the table if it were measured, times its importance.
+    def _shortlist(
+        self,
+        prediction: Prediction,
+        tables: list[Axes],
+        step: rounds.Round,
+        explained: Callable[[Axes], float],
+    ) -> list[Axes]:
+        """The exponential mechanism, once for each table to read; pairs that join two components of columns go first.
+
+        A score is the distance less what is explained and less the error that noise would leave in the table if it were measured, times its
+        importance.
         """
         importance = np.array([self.target.importance(axes) for axes in tables])
         weight = np.round(importance / importance.max() * 256).astype(np.int64)  # at most 1, in 256ths
-        precision = np.array([self.noise.precision(float(self.session.left) / length)])
+        precision = np.array([self.noise.precision(float(self.session.left) / step.n_read)])
         strong = STRONG * prediction.total
-        penalty = [round(2 * float(prediction.risk(axes, strong)(precision)[0])) for axes in tables]
+        penalty = [
+            round(2 * float(prediction.risk(axes, strong)(precision)[0]) + explained(axes)) for axes in tables
+        ]
 
         def scores(truth: CountSource) -> NDArray[np.int64]:
             net = distances(truth, tables, map(prediction.goal, tables)) - np.array(penalty)
             return np.asarray(net * weight // 256)
 
-        what = f"{length} of {len(tables)} tables to look at"
         by: Picker = SpanningFirst(tables) if len(tables[0]) == 2 else Chooser.choose_many
         picked = self.session.choose_many(
-            what, tables, scores, length, share, sensitivity=self.session.unit.l1, by=by
+            f"{step.n_read} of {len(tables)} tables to look at",
+            tables,
+            scores,
+            step.n_read,
+            step.list_share,
+            sensitivity=self.session.unit.l1,
+            by=by,
         )
         return sorted(picked)
 
@@ -223,10 +303,6 @@ class _Selection:
         ]
         total = None if self.session.n_rows is None else float(self.session.n_rows)
         return reconcile(self.shape, measured, total=total, zeros=self.zeros)
-
-
-def _one_way(shape: tuple[int, ...]) -> list[Axes]:
-    return [(axis,) for axis in range(len(shape))]
 
 
 def _sensitivity(tables: int, unit: Unit) -> Sensitivity:

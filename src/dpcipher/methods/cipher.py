@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcipher.curator.auto_limits import FINEST, check_auto
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
-from dpcipher.curator.select import FINEST, check_auto, measure_chosen
+from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError

@@ -1,28 +1,36 @@
 """The plan of a release whose tables will be selected: candidates, shares, the noise of every step, and whether to select at all."""
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
 from dpcipher.curator.request import Terms, check_sets
-from dpcipher.curator.select import check_auto
+from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.design import design_tables, is_small
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import (
+    GOOD_NOISE,
     MAX_TVD,
     ONE_WAY,
+    READING,
+    TOTAL,
     Round,
-    allows_triples,
+    measurable,
     n_cells,
     pair_round,
+    screen_round,
+    screened_orders,
     worthwhile_distance,
 )
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import Auto, SelectionTarget
+
+MANY_ROWS = 1e9  # stands for a number of rows that was not given
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Step:
 class AutoPlan:
     """What is known before tables are selected; nothing in it comes from data.
 
+    `design` says that the tables follow from the number of rows alone, as for every small table: nothing is looked at before. Otherwise
     `clear_rows` is the number of rows from which the distances of all candidate pairs are read; with fewer, those of a shortlist.
     `second_tvd` is the mean TVD of the pairs from independence at which the second round is held; None where it never is, or no number of
     rows was given. `all_pairs_tvd` is the mean TVD from noise alone if all candidate pairs were measured with equal shares.
@@ -53,6 +62,8 @@ class AutoPlan:
     max_cells: int
     pairs: int
     triples: int
+    larger: int
+    design: bool
     steps: tuple[Step, ...]
     clear_rows: int
     second_tvd: float | None
@@ -85,17 +96,20 @@ def plan_auto(
     check_sets(sets)
     check_auto(auto, schema, Terms(budget, unit), sets)
     target, columns = auto.on(schema), len(schema.attrs)
+    noise, rows = NoiseModel(budget.composable(), unit, sets), float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
-    noise = NoiseModel(budget.composable(), unit, sets)
-    pairs = pair_round(noise, sizes, columns, n_rows or math.inf)
-    # A triple is made of three pairs that were measured.
-    possible = pairs.n_read >= 3 and allows_triples(target, sets=sets, zeros=bool(schema.zeros))
-    triples = target.count_triples() if possible else 0
+    needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
+    asked = _total_step(noise) if needs_rows and not n_rows_told else ()
+    design = _design(target, noise, rows, schema) if is_small(target) else None
+    pairs = pair_round(noise, sizes, columns, rows, most_pairs(schema, sets))
+    possible = design is None and pairs.n_read >= 3  # a triple is made of three pairs that were measured
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     second = None
-    if triples and n_rows:
+    if possible and target.max_order >= 3 and n_rows:
         share = float(1 - ONE_WAY - pairs.share) / pairs.n_read
         second = worthwhile_distance(noise, schema.shape, share) / n_rows
+    counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
+    rest = 1 - sum((step.share for step in asked), Fraction(0))
     return AutoPlan(
         budget=budget,
         unit=unit,
@@ -104,38 +118,105 @@ def plan_auto(
         n_columns=columns,
         max_cells=auto.max_cells,
         pairs=len(sizes),
-        triples=triples,
-        steps=_steps(noise, pairs, columns),
-        clear_rows=_clear_rows(noise, sizes, columns),
+        triples=counts.get(3, 0),
+        larger=sum(count for order, count in counts.items() if order > 3),
+        design=design is not None,
+        steps=(
+            *asked,
+            *(_steps(noise, pairs, target, rows, rest) if design is None else _designed(noise, design, rest)),
+        ),
+        clear_rows=0 if design is not None else _clear_rows(noise, sizes),
         second_tvd=second,
         all_pairs_tvd=tvd,
-        advice=_advice(noise, columns, sizes, tvd),
+        advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
     )
 
 
-def _steps(noise: NoiseModel, pairs: Round, columns: int) -> tuple[Step, ...]:
+def _design(
+    target: SelectionTarget, noise: NoiseModel, rows: float, schema: Schema
+) -> dict[Axes, float] | None:
+    orders = fitting_orders(target, schema.zero_masks)
+    return design_tables(target, noise, rows, orders, mixed=not schema.zeros)
+
+
+def _total_step(noise: NoiseModel) -> tuple[Step, ...]:
+    return (Step("number of rows", TOTAL, 1, 1, noise.cell(TOTAL)),)
+
+
+def _designed(noise: NoiseModel, design: dict[Axes, float], rest: Fraction) -> list[Step]:
+    """One step for each order of a design."""
+    steps = []
+    for order, share, tables in _by_order(design):
+        budget = rest * Fraction(share).limit_denominator(1000)
+        steps.append(Step(_tables_of(order), budget, tables, tables, noise.cell(budget / tables)))
+    return steps
+
+
+def _by_order(design: dict[Axes, float]) -> list[tuple[int, float, int]]:
+    """Each order of a design with its share and the number of its tables; columns of one level are not counted."""
+    found: dict[float, list[Axes]] = {}
+    for axes, share in design.items():
+        found.setdefault(round(share, 12), []).append(axes)
+    return [(min(map(len, tables)), share * len(tables), len(tables)) for share, tables in found.items()]
+
+
+def _tables_of(order: int) -> str:
+    return "one-way tables" if order == 1 else f"tables of {order} columns"
+
+
+def _steps(
+    noise: NoiseModel, pairs: Round, target: SelectionTarget, rows: float, rest: Fraction
+) -> list[Step]:
     """The steps in order; of the tables worth measuring, the noise if all whose distances are read got equal shares."""
-    first = Step("one-way tables", ONE_WAY, columns, columns, noise.cell(ONE_WAY / columns))
-    rest, n_read, candidates = 1 - ONE_WAY, pairs.n_read, pairs.candidates
-    if not candidates:
-        return first, Step("one-way tables again", rest, columns, columns, noise.cell(rest / columns))
-    steps = [first]
-    if pairs.list_share:
-        sd = noise.choice(n_read, float(pairs.list_share))
-        steps.append(Step("shortlist of pairs", pairs.list_share, n_read, candidates, sd))
-    sd = noise.distance(n_read, float(pairs.distance_share))
-    steps.append(Step("distances of pairs", pairs.distance_share, n_read, candidates, sd))
-    rest -= pairs.share
-    return *steps, Step("tables worth measuring", rest, n_read, candidates, noise.cell(rest / n_read))
+    columns, n_read, candidates = len(target.shape), pairs.n_read, pairs.candidates
+    taken = candidates if pairs.blind else n_read
+    if not taken and (not candidates or not noise.is_zcdp):
+        return [Step("one-way tables", rest, columns, columns, noise.cell(rest / columns))]
+    steps, rest = (
+        [Step("one-way tables", ONE_WAY, columns, columns, noise.cell(ONE_WAY / columns))],
+        rest - ONE_WAY,
+    )
+    if not taken:
+        return [*steps, Step("one-way tables again", rest, columns, columns, noise.cell(rest / columns))]
+    looks = [("pairs", pairs)] if n_read else []
+    for name, look in [*looks, *(_screens(noise, target, rows) if pairs.takes_all else [])]:
+        steps += _look(noise, name, look)
+        rest -= look.share
+    return [*steps, Step("tables worth measuring", rest, taken, candidates, noise.cell(rest / taken))]
 
 
-def _clear_rows(noise: NoiseModel, sizes: list[int], columns: int) -> int:
+def _screens(noise: NoiseModel, target: SelectionTarget, rows: float) -> list[tuple[str, Round]]:
+    """The looks at larger tables."""
+    found = []
+    for order in screened_orders(target):
+        tables = measurable(noise, target.shape, target.tables(order), rows)
+        step = screen_round(noise, len(tables), len(target.shape), rows) if tables else None
+        if step is not None:
+            found.append(("triples" if order == 3 else _tables_of(order), step))
+    return found
+
+
+def _look(noise: NoiseModel, name: str, look: Round) -> list[Step]:
+    """A shortlist, where it does not hold all, and its distances."""
+    n_read, candidates = look.n_read, look.candidates
+    sd = noise.distance(n_read, float(look.distance_share))
+    read = Step(f"distances of {name}", look.distance_share, n_read, candidates, sd)
+    if not look.list_share:
+        return [read]
+    sd = noise.choice(n_read, float(look.list_share))
+    return [Step(f"shortlist of {name}", look.list_share, n_read, candidates, sd), read]
+
+
+def _designed_advice(design: dict[Axes, float]) -> str:
+    orders = sorted({order for order, _, _ in _by_order(design)})
+    said = " and ".join(map(_tables_of, orders))
+    return f"nothing need be looked at: the table is small, and {said} follow from the noise and the number of rows"
+
+
+def _clear_rows(noise: NoiseModel, sizes: list[int]) -> int:
     """The least number of rows with which all distances are read."""
-    if not sizes:
-        return 0
-    rows = range(_noisy_rows(noise, sizes) + 1)
-    return bisect_left(rows, len(sizes), lo=1, key=lambda n: pair_round(noise, sizes, columns, n).n_read)
+    return math.ceil(noise.distance(len(sizes), float(READING)) / GOOD_NOISE) if sizes else 0
 
 
 def _noisy_rows(noise: NoiseModel, sizes: list[int]) -> int:

@@ -125,7 +125,13 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "unit": plan.unit.as_dict(),
         "sets": plan.sets,
         "n_rows": plan.n_rows,
-        "candidates": {"pairs": plan.pairs, "triples": plan.triples, "max_cells": plan.max_cells},
+        "candidates": {
+            "pairs": plan.pairs,
+            "triples": plan.triples,
+            "larger": plan.larger,
+            "max_cells": plan.max_cells,
+        },
+        "design": plan.design,
         "steps": [vars(step) | {"share": str(step.share)} for step in plan.steps],
         "clear_rows": plan.clear_rows,
         "second_tvd": plan.second_tvd,
@@ -135,8 +141,9 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
 
 
 def _candidates(plan: "AutoPlan") -> str:
-    triples = f" and {plan.triples:,} triples" if plan.triples else ""
-    return f"{plan.pairs:,} pairs{triples} of at most {plan.max_cells:,} cells"
+    counts = {"pairs": plan.pairs, "triples": plan.triples, "larger tables": plan.larger}
+    said = [f"{count:,} {name}" for name, count in counts.items() if count or name == "pairs"]
+    return f"{' and '.join(', '.join(said).rsplit(', ', 1))} of at most {plan.max_cells:,} cells"
 
 
 def _step_line(step: "Step") -> tuple[str, ...]:
@@ -145,14 +152,14 @@ def _step_line(step: "Step") -> tuple[str, ...]:
 
 
 def _shortlist(plan: "AutoPlan") -> list[str]:
-    if not plan.pairs:
+    if not plan.pairs or plan.design:
         return []
-    return [f"Pairs    all are looked at from {plan.clear_rows:,} rows on; with fewer, a shortlist."]
+    return [f"Pairs    all are looked at from {plan.clear_rows:,} rows on; with fewer, a shortlist or none."]
 
 
 def _second(plan: "AutoPlan") -> list[str]:
     """When triples will be measured too."""
-    if not plan.triples or not plan.pairs:
+    if not plan.triples or not any(step.name == "distances of pairs" for step in plan.steps):
         return []
     kept = f"{SECOND} of the budget is kept for a second round, with triples"
     if plan.second_tvd is None:

@@ -32,6 +32,9 @@ VERSION = 1
 MAX_METADATA = 64 * 2**20
 LARGEST_COUNT = 2**62  # so that no difference of two counts leaves int64
 _TABLE_BYTES = 108  # that the facts of a table take at most, beside its names
+_EVENT_BYTES = (
+    400  # that the event of a table measured by itself takes at most in a certificate, beside its names
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,13 @@ def check_fits_file(schema: Schema, workload: Workload, sets: int) -> None:
         raise SizeError(
             f"workload: {len(workload.tables):,} tables in each of {sets} sets are more than one release file can list; measure fewer"
         )
+
+
+def most_tables(schema: Schema, sets: int) -> int:
+    """How many tables of two columns, measured one by one, a release of so many sets can surely list; judged on the schema."""
+    names = 2 * 2 * max(len(json.dumps(attr)) + 2 for attr in schema.attrs)
+    room = MAX_METADATA - len(json.dumps(schema.to_dict()))
+    return max(0, room // (sets * (_TABLE_BYTES + _EVENT_BYTES + names)))
 
 
 def _describe(table: NoisyTable) -> dict[str, Any]:

@@ -37,11 +37,18 @@ class NoiseModel:
             return 2 * self._amount * part / self.unit.l2_squared
         return (self._amount * part / self.unit.l1) ** 2 / 2
 
+    def discrete_precision(self, share: float) -> float:
+        """The same of discrete noise, as a session draws it: more where the noise is below one row."""
+        return 1 / self._mechanism(share).variance
+
     def cell(self, share: Fraction) -> float:
         """The standard deviation of the discrete noise on a cell of a table that gets a share, as a session draws it."""
-        scale = 1 / math.sqrt(self.precision(float(share)) * (1 if self.is_zcdp else 2))
+        return math.sqrt(self._mechanism(float(share)).variance)
+
+    def _mechanism(self, share: float) -> Mechanism:
+        scale = 1 / math.sqrt(self.precision(share) * (1 if self.is_zcdp else 2))
         name: MechanismName = "gaussian" if self.is_zcdp else "laplace"
-        return math.sqrt(Mechanism(name, max(scale, SMALLEST_SCALE[name])).variance)
+        return Mechanism(name, max(scale, SMALLEST_SCALE[name]))
 
     def distance(self, tables: int, share: float) -> float:
         """The noise on each of so many distances that are read together."""

@@ -7,7 +7,7 @@ the budget, the unit and a number of rows that is public or noisy, so that a pla
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -15,22 +15,35 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.marginals.arrays import Axes
-from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.noise_model import GUMBEL, NoiseModel
+from dpcipher.selection.risk import MEAN_SIZE
 from dpcipher.selection.target import SelectionTarget
 
 # Shares of the budget.
+TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column
-CHOICE = Fraction(1, 20)  # a round; twice as much for pairs that need a shortlist
+READING = Fraction(1, 30)  # the distances of all pairs, at most
+CHOICE = Fraction(1, 20)  # a shortlist and its distances
 LIST = Fraction(
     3, 4
 )  # of a round with a shortlist: the shortlist; the rest pays for the distances of its tables
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
-# Standard deviation of a distance or score, as a fraction of the rows: small enough for any list, and the largest for a short one.
-GOOD_NOISE, MAX_NOISE = 0.1, 0.4
-FEW = 2  # tables per column on a shortlist whose noise is between the two
-# Mean TVD from noise alone, if all pairs shared the budget, from which on a shortlist is taken. A rough line: in single runs on eight
-# tables, reading all was better below about .1 and a shortlist above about .3; between them it went either way.
+# Standard deviation of a distance or score, as a fraction of the rows: the largest that is of use, and one below which more budget gains nothing.
+GOOD_NOISE, FINE_NOISE = 0.15, 0.02
+LIST_NOISE = 0.1  # the same of a choice
+LEAST_PER_COLUMN = 0.125  # tables on a shortlist that is worth its cost
+# Mean TVD from noise alone, if all pairs shared the budget, up to which all are measured where their distances cannot be read.
 MAX_TVD = 0.2
+TYPICAL = 0.2  # the distance over rows that a pair is taken to have where nothing is read
+# Tables of higher orders, looked at directly: the most of an order, the most that it may cost, the distance over rows that is to be found, by how
+# many scales of the choice it is to stand out beyond the logarithm of the candidates, and the share at which a table must be worth measuring.
+MAX_SCREENED = 50_000
+SCREEN = Fraction(1, 40)
+FINDABLE = 0.2
+SHOWN = 0.1  # the distance over rows, beyond what smaller tables explain, from which a table that was looked for is measured
+MARGIN = 3.0
+PAYS = Fraction(1, 10)
+GRAIN_OF_SHARES = 2**16
 MAX_TRIPLES = 2_000  # candidates of the second round
 TRIPLES_PER_COLUMN = 3  # whose distances are read
 WORTHWHILE = (
@@ -40,12 +53,21 @@ WORTHWHILE = (
 
 @dataclass(frozen=True)
 class Round:
-    """How many of the candidates have their distances read, and the shares of the two steps; a shortlist that holds all costs nothing."""
+    """How many of the candidates have their distances read, and the shares of the two steps; a shortlist that holds all costs nothing.
+
+    A `blind` round reads nothing and takes all candidates as they are.
+    """
 
     candidates: int
     n_read: int
     list_share: Fraction
     distance_share: Fraction
+    blind: bool = False
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether no candidate is left out."""
+        return self.blind or self.n_read == self.candidates
 
     @property
     def share(self) -> Fraction:
@@ -53,48 +75,90 @@ class Round:
         return self.list_share + self.distance_share
 
 
-def pair_round(noise: NoiseModel, sizes: Sequence[int], columns: int, rows: float) -> Round:
+def pair_round(
+    noise: NoiseModel, sizes: Sequence[int], columns: int, rows: float, most: int = 2**31
+) -> Round:
     """The round of pairs, of so many cells each.
 
-    All distances are read where noise alone would leave pairs that share the budget equally within MAX_TVD, or where they are read with
-    GOOD_NOISE; otherwise those of a shortlist, unless that would hold most pairs.
+    All distances are read where that is possible with GOOD_NOISE. Else all pairs are taken unseen where noise alone would leave pairs that share
+    the budget equally within MAX_TVD. Else a shortlist is looked at: the longest whose selection noise is below LIST_NOISE. Where that holds
+    too few tables to pay for itself, none: the columns alone are measured. A release can list `most` of them.
     """
     pairs = len(sizes)
-    if not pairs or noise.mean_tvd(sizes, rows) < MAX_TVD:
-        return _round(pairs, pairs, CHOICE)
-    n_read = shortlist_size(noise, pairs, pairs, columns, rows, 2 * CHOICE)
-    return _round(pairs, n_read, CHOICE if n_read == pairs else 2 * CHOICE)
+    if not pairs:
+        return Round(0, 0, Fraction(0), Fraction(0))
+    if pairs <= most and noise.distance(pairs, float(READING)) <= GOOD_NOISE * rows:
+        return Round(pairs, pairs, Fraction(0), reading_share(noise, pairs, rows))
+    if pairs <= most and noise.mean_tvd(sizes, rows) < MAX_TVD:
+        return Round(pairs, 0, Fraction(0), Fraction(0), blind=True)
+    length = min(shortlist_length(noise, rows, CHOICE), pairs, most)
+    if length < max(2.0, LEAST_PER_COLUMN * columns):
+        return Round(pairs, 0, Fraction(0), Fraction(0))
+    return _round(pairs, length, CHOICE)
+
+
+def reading_share(noise: NoiseModel, tables: int, rows: float) -> Fraction:
+    """What so many distances are worth: the share at which their noise is FINE_NOISE, within READING."""
+    needed = (noise.distance(tables, 1.0) / (FINE_NOISE * rows)) ** (2 if noise.is_zcdp else 1)
+    return min(_upward(needed), READING)
+
+
+def shortlist_length(noise: NoiseModel, rows: float, share: Fraction) -> int:
+    """The length of the longest list whose selection noise is below LIST_NOISE."""
+    single = noise.choice(1, float(LIST * share))
+    return int((LIST_NOISE * rows / single) ** (2 if noise.is_zcdp else 1))
+
+
+def screen_round(noise: NoiseModel, candidates: int, columns: int, rows: float) -> Round | None:
+    """The round in which tables of a higher order are chosen by their distance, and the distances of the chosen ones are read.
+
+    It costs what its noise asks for: the exponential mechanism should tell a distance of FINDABLE of the rows from candidates that show
+    nothing, and the distances are read with an eighth of that. As many tables as SCREEN pays for, at most one per column; None where it
+    does not pay for one.
+    """
+    findable, power = FINDABLE * rows, 2 if noise.is_zcdp else 1
+    gap = findable / (math.log(candidates) + MARGIN)
+    listing, reading = (
+        _upward((single / level) ** power)
+        for single, level in (
+            (noise.choice(1, 1.0), GUMBEL * gap),
+            (noise.distance(1, 1.0), findable / 8),
+        )
+    )
+    n_read = min(int(SCREEN / (listing + reading)), columns, candidates)
+    listing = n_read * listing if n_read < candidates else Fraction(0)
+    return Round(candidates, n_read, listing, n_read * reading) if n_read else None
+
+
+def _upward(share: float) -> Fraction:
+    return Fraction(math.ceil(min(share, 1.0) * GRAIN_OF_SHARES), GRAIN_OF_SHARES)
+
+
+def screened_orders(target: SelectionTarget) -> list[int]:
+    """The orders of three and more columns with few enough tables to look at all of them."""
+    width = len(target.varying)
+    orders = range(3, min(target.max_order, width) + 1)
+    return [order for order in orders if target.listed or math.comb(width, order) <= MAX_SCREENED]
+
+
+def measurable(noise: NoiseModel, shape: Sequence[int], tables: Iterable[Axes], rows: float) -> list[Axes]:
+    """The tables whose noise, at the share PAYS, leaves less than half of what is findable."""
+    deviation = 1 / math.sqrt(noise.precision(float(PAYS)))
+    most = FINDABLE * rows / (2 * MEAN_SIZE * deviation)
+    return [axes for axes in tables if math.prod(shape[axis] for axis in axes) <= most]
 
 
 def triple_round(noise: NoiseModel, candidates: int, columns: int, rows: float) -> Round:
     """The round of triples: only a few per column, since each improves others too and more would share the budget."""
     wanted = min(TRIPLES_PER_COLUMN * columns, candidates)
-    return _round(candidates, shortlist_size(noise, wanted, candidates, columns, rows, CHOICE), CHOICE)
-
-
-def shortlist_size(
-    noise: NoiseModel, wanted: int, candidates: int, columns: int, rows: float, share: Fraction
-) -> int:
-    """How many of the `wanted` tables have their distances read: all, where that has GOOD_NOISE.
-
-    Otherwise the longest list whose selection noise is below GOOD_NOISE, but at least FEW per column while it stays below MAX_NOISE.
-    """
-    if noise.distance(wanted, float(CHOICE)) <= GOOD_NOISE * rows:
-        return wanted
-    single = noise.choice(1, float(LIST * share))
-    good, most = ((level * rows / single) ** (2 if noise.is_zcdp else 1) for level in (GOOD_NOISE, MAX_NOISE))
-    length = max(int(good), min(FEW * columns, int(most)), 1)
-    return wanted if 2 * length > candidates else min(length, wanted)
+    if noise.distance(wanted, float(CHOICE)) > GOOD_NOISE * rows:
+        wanted = max(min(wanted, shortlist_length(noise, rows, CHOICE)), 1)
+    return _round(candidates, wanted, CHOICE)
 
 
 def _round(candidates: int, n_read: int, share: Fraction) -> Round:
     listing = LIST * share if n_read < candidates else Fraction(0)
     return Round(candidates, n_read, listing, share - listing)
-
-
-def allows_triples(target: SelectionTarget, *, sets: int, zeros: bool) -> bool:
-    """Whether a second round is possible: one set, no structural zeros, and a target of three columns."""
-    return sets == 1 and not zeros and target.max_order >= 3
 
 
 def worthwhile_distance(noise: NoiseModel, shape: Sequence[int], share: float) -> float:
@@ -109,14 +173,22 @@ def worthwhile_distance(noise: NoiseModel, shape: Sequence[int], share: float) -
 def candidate_triples(
     target: SelectionTarget, pairs: Sequence[Axes], distance: Mapping[Axes, float]
 ) -> list[Axes]:
-    """Triples of the target whose three pairs are among `pairs`, those with the largest distances first."""
+    """Triples of the target whose three pairs are among `pairs`, those with the largest distances first.
+
+    Of triples with a column to predict, the two pairs that hold it are enough.
+    """
     known, after = set(pairs), dict[int, list[int]]()
     for left, right in pairs:
         after.setdefault(left, []).append(right)
-    triples: Iterator[Axes] = ((a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known)
+    triples: Iterable[Axes] = ((a, b, c) for a, b in pairs for c in after.get(b, []) if (a, c) in known)
+    if target.predict is not None:
+        others = sorted(
+            {axis for pair in pairs if target.predict in pair for axis in pair} - {target.predict}
+        )
+        triples = {tuple(sorted((target.predict, *two))) for two in combinations(others, 2)}
     ranked = sorted(
         (axes for axes in triples if target.is_candidate(axes)),
-        key=lambda axes: (-sum(distance[pair] for pair in combinations(axes, 2)), axes),
+        key=lambda axes: (-sum(distance.get(pair, 0.0) for pair in combinations(axes, 2)), axes),
     )
     return ranked[:MAX_TRIPLES]
 

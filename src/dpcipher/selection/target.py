@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,6 +16,9 @@ from dpcipher.schema.workload import MAX_TABLE_CELLS, Workload
 
 # Errors of the parts of a table add up in squares: in a larger target table the error of a part counts half.
 PART = 0.5
+LOW_ORDER = 3  # of the target tables, where none are named
+HIGH_ORDER = 4  # of the largest tables that are looked for, where nothing is said
+MAX_LISTED = 200_000  # tables that are listed in order to be counted
 LARGEST_WEIGHT = 1e6  # so that the product over a target stays finite
 
 
@@ -23,28 +26,37 @@ LARGEST_WEIGHT = 1e6  # so that the product over a target stays finite
 class Auto:
     """The options of automatic selection: tables of up to `max_order` columns and `max_cells` cells are candidates.
 
-    `target` is the workload whose error should be small: an order, or a list of attrs; by default all tables of `max_order` columns. A
-    target table weighs the product of its columns' `column_weights`, which are 1 unless given. Every column's own table is measured
-    whatever its size.
+    `target` is the workload whose error should be small: an order, or a list of attrs; by default all tables of up to three columns, and larger
+    ones that no smaller table explains. `predict` names a column instead: then error counts where it helps to predict that column. A target
+    table weighs the product of its columns' `column_weights`, which are 1 unless given. Without a `max_order`, tables of up to four columns
+    are looked for, and all columns together where that is a small table. Every column is measured, whatever its size.
     """
 
-    max_order: int = 3
+    max_order: int | None = None
     max_cells: int = 10_000
     target: int | Sequence[Sequence[str]] | None = None
     column_weights: Mapping[str, float] | None = None
+    predict: str | None = None
 
     def __post_init__(self) -> None:
-        _whole("max_order", self.max_order, 1, 3)
+        if self.max_order is not None:
+            _whole("max_order", self.max_order, 1, 3)
         _whole("max_cells", self.max_cells, 4, 10_000)
         if self.max_cells > MAX_TABLE_CELLS:
             raise ParameterError(
                 f"max_cells ({self.max_cells}) must be at most {MAX_TABLE_CELLS}; try max_cells=10_000"
             )
-        if self.max_order > 3:
-            raise ParameterError(f"max_order ({self.max_order}) must be 1, 2 or 3; try max_order=3")
         if self.target is not None and not _is_order(self.target) and not _is_list(self.target):
             raise WorkloadError(
                 f"target ({self.target!r}) must be an order such as 2, or a list of tables such as [('age', 'sex')]"
+            )
+        if self.predict is not None and not isinstance(self.predict, str):
+            raise ParameterError(
+                f"predict ({self.predict!r}) must be the name of a column; try predict='income'"
+            )
+        if self.predict is not None and self.target is not None:
+            raise ParameterError(
+                f"predict ({self.predict!r}) must stand alone: it says which tables count, and so does target; leave one out"
             )
         if not isinstance(self.column_weights, Mapping | None):
             raise ParameterError(
@@ -66,19 +78,34 @@ class Auto:
                 "column_weights must leave at least one column with a weight above 0; leave a column out for 1.0"
             )
         order, listed = self._target(schema)
-        # A table that no target holds is never measured.
-        largest = min(self.max_order, order or max(map(len, listed)))
-        target = SelectionTarget(schema.shape, tuple(weights), largest, self.max_cells, order, listed)
+        target = SelectionTarget(
+            schema.shape,
+            tuple(weights),
+            self._largest(order or max(map(len, listed)), len(weights)),
+            self.max_cells,
+            order,
+            listed,
+            beyond=self.target is None,
+            predict=None if self.predict is None else schema.axes((self.predict,))[0],
+            widest=self.max_order,
+        )
         if not any(target.importance((axis,)) for axis in range(len(schema.shape))):
             raise ParameterError(
                 "column_weights leave no target table with a weight above 0; name a target of the columns that matter"
             )
         return target
 
+    def _largest(self, order: int, columns: int) -> int:
+        """The columns of the largest candidate: a table that no target holds is never measured."""
+        largest = order if self.target is not None else max(order, HIGH_ORDER)
+        if self.max_order is not None:
+            largest = min(self.max_order, order) if self.target is not None else self.max_order
+        return min(largest, columns)
+
     def _target(self, schema: Schema) -> tuple[int, tuple[Axes, ...]]:
         """An order, or a list of tables (then the order is 0)."""
         if self.target is None:
-            return min(self.max_order, len(schema.shape)), ()
+            return min(self.max_order or LOW_ORDER, LOW_ORDER, len(schema.shape)), ()
         if isinstance(self.target, int | Integral):
             order = int(self.target)
             if not 1 <= order <= len(schema.shape):
@@ -91,7 +118,10 @@ class Auto:
 
 @dataclass(frozen=True)
 class SelectionTarget:
-    """Which tables may be measured, and the weight of the error of each: an `order` of target tables, or the `listed` ones (then it is 0)."""
+    """Which tables may be measured, and the weight of the error of each: an `order` of target tables, or the `listed` ones (then it is 0).
+
+    Where tables `beyond` the order count, each is a target of its own. Where a column is to be predicted, only targets that hold it count.
+    """
 
     shape: tuple[int, ...]
     weights: tuple[float, ...]
@@ -99,29 +129,49 @@ class SelectionTarget:
     max_cells: int
     order: int
     listed: tuple[Axes, ...] = ()
+    beyond: bool = False
+    predict: int | None = None
+    widest: int | None = (
+        None  # columns of the largest table that may be measured for the sake of smaller ones; None for all
+    )
+
+    @cached_property
+    def varying(self) -> tuple[int, ...]:
+        """The columns of more than one level."""
+        return tuple(axis for axis, size in enumerate(self.shape) if size > 1)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all tables of an order count alike."""
+        return not self.listed and self.predict is None and len(set(self.weights)) == 1
 
     def tables(self, order: int) -> Iterator[Axes]:
         """Every candidate table of so many columns, none of which has only one level."""
         if order > self.max_order:
             return
-        varying = [axis for axis in range(len(self.shape)) if self.shape[axis] > 1]
-        yield from filter(self.is_candidate, combinations(varying, order))
+        if self.listed:
+            inside = {axes for table in self.listed for axes in combinations(table, order)}
+            every: Iterable[Axes] = sorted(axes for axes in inside if set(axes) <= set(self.varying))
+        else:
+            every = combinations(self.varying, order)
+        yield from filter(self.is_candidate, every)
 
     def is_candidate(self, axes: Axes) -> bool:
         """Whether a table is small enough and its error counts."""
         return math.prod(self.shape[axis] for axis in axes) <= self.max_cells and self.importance(axes) > 0
 
-    def count_triples(self) -> int:
-        """The number of candidate triples; without listing them where the target is an order."""
-        if self.max_order < 3:
+    def count_tables(self, order: int) -> int:
+        """The number of candidates of so many columns; without listing them where all columns count alike."""
+        if order > self.max_order:
             return 0
-        if self.listed:
-            triples = {axes for table in self.listed for axes in combinations(table, 3)}
-            return sum(
-                min(self.shape[axis] for axis in axes) > 1 and self.is_candidate(axes) for axes in triples
+        sizes = sorted(size for size in self.shape if size > 1)
+        if not self.is_even or order > 3:
+            every = math.comb(len(sizes), order)
+            return sum(1 for _ in self.tables(order)) if self.listed or every <= MAX_LISTED else every
+        if order < 3:
+            return (
+                sum(a * b <= self.max_cells for a, b in combinations(sizes, 2)) if order == 2 else len(sizes)
             )
-        columns = zip(self.shape, self.weights, strict=True)
-        sizes = sorted(size for size, weight in columns if size > 1 and weight > 0)
         # Sorted by size, the third column of a triple is one of those after the second that are small enough.
         return sum(
             max(0, bisect_right(sizes, self.max_cells // (a * b)) - second - 1)
@@ -134,26 +184,37 @@ class SelectionTarget:
         >>> SelectionTarget((2, 2, 2), (1.0, 1.0, 1.0), 3, 100, order=3).importance((0, 1))
         0.5
         """
-        if not self.listed:
-            own = tuple(sorted(self.weights[axis] for axis in axes))
-            return math.prod(own) * self._completions(own) * (1.0 if len(axes) == self.order else PART)
-        holding = [target for target in self.listed if set(axes) <= set(target)]
-        return sum(
-            math.prod(self.weights[axis] for axis in target) * (1.0 if len(target) == len(axes) else PART)
-            for target in holding
-        )
+        if self.listed:
+            holding = [target for target in self.listed if set(axes) <= set(target)]
+            return sum(
+                math.prod(self.weights[axis] for axis in target) * (1.0 if len(target) == len(axes) else PART)
+                for target in holding
+            )
+        own = tuple(sorted(self.weights[axis] for axis in axes))
+        missing = self.predict is not None and self.predict not in axes
+        if len(axes) > self.order:
+            return math.prod(own) if self.beyond and not missing else 0.0
+        part = 1.0 if len(axes) == self.order else PART
+        return math.prod(own) * self._completions(own, missing) * part
 
-    def _completions(self, own: tuple[float, ...]) -> float:
-        """The sum over all target tables that contain columns of these weights, of the product of their other weights; cached."""
-        if own not in self._cache:
-            rest = list(self.weights)
-            for weight in own:
+    def _completions(self, own: tuple[float, ...], missing: bool) -> float:
+        """The sum over all target tables that contain columns of these weights, of the product of their other weights; cached.
+
+        Where the column to predict is `missing`, it is one of the others.
+        """
+        if (own, missing) not in self._cache:
+            rest, needed = list(self.weights), [*own]
+            if missing:
+                assert self.predict is not None
+                needed.append(self.weights[self.predict])
+            for weight in needed:
                 rest.remove(weight)
-            self._cache[own] = elementary_symmetric(rest, self.order - len(own))
-        return self._cache[own]
+            others = elementary_symmetric(rest, self.order - len(needed))
+            self._cache[own, missing] = others * (needed[-1] if missing else 1.0)
+        return self._cache[own, missing]
 
     @cached_property
-    def _cache(self) -> dict[tuple[float, ...], float]:
+    def _cache(self) -> dict[tuple[tuple[float, ...], bool], float]:
         return {}
 
 
