@@ -113,7 +113,7 @@ def replace(path: Path, data: bytes, *, like: Path) -> None:
 
     One writer at a time: the temporary file has one name, so that what a crash leaves behind does not pile up.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = _aside(path)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
@@ -132,6 +132,16 @@ def replace(path: Path, data: bytes, *, like: Path) -> None:
     finally:
         os.close(fd)
     sync(path.parent)
+
+
+def clear_replacement(path: Path) -> None:
+    """Remove what a writer of `replace` left when it was killed; the caller makes sure that there is no other."""
+    with contextlib.suppress(OSError):
+        os.unlink(_aside(path))
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")
 
 
 def _opened(path: Path, *, write: bool) -> int:
