@@ -1,11 +1,10 @@
-"""Is anything ever released that was not charged: kills at random moments, failing system calls, races and interrupts.
+"""Is anything ever released that was not charged: kills at random moments, failing system calls, races, interrupts, spoiled files.
 
 usage: python benchmarks/faults.py [--kills 1000] [--folder FOLDER]
 """
 
 import argparse
 import random
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,13 +15,14 @@ from common import markdown, write_page
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "faults"))
 
+import every_byte
 import injected
 import kills
 from steps import LEDGER, SCHEMA, new_ledger, published, released_not_charged, rows
 
 from dpcipher.privacy import Ledger
 
-CHARGE_SECONDS, MEASURE_SECONDS = 0.15, 0.4  # the longest life of a child
+CHARGE_SECONDS, MEASURE_SECONDS = 0.15, 0.6  # the longest life of a child
 PROCESSES, REQUESTS, GRANTS = 16, 1_000, 1_000
 INTERRUPTS = 60
 MEASURE = f"measure people.csv people.yaml --epsilon 1/1000 --unit add-remove --max-rows 1 --ledger {LEDGER} -o people.parquet"
@@ -69,15 +69,30 @@ def failing(folder: Path) -> list[list[object]]:
     return [[name, *(step[part] for part in names), len(step["wrong"])] for name, step in found.items()]
 
 
+def spoiled(folder: Path) -> list[list[object]]:
+    """Every kind of file, cut at every byte, and with a bit of every byte flipped."""
+    table = []
+    for name, (path, says) in every_byte.write_all(folder).items():
+        found = every_byte.spoil(path, says, 1)
+        print(*found.wrong, sep="\n", end="")
+        other = found.copies - found.refused - found.same
+        table.append([name, found.size, found.copies, found.refused, found.same, other, len(found.wrong)])
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=1_000)
-    parser.add_argument("--folder", type=Path, help="where files are written; by default the temporary folder")
+    parser.add_argument(
+        "--folder", type=Path, help="where files are written; by default the temporary folder"
+    )
     parser.add_argument("--interrupts", type=int, default=INTERRUPTS)
     options = parser.parse_args()
     memory = Path("/dev/shm")
     failed = within(memory if memory.is_dir() else None, failing)
     print(markdown(["step"], failed), flush=True)
+    bent = within(memory if memory.is_dir() else None, spoiled)
+    print(markdown(["file"], bent), flush=True)
     outcomes = {
         "charge": within(options.folder, lambda at: kills.kill_charges(at, options.kills, CHARGE_SECONDS)),
         "measure": within(options.folder, lambda at: kills.kill_measures(at, options.kills, MEASURE_SECONDS)),
@@ -88,9 +103,8 @@ def main() -> None:
     ended = within(options.folder, lambda at: interrupts(at, options.interrupts))
     for outcome in (*outcomes.values(), raced):
         print(*outcome.wrong, sep="\n", end="")
-    kind = "in memory" if shutil.which("df") is None else "on the disk"
     sections = [
-        f"**Kills.** A process charges a ledger, or measures and writes releases, again and again, {kind}; it is killed at a random moment, and the next one "
+        "**Kills.** A process charges a ledger, or measures and writes releases, again and again; it is killed at a random moment, and the next one "
         "goes on. `compared` are grants that were noted, and release files that survived: each was looked up in the ledger by its id, head and checksum. "
         "`left` are temporary files of killed writers at the end; the next run removed them.",
         markdown(
@@ -108,6 +122,9 @@ def main() -> None:
         else "Not done: no compiler.",
         "**Interrupts** (SIGINT) at random moments after the first word of progress. 130 is the exit code of an interrupted command; 0 of one that had ended.",
         markdown(["command", "interrupts", "exit 130", "exit 0", "other", "wrong"], ended),
+        "**Spoiled files.** A file of every kind, cut at every byte and with one bit of every byte flipped. It is refused, or says the same (a bit that nobody reads). A schema is "
+        "a text without a checksum: another letter may be another schema, which is read as such; a release holds the schema it was made with, under its own checksum.",
+        markdown(["file", "bytes", "copies", "refused", "same", "another schema", "wrong"], bent),
     ]
     write_page("faults", "Nothing is released that was not charged", "python benchmarks/faults.py", sections)
 

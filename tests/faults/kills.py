@@ -16,7 +16,7 @@ from steps import COST, LEDGER, UNIT, measure, new_ledger, released_not_charged
 from dpcipher.errors import LedgerExceeded
 from dpcipher.privacy import Ledger
 
-NAMES = 500  # targets that are written in turn, so that later runs find what earlier ones left
+NAMES = 700  # targets that are written in turn, so that later runs find what earlier ones left
 
 
 @dataclass
