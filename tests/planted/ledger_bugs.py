@@ -52,7 +52,7 @@ LEDGER_BUGS = (
     ),
     Bug(
         "two processes read the same balance",
-        "a race between check and charge: Saltzer and Schroeder 1975",
+        "Bishop and Dilger 1996: a race between check and use",
         "privacy/durable.py",
         "fcntl.LOCK_EX if write else fcntl.LOCK_SH",
         "fcntl.LOCK_SH",

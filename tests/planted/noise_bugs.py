@@ -29,7 +29,7 @@ NOISE_BUGS = (
     ),
     Bug(
         "unsplit budget: every table gets all of it",
-        "Cebere et al. 2026, composition",
+        "Dwork and Roth 2014, section 3.5: composition forgotten",
         "curator/request.py",
         "mechanism_for(budget.share(share), unit)",
         "mechanism_for(budget.composable(), unit)",
@@ -78,7 +78,7 @@ NOISE_BUGS = (
     ),
     Bug(
         "noise kept, and used again for the next table",
-        "Cebere et al. 2026; no likelihood ratio of one table shows it",
+        "own history: no likelihood ratio of one table shows it",
         "privacy/noise.py",
         "        return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)",
         """        kept = self.__dict__.setdefault("kept", {})
@@ -106,7 +106,7 @@ NOISE_BUGS = (
     ),
     Bug(
         "PrivBayes: the score's sensitivity is 1",
-        "Annamalai et al. 2024, PrivBayes of DataSynthesizer",
+        "Zhang et al. 2017, section 4: R moves by 3 + 2/n, not by 1",
         "methods/scores.py",
         "math.ceil(GRID * unit.max_rows * _dependence_step(unit, n_rows))",
         "GRID * unit.max_rows",
@@ -130,7 +130,7 @@ NOISE_BUGS = (
     ),
     Bug(
         "a question that takes no share",
-        "Cebere et al. 2026, composition",
+        "Lyu, Su and Li 2017: variants of the sparse vector that answer for nothing",
         "curator/session.py",
         "        self._spent += share\n",
         "        pass\n",
@@ -195,7 +195,7 @@ NOISE_BUGS = (
     ),
     Bug(
         "a prior ten times too weak",
-        "Charest 2011",
+        "Machanavajjhala et al. 2008: the prior grows with the rows drawn",
         "methods/multinomial_dirichlet.py",
         "math.ceil(exact * _MARGIN * _GRAIN)",
         "math.ceil(exact / 10 * _GRAIN)",
