@@ -24,9 +24,11 @@ LEDGER_BUGS = (
         "refunds for what seems to have failed; own history",
         "privacy/records.py",
         """            total = total.plus(entries[id].cost)
-        elif""",
-        """            pass
-        elif""",
+        elif record["type"] == "released" and entries[id].checksum is None:
+""",
+        """        elif record["type"] == "released" and entries[id].checksum is None:
+            total = total.plus(entries[id].cost)
+""",
         "privacy/test_ledger.py::test_ten_tenths_fit_and_an_eleventh_does_not",
     ),
     Bug(
