@@ -148,7 +148,9 @@ def main(folder: Path, *, cases: int, minutes: float, seed: int, only: list[str]
     }
 
 
-def fuzz(folder: Path, *, cases: int = 0, minutes: float = 0, seed: int = 0) -> dict[str, Any]:
+def fuzz(
+    folder: Path, *, cases: int = 0, minutes: float = 0, seed: int = 0, only: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Run this file in a process of its own, whose memory and time are limited; a crash of the process is told too."""
     command = [
         sys.executable,
@@ -161,6 +163,8 @@ def fuzz(folder: Path, *, cases: int = 0, minutes: float = 0, seed: int = 0) -> 
         "--seed",
         str(seed),
     ]
+    if only:
+        command += ["--only", ",".join(only)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode:

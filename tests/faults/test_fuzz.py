@@ -23,6 +23,13 @@ def test_ten_thousand_cases(tmp_path: Path) -> None:
     assert found["megabytes"] < fuzzing.MOST_GROWTH
 
 
+def test_two_hundred_files_of_rows_tell_no_cell(tmp_path: Path) -> None:
+    """CSV alone, for a quick look."""
+    found = fuzzing.fuzz(tmp_path, cases=200, seed=5, only=("CSV",))
+    assert found["loaders"]["CSV"]["cases"] == 200
+    assert found["loaders"]["CSV"]["wrong"] == []
+
+
 def _quoting() -> None:
     raise DataError(f"could not read {WORD}")
 
