@@ -21,7 +21,12 @@ from dpcipher.errors import TableFileError
 BATCH_ROWS = 2**17
 BLOCK_BYTES = 2**24
 _MAX_HEADER = 2**24
-_UNREADABLE = (OSError, EOFError, zlib.error, csv.Error)  # what opening and unpacking a damaged CSV file raises
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    csv.Error,
+)  # what opening and unpacking a damaged CSV file raises
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
 
 
