@@ -7,13 +7,15 @@ BIN    := $(VENV)/bin
 CODE   := src tests typing_tests benchmarks examples
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint types pytest slow bench docs clean
+.PHONY: help demo test lint types pytest slow planted faults bench docs clean
 
 help:
 	@echo "make demo    install, then run the whole story on generated data, into demo-out/"
 	@echo "make test    install, then ruff, mypy --strict and the tests"
 	@echo "make lint    ruff and mypy alone"
 	@echo "make slow    known bugs planted in the source, each caught by its test; takes minutes"
+	@echo "make planted the same as a table, in benchmarks/results/planted.md"
+	@echo "make faults  kills, failing writes, races, interrupts, at length, and an hour of fuzzing (MINUTES=60)"
 	@echo "make bench   repeat the benchmarks and rewrite benchmarks/"
 	@echo "make docs    rewrite docs/cli.md from the commands' own help"
 	@echo "make clean   remove the environment, caches and demo-out/"
@@ -33,6 +35,15 @@ pytest: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
+
+planted: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/planted.py
+
+MINUTES ?= 60
+
+faults: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --minutes $(MINUTES)
 
 # Those that need nothing from outside; others: make bench BENCH="rows small" with the folders they name.
 BENCH ?= plan cost coverage ledger rooms audit

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dpcipher.errors import TableFileError
-from dpcipher.files import replacing, write_text
+from dpcipher.files import clear_leftovers, replacing, write_text
+from dpcipher.privacy import Budget, Ledger, Unit
 from dpcipher.release.curator_only import private_folder, write
 
 
@@ -101,3 +102,32 @@ def test_a_curators_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (folder / "scores.json").mkdir()
     with pytest.raises(TableFileError, match=r"scores\.json: cannot be written"):
         write(folder / "scores.json", "{}")
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """Its temporary file, and no file of another name, no link, and none that somebody is still writing."""
+    path = tmp_path / "rows.csv"
+    left = tmp_path / ".rows.csv.0123456789abcdef"
+    kept = [
+        tmp_path / name for name in (".rows.csv.bak", ".rows.csv.0123456789abcdeg", ".other.0123456789abcdef")
+    ]
+    for file in (left, *kept):
+        file.write_text("half of it")
+    (tmp_path / ".rows.csv.fedcba9876543210").symlink_to(kept[0])
+    with replacing(path) as living:
+        assert not left.exists()
+        clear_leftovers(path)
+        assert living.exists()
+        living.write_text("all of it")
+    assert path.read_text() == "all of it"
+    assert all(file.exists() for file in kept)
+    assert (tmp_path / ".rows.csv.fedcba9876543210").is_symlink()
+
+
+def test_a_second_name_of_a_ledger_goes_with_the_next_charge(tmp_path: Path) -> None:
+    """A creator was killed between giving the ledger its name and taking the temporary one away."""
+    ledger = Ledger.create(tmp_path / "l", epsilon=1, unit="add-remove")
+    os.link(ledger.path, tmp_path / ".l.0123456789abcdef")
+    ledger.charge(Budget.parse(epsilon=0.5), unit=Unit("add-remove"), what={})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["l", "l.witness"]
+    assert len(ledger.entries) == 1

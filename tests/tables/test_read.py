@@ -323,6 +323,16 @@ def test_damaged_files_are_refused(tmp_path):
             codes_of(path, ONE)
 
 
+@pytest.mark.parametrize("place", [10, 11, 12, 13, 14])
+def test_a_gzip_file_that_cannot_be_unpacked_is_refused(place, tmp_path):
+    """The unpacker has an error of its own, which is no OSError."""
+    packed = bytearray(gzip.compress(b"sex,age\n" + b"F,5\nM,7\n" * 50))
+    packed[place] ^= 0xFF
+    (tmp_path / "rows.csv.gz").write_bytes(packed)
+    with pytest.raises(TableFileError, match="CSV"):
+        list(open_table(tmp_path / "rows.csv.gz").batches(["sex", "age"]))
+
+
 def test_a_stream_is_read_once():
     """A second reading of a used reader is an error, not an empty table."""
     source = open_table(pa.table({"a": [1]}).to_reader())

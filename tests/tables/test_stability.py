@@ -254,3 +254,13 @@ def test_bytes_that_are_no_text_harm_no_other_cell() -> None:
     cells = pa.array([b"1", b"\xff", b"N", None], pa.binary())
     assert codes(pa.table({"x": cells}), COLUMNS[0]) == [0, 2, 2, 3]
     assert codes(pa.table({"x": cells.dictionary_encode()}), COLUMNS[0]) == [0, 2, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_text_that_is_no_utf8_harms_no_other_cell(kind) -> None:
+    """A damaged Parquet file calls text what is none, and Arrow reads it unchecked; one such cell must not fail the batch."""
+    raw = pa.array([b"1", b"\xff", b"N", None], pa.binary() if kind == pa.string() else pa.large_binary())
+    cells = pa.Array.from_buffers(kind, len(raw), raw.buffers())
+    assert codes(pa.table({"x": cells}), COLUMNS[0]) == [0, 2, 2, 3]
+    for column in COLUMNS:
+        assert codes(pa.table({"x": cells}), column)[0] == codes(pa.table({"x": cells[:1]}), column)[0]

@@ -29,6 +29,7 @@ COMMANDS = {
     "audit": "Check this installation: samplers, mechanisms, methods.",
     "demo": "Run the whole story on invented people.",
 }
+INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -63,6 +64,12 @@ class Flow(click.Group):
                 return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
+        except KeyboardInterrupt:
+            click.echo(
+                "\nInterrupted: files are whole or absent, and what was charged to a ledger stays charged",
+                err=True,
+            )
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except DpcipherError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
@@ -114,7 +121,7 @@ main = Flow(
     rows to publish something about them; it charges a ledger first.
 
     \b
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.
 
     \b
     Example:

@@ -12,7 +12,7 @@ from dpcipher.curator.auto_limits import check_auto
 from dpcipher.curator.request import MeasurementRequest, check_sets, make_request
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.errors import LedgerError, ParameterError, did_you_mean
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
@@ -103,7 +103,14 @@ def _finished(
     if save is not None:
         say("writing the release")
         release.save(save)
-    opened.close(release.checksum)
+    try:
+        opened.close(release.checksum)
+    except LedgerError as error:
+        if save is None:
+            raise
+        raise type(error)(
+            f"{error}. The release ({save}) is written and paid for, and can be used; only that it is finished was not recorded"
+        ) from None
     return release
 
 

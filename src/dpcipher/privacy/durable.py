@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpcipher.errors import LedgerError
-from dpcipher.files import sync
+from dpcipher.files import beside, clear_leftovers, sync
 
 OWNER_ONLY = 0o600
 
@@ -58,7 +57,10 @@ def read_all(fd: int, path: Path) -> bytes:
 def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
     """Put data after the first `keep` bytes, and return only when it is on the disk."""
     try:
-        if os.fstat(fd).st_size != keep:
+        status = os.fstat(fd)
+        if status.st_nlink > 1:  # perhaps a second name, left by a creator that was killed
+            clear_leftovers(path)
+        if status.st_size != keep:
             os.ftruncate(fd, keep)
         _write_all(fd, data, at=keep)
     except OSError as error:
@@ -75,17 +77,16 @@ def append(fd: int, path: Path, data: bytes, *, keep: int) -> None:
 
 def create(path: Path, data: bytes) -> None:
     """A new file with this content, or no file: it appears under its name only when it is complete and on the disk."""
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
-        try:
-            os.fchmod(fd, OWNER_ONLY)  # whatever the umask
-            _write_all(fd, data, at=0)
-            _sync_bytes(fd)
+        with beside(path, mode=OWNER_ONLY) as temporary:
+            fd = os.open(temporary, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.fchmod(fd, OWNER_ONLY)  # whatever the umask
+                _write_all(fd, data, at=0)
+                _sync_bytes(fd)
+            finally:
+                os.close(fd)
             os.link(temporary, path)  # unlike a rename, never replaces
-        finally:
-            os.close(fd)
-            os.unlink(temporary)
         sync(path.parent)
     except FileExistsError:
         raise LedgerError(f"ledger ({path}) exists already; open it, or choose another path") from None
@@ -112,7 +113,7 @@ def replace(path: Path, data: bytes, *, like: Path) -> None:
 
     One writer at a time: the temporary file has one name, so that what a crash leaves behind does not pile up.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = _aside(path)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
@@ -124,13 +125,23 @@ def replace(path: Path, data: bytes, *, like: Path) -> None:
         _write_all(fd, data, at=0)
         _sync_bytes(fd)
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:  # an interrupt too leaves nothing behind
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     finally:
         os.close(fd)
     sync(path.parent)
+
+
+def clear_replacement(path: Path) -> None:
+    """Remove what a writer of `replace` left when it was killed; the caller makes sure that there is no other."""
+    with contextlib.suppress(OSError):
+        os.unlink(_aside(path))
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")
 
 
 def _opened(path: Path, *, write: bool) -> int:

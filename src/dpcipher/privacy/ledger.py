@@ -108,6 +108,7 @@ class Ledger:
         """Refuse now what `charge` would refuse, an unwritable file included, without spending."""
         with durable.locked(self.path, write=True) as fd:
             witness.check_writable(self.path)
+            durable.clear_replacement(witness.path_of(self.path))
             self._read(fd).state.check(cost, unit)
 
     def charge(self, cost: Budget, *, unit: Unit, what: dict[str, Any]) -> Charge:

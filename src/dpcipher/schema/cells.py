@@ -55,7 +55,9 @@ def flat(cells: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_run_end_encoded(cells.type):
         return flat(pc.run_end_decode(cells))
     if pa.types.is_large_string(cells.type) or cells.type == pa.string_view():
-        return pc.cast(cells, pa.string())
+        cells = pc.cast(cells, pa.string())
+    if pa.types.is_string(cells.type):
+        return _checked_text(cells)
     is_bytes = cells.type in _BYTES or pa.types.is_fixed_size_binary(cells.type)
     return _decoded(cells) if is_bytes else cells
 
@@ -200,6 +202,15 @@ def _decoded(cells: pa.Array) -> pa.Array:
         return pc.cast(cells, pa.string())
     except pa.ArrowInvalid:  # about one cell; the others must not suffer
         return split_bytes(cells.to_pylist())
+
+
+def _checked_text(cells: pa.Array) -> pa.Array:
+    """Text that is UTF-8; what a damaged file merely calls text is taken as bytes, since Arrow's functions would fail on all cells."""
+    try:
+        cells.validate(full=True)
+    except pa.ArrowInvalid:  # about one cell; the others must not suffer
+        return split_bytes(pc.cast(cells, pa.binary()).to_pylist())
+    return cells
 
 
 def split_bytes(values: list[bytes | None]) -> pa.Array:

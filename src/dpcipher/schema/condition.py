@@ -43,7 +43,7 @@ def _axis_mask(schema: "Schema", name: str, wanted: object) -> tuple[int, Bools]
                 return axis, np.broadcast_to(mask, [p.size for p in parts]).ravel()
         if attr == name:
             return axis, _compound_mask(schema, attr, wanted)
-    raise ConditionError(f"column {name!r} is not in the schema{did_you_mean(str(name), schema.names)}")
+    raise ConditionError(f"column {name!r:.100} is not in the schema{did_you_mean(str(name), schema.names)}")
 
 
 def _compound_mask(schema: "Schema", attr: str, wanted: object) -> Bools:
@@ -78,7 +78,7 @@ def level_code(column: Column, value: object) -> int:
         labels = column.labels
         some = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
         hint = did_you_mean(str(value), labels) or f"; it has {some}"
-    raise ConditionError(f"column {column.name!r} has no level {value!r}{hint}")
+    raise ConditionError(f"column {column.name!r} has no level {value!r:.100}{hint}")
 
 
 def _span(column: Column, wanted: Mapping[str, object]) -> slice:
@@ -92,7 +92,7 @@ def _span(column: Column, wanted: Mapping[str, object]) -> slice:
     span = domain.between(low, high)
     if span.start >= span.stop:
         raise ConditionError(
-            f"column {column.name!r} has no level within {dict(wanted)}; widen the range to whole bins"
+            f"column {column.name!r} has no level within {dict(wanted)!r:.200}; widen the range to whole bins"
         )
     return span
 
@@ -157,7 +157,7 @@ def _home(schema: "Schema", name: str) -> str:
         if name == attr or any(part.name == name for part in schema.parts(attr)):
             return attr
     raise WorkloadError(
-        f"column {name!r} is not in the schema{did_you_mean(str(name), (*schema.names, *schema.attrs))}"
+        f"column {name!r:.100} is not in the schema{did_you_mean(str(name), (*schema.names, *schema.attrs))}"
     )
 
 

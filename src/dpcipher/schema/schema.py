@@ -106,7 +106,9 @@ class Schema:
     def column(self, name: str) -> Column:
         """The column of that name."""
         if name not in self._by_name:
-            raise SchemaError(f"column {name!r} is not in the schema{did_you_mean(str(name), self.names)}")
+            raise SchemaError(
+                f"column {name!r:.100} is not in the schema{did_you_mean(str(name), self.names)}"
+            )
         return self._by_name[name]
 
     def parts(self, attr: str) -> tuple[Column, ...]:

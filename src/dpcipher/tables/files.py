@@ -7,6 +7,7 @@ import csv
 import glob
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +21,12 @@ from dpcipher.errors import TableFileError
 BATCH_ROWS = 2**17
 BLOCK_BYTES = 2**24
 _MAX_HEADER = 2**24
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    csv.Error,
+)  # what opening and unpacking a damaged CSV file raises
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
 
 
@@ -84,7 +91,7 @@ def _csv_names(path: Path) -> tuple[str, ...]:
             names = next(csv.reader(iter(lambda: lines.readline(_MAX_HEADER), "")), [])
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
-    except (OSError, EOFError, csv.Error):
+    except _UNREADABLE:
         raise _damaged(path, "CSV") from None
     if not names:
         raise TableFileError(f"{path}: is empty; a CSV file needs a header line with the column names")
@@ -122,9 +129,14 @@ def _parquet_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.Record
 
 def _only_header(path: Path) -> bool:
     """Whether nothing follows the header line; Arrow takes a header without a line end for damage."""
-    with _open_text(path) as lines:
-        lines.readline(_MAX_HEADER)
-        return not lines.read(1)
+    try:
+        with _open_text(path) as lines:
+            lines.readline(_MAX_HEADER)
+            return not lines.read(1)
+    except UnicodeDecodeError:
+        raise _not_utf8(path) from None
+    except _UNREADABLE:
+        raise _damaged(path, "CSV") from None
 
 
 def _open_text(path: Path) -> TextIO:

@@ -1,0 +1,99 @@
+"""Violations on the way from a row to a count, and in what is told beside the noisy tables."""
+
+from bug import Bug
+
+READING_BUGS = (
+    Bug(
+        "str() fallback: one row recodes the others",
+        "own history",
+        "tables/frame.py",
+        """        return _object_cells(series.astype(object).to_numpy())
+    try:""",
+        """        try:
+            return pa.Array.from_pandas(series)
+        except (pa.ArrowException, OverflowError):
+            return pa.Array.from_pandas(series.map(str, na_action="ignore").astype(object))
+    try:""",
+        "curator/test_neighbours.py::test_mixtures_that_people_have",
+    ),
+    Bug(
+        "one bad cell empties its batch",
+        "own history",
+        "schema/cells.py",
+        "        return split_bytes(cells.to_pylist())",
+        "        return pa.nulls(len(cells), pa.string())",
+        "tables/test_stability.py::test_bytes_that_are_no_text_harm_no_other_cell",
+    ),
+    Bug(
+        "days read in a zone that is not the cell's",
+        "own history",
+        "tables/frame.py",
+        "value.replace(tzinfo=None).isoformat(sep",
+        "(value.astimezone(None) if value.tzinfo else value).replace(tzinfo=None).isoformat(sep",
+        "curator/test_neighbours.py::test_mixtures_that_people_have",
+    ),
+    Bug(
+        "ids made per batch: a person is several persons",
+        "own history",
+        "curator/count.py",
+        "by_type(batch.column(person.column), as_id).cast(pa.large_string())",
+        "pc.cast(batch.column(person.column), pa.large_string())",
+        "curator/test_neighbours.py::test_a_person_is_one_person_over_files_of_different_types",
+    ),
+    Bug(
+        "pooled blanks: nobody is a person",
+        "own history",
+        "schema/cells.py",
+        "pc.if_else(blank, pa.scalar(None, pa.string()),",
+        'pc.if_else(blank, pa.scalar("", pa.string()),',
+        "curator/test_neighbours.py::test_blank_cells_of_a_file_are_nobodys",
+    ),
+    Bug(
+        "the limit of a person counts one row too many",
+        "Wilson et al. 2020, bounded contributions",
+        "curator/count.py",
+        "rank < max_rows",
+        "rank <= max_rows",
+        "curator/test_neighbours.py::test_random_neighbours_of_random_frames",
+    ),
+    Bug(
+        "exact number of rows",
+        "MST and AIM of SmartNoise, which sample as many rows as there were",
+        "curator/request.py",
+        "return self.n_rows_public or (self.unit.n_rows_is_public and self.person is None)",
+        "return self.n_rows_public or self.unit.n_rows_is_public",
+        "curator/test_neighbours.py::test_rows_that_are_left_out_leave_no_trace_in_the_number_of_rows",
+    ),
+    Bug(
+        "reopened source",
+        "own history",
+        "curator/session.py",
+        "charge=charge, kind=incoming.kind)",
+        "charge=charge, kind=receive(data, schema, terms.person).kind)",
+        "curator/test_after_the_charge.py::test_no_step_after_the_charge_reads_the_data",
+    ),
+    Bug(
+        "a draft of the schema that nobody signed",
+        "Annamalai et al. 2024, domains read off the data",
+        "curator/session.py",
+        "        schema.require_signed()\n",
+        "",
+        "curator/test_sanitize.py::test_a_draft_is_refused_until_signed",
+    ),
+    Bug(
+        "exact total under addition",
+        "SmartNoise, whose samples have as many rows as the data",
+        "curator/session.py",
+        "return self._truth.n_rows if self.terms.tells_n_rows else None",
+        "return self._truth.n_rows",
+        "curator/test_session.py::test_the_number_of_rows_is_public_only_where_someone_says_so",
+    ),
+    Bug(
+        "an error that quotes the row",
+        "own history; Arrow quotes it",
+        "tables/files.py",
+        "raise _csv_error(path, str(wrong)) from None  # Arrow's message quotes the row",
+        'raise TableFileError(f"{path}: {wrong}") from None',
+        "faults/test_fuzz.py::test_two_hundred_files_of_rows_tell_no_cell",
+    ),
+)
