@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mutations import bend
 
-from dpcipher.curator.count_source import open_counts, receive
+from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person
 from dpcipher.schema.schema import Schema

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.auto_limits import check_auto
-from dpcipher.curator.request import MeasurementRequest, check_sets, make_request
+from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_sets, make_request
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import LedgerError, ParameterError, did_you_mean
