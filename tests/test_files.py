@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpcipher.errors import TableFileError
-from dpcipher.files import clear_leftovers, replacing, write_text
+from dpcipher.files import clear_leftovers, replacing, write_new, write_text
 from dpcipher.privacy import Budget, Ledger, Unit
 from dpcipher.release.curator_only import private_folder, write
 
@@ -131,3 +131,14 @@ def test_a_second_name_of_a_ledger_goes_with_the_next_charge(tmp_path: Path) -> 
     ledger.charge(Budget.parse(epsilon=0.5), unit=Unit("add-remove"), what={})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["l", "l.witness"]
     assert len(ledger.entries) == 1
+
+
+def test_a_new_file_replaces_nothing(tmp_path: Path) -> None:
+    """Of its mode; neither a file nor a link that leads nowhere is touched, and nothing lies beside them."""
+    path = write_new(tmp_path / "new", b"first", mode=0o600)
+    (tmp_path / "link").symlink_to(tmp_path / "absent")
+    for name in ("new", "link"):
+        with pytest.raises(FileExistsError):
+            write_new(tmp_path / name, b"second")
+    assert (path.read_bytes(), mode(path)) == (b"first", 0o600)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link", "new"]

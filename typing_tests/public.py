@@ -63,6 +63,8 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(dc.solve(release, set=0), dc.Joint)
     assert_type(dc.solve(release, set="all", engine="rows"), list[dc.Joint])
     assert_type(dc.solve(release, set=0).project("a"), Marginal)
+    assert_type(dc.report("people.parquet", "rows.csv", "page.html", key="ada.pub"), Path)
+    assert_type(dc.report(release, "rows.csv", "page.html", ledger="people.ledger"), Path)
 
 
 def the_researcher(rows: pd.DataFrame, schema: dc.Schema) -> None:

@@ -107,6 +107,16 @@ def write_text(path: Path, text: str, *, mode: int = 0o666) -> Path:
     return path
 
 
+def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
+    """Write a file that must not exist yet, complete or not at all; one that does is a `FileExistsError`."""
+    with beside(path, mode=mode) as temporary:
+        temporary.write_bytes(data)
+        sync(temporary)
+        os.link(temporary, path)  # unlike a rename, never replaces
+        sync(path.parent)
+    return path
+
+
 def sync(path: Path) -> None:
     """Wait until the bytes of a file, or the names in a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

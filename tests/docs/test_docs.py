@@ -58,8 +58,9 @@ def test_python_blocks_run(folder: Path, name: str) -> None:
 
 
 def shape(text: str) -> list[str]:
-    """Lines without what noise and machines change: numbers, and the width of columns; the table of the worst fit."""
-    masked = re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", text)
+    """Lines without what noise and machines change: hashes, numbers, and the width of columns; the table of the worst fit."""
+    masked = re.sub(r"\b[0-9a-f]{16,}\b", "#", text)
+    masked = re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", masked)
     masked = re.sub(r"(worst residual # sigmas, table) .*", r"\1 …", masked)
     return [" ".join(line.split()) for line in masked.strip().split("\n")]
 
@@ -98,6 +99,19 @@ def test_links_between_pages_lead_somewhere(name: str) -> None:
     page = ROOT / name
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_test_that_is_named_as_evidence_exists() -> None:
+    """Where a page links a test by its name, the linked file has a test of that name."""
+    named = [
+        (page.name, test, target)
+        for page in PAGES
+        for test, target in re.findall(r"\[`(test_\w+)`\]\((\S+\.py)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 30
+    assert [
+        one for one in named if f"def {one[1]}(" not in (ROOT / "docs" / one[2]).read_text(encoding="utf-8")
+    ] == []
 
 
 def test_every_page_is_in_the_index() -> None:

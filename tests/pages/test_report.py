@@ -11,12 +11,16 @@ import pandas as pd
 import pytest
 
 import pages
+from dpcipher.curator.measure import measure
 from dpcipher.drawing import html
 from dpcipher.drawing.bars import BAR, MARK
-from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
+from dpcipher.errors import DpcipherWarning, NotPrivate, ParameterError, ReleaseError
 from dpcipher.pages.report import match_tables, render, report, strongest_pairs
 from dpcipher.pages.words import certificate
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.release.keys import create_key
 from dpcipher.release.release import Release
+from dpcipher.release.sign import sign
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import coded_rows
 
@@ -111,6 +115,73 @@ def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], sa
     stated = replace(given.statement, certificate={**given.statement.certificate, "selection": note})
     assert said in certificate(Release(given.schema, given.tables, stated))
     assert "Choice of tables" not in certificate(given)
+
+
+def test_a_page_without_evidence_says_as_stated_by_the_file(text: str) -> None:
+    """The file states certified; the page does not, anywhere, nor has it a certificate."""
+    assert "certified" not in text
+    assert "as stated by the file: noise by OpenDP" in text
+    assert "held against no signature and no ledger" in text
+    assert ">Certificate<" not in text
+
+
+@pytest.fixture(name="signed")
+def signed_folder(tmp_path: Path) -> Path:
+    """The invented release as a file, signed by Ada; Bob has a key too."""
+    path = pages.release().save(tmp_path / "r.parquet")
+    for name in ("ada", "bob"):
+        create_key(tmp_path / name)
+    sign(path, tmp_path / "ada.key")
+    return tmp_path
+
+
+def test_a_signature_of_a_pinned_key_certifies_the_page(signed: Path) -> None:
+    """Its card, its certificate, and whose key it was."""
+    path = report(signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub")
+    shown = path.read_text(encoding="utf-8")
+    assert "<dt>Status</dt><dd>certified</dd>" in shown
+    assert "certified: noise by OpenDP" in shown
+    assert "signature: signed, by ada.pub (key" in shown
+    assert ">Certificate<" in shown
+    assert "as stated by the file" not in shown
+
+
+def test_a_page_that_nothing_confirms_warns_and_names_no_folder(signed: Path) -> None:
+    """An unknown key, a release without a signature: the page is written, and says on whose word it is."""
+    for name, word in (("r", "signed by an unknown key"), ("s", "not signed")):
+        pages.release().save(signed / f"{name}.parquet")
+        with pytest.warns(DpcipherWarning, match=word):
+            path = report(
+                signed / f"{name}.parquet", pages.people(1), signed / "r.html", key=[signed / "bob.pub"]
+            )
+        shown = path.read_text(encoding="utf-8")
+        assert f"the file&#x27;s own (signature: {word})" in shown
+        assert "<dt>Status</dt><dd>as stated by the file</dd>" in shown
+        assert str(signed) not in shown
+
+
+def test_no_page_is_written_about_an_altered_release(signed: Path) -> None:
+    """Other counts under the same signature."""
+    given = pages.release()
+    other = replace(given.tables[0], counts=given.tables[0].counts + 1)
+    Release(given.schema, (other, *given.tables[1:]), given.statement).save(signed / "r.parquet")
+    with pytest.raises(ReleaseError, match="cannot be what it states, so no page is written"):
+        report(signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub")
+    assert not (signed / "r.html").exists()
+
+
+def test_a_ledger_at_hand_certifies_the_page(tmp_path: Path) -> None:
+    """Also of a release in memory; another ledger does not."""
+    ledger = Ledger.create(tmp_path / "l.ledger", epsilon=1, unit="add-remove")
+    other = Ledger.create(tmp_path / "m.ledger", epsilon=1, unit="add-remove")
+    rows = pd.DataFrame({"a": [0, 1] * 50, "b": [0, 1, 2, 0] * 25})
+    schema = Schema.from_domain({"a": 2, "b": 3})
+    release = measure(rows, schema, epsilon=1, unit="add-remove", ledger=ledger)
+    assert "<dd>certified</dd>" in report(release, rows, tmp_path / "r.html", ledger=ledger).read_text()
+    with pytest.warns(DpcipherWarning, match="another ledger"):
+        path = report(release, rows, tmp_path / "r.html", ledger=tmp_path / "m.ledger")
+    assert "certified" not in path.read_text(encoding="utf-8")
+    assert other.spent.as_dict() == {"epsilon": "0"}
 
 
 def test_markup_in_a_level_is_escaped(text: str) -> None:

@@ -15,6 +15,9 @@ NUMBER = re.compile(
     r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE
 )
 
+# A quote before what begins like a formula; what is a number needs none, and then it is another text.
+FORMULA = re.compile(r"'(?!'*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z)'*[=+@\t\r\n＝＋－＠-]")
+
 
 def code_of(column: Column, value: Any) -> int:
     """The code of a cell, for columns that refuse nothing."""
@@ -81,6 +84,8 @@ def _listed(column: Column, value: Any) -> int | None:
     texts = isinstance(column.levels[0], str)
     if texts and text(value) in column.levels:
         return column.levels.index(text(value))
+    if texts and FORMULA.match(text(value) or "") and text(value)[1:] in column.levels:
+        return column.levels.index(text(value)[1:])
     same = [
         i
         for i, level in enumerate(column.levels)

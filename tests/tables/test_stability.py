@@ -28,6 +28,7 @@ COLUMNS = (
         "x", "categorical", levels=["01", "2.50", "true", "2024-01-31", ""], other="true", missing="level"
     ),
     Column("x", "categorical", levels=["yes", "1", "true"], other="missing", missing="level"),
+    Column("x", "categorical", levels=["=1", "-", "'@", "-1", "1"], other="missing", missing="level"),
     Column("x", "ordinal", levels=[3, 1, 0], other=3, missing="level"),
     Column("x", "ordinal", levels=[0.5, 2.5, 1.0], other="missing", missing="level"),
     Column("x", "boolean", missing="level", other="missing"),
@@ -55,6 +56,10 @@ FAMILIES: dict[str, list[Any]] = {
         "NA",
         "2024-01-31",
         "2024-02-30",
+        "'=1",
+        "'-",
+        "''@",
+        "'-1",
         None,
     ],
     "day": [*DAYS, None],

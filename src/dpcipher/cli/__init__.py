@@ -25,6 +25,7 @@ COMMANDS = {
     "model": "Fit a regression to a release, with honest intervals.",
     "compare": "Compare methods on private rows. Curator only.",
     "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
+    "release": "Make keys; sign, verify and show releases.",
     "ledger": "Create a ledger, show what was spent, verify releases.",
     "audit": "Check this installation: samplers, mechanisms, methods.",
     "demo": "Run the whole story on invented people.",

@@ -104,19 +104,22 @@ def _read_weights(path: Path) -> dict[tuple[str, ...], float]:
 
 def release_text(release: Release, path: Path) -> str:
     """What a person should know about a release that was just written."""
+    stated = f"Status   {release.statement.status}: {release.statement.meaning}"
+    return "\n".join([f"Wrote    {path}", *release_lines(release), stated])
+
+
+def release_lines(release: Release) -> list[str]:
+    """Tables, noise, budget and unit of a release, a line each."""
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
     chosen = choice(release)
     noise = sorted({table.mechanism.describe() for table in release.tables})
-    lines = [
-        f"Wrote    {path}",
+    return [
         f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{sets}",
         *([f"Chosen   {chosen}"] if chosen else []),
         f"Noise    {noise[0] if len(noise) == 1 else f'{noise[0]} and {len(noise) - 1} other scales'}",
         f"Budget   {budget_text(release.statement)}",
         f"Unit     {release.statement.protection}",
-        f"Status   {release.statement.status}: {release.statement.meaning}",
     ]
-    return "\n".join(lines)
 
 
 def release_facts(release: Release, path: Path) -> dict[str, Any]:

@@ -4,9 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
+
+if TYPE_CHECKING:
+    from dpcipher.release.keys import PinnedKey
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -104,6 +107,37 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 as_json = click.option("--json", "json_", is_flag=True, help="Print the result as JSON on stdout.")
 
 
+def _together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, listed by `--help` in the order given."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+# What a release is held against: keys that the reader trusts, and a ledger.
+evidence = _together(
+    click.option(
+        "--key",
+        "keys",
+        type=FILE,
+        multiple=True,
+        help="A public key that you trust; repeat for more. A signature by any of them counts.",
+    ),
+    click.option(
+        "--retired",
+        type=Pair(),
+        multiple=True,
+        metavar="KEY=DATE",
+        help="Trust this public key for what it signed up to that day, e.g. --retired old.pub=2026-12-31.",
+    ),
+    click.option("--ledger", type=FILE, help="The ledger that paid for the release, where it is at hand."),
+)
+
+
 def output(name: str, words: str, *, folder: bool = False, default: Path | None = None) -> Decorator:
     """`-o`: where the result is written; required where there is no default."""
     kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
@@ -142,17 +176,6 @@ def _by_column(
             raise click.BadParameter(f"({name}) must be given once", ctx, param)
         weights[name] = float(Exact().convert(text, param, ctx))
     return weights or None
-
-
-def _together(*options: Decorator) -> Decorator:
-    """Several options as one decorator, listed by `--help` in the order given."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
 
 
 max_rows = click.option(
@@ -244,6 +267,13 @@ choice = _together(
         help="With auto: how much a column matters, e.g. --column-weight income=2; by default 1. Repeat for more.",
     ),
 )
+
+
+def trusted(keys: Sequence[Path], retired: Sequence[tuple[str, str]]) -> tuple["PinnedKey", ...]:
+    """The keys that `--retired` and `--key` name; a key that both name is retired."""
+    from dpcipher.release.keys import pin
+
+    return (*(pin(path, retired=day) for path, day in retired), *map(pin, keys))
 
 
 def tables_or_workload(

@@ -42,6 +42,11 @@ from dpcipher.tables.write import check_writable, write_table
 )
 @click.option("--independent", is_flag=True, help="Draw independent rows instead of evenly spread ones.")
 @click.option(
+    "--raw-text",
+    is_flag=True,
+    help="In CSV, write texts that begin with = + - @ as they are; by default a quote (') goes before them.",
+)
+@click.option(
     "--save-joint",
     type=options.FILE,
     help="Also save the joint distribution here (.npz), to draw from it again.",
@@ -76,6 +81,7 @@ def command(
     engine: str,
     draws: int | None,
     independent: bool,
+    raw_text: bool,
     save_joint: Path | None,
     json_: bool,
     **published: Any,
@@ -102,7 +108,8 @@ def command(
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         for number, (joint, file) in enumerate(zip(joints, files, strict=True)):
-            write_table(file, joint.batches(n_rows, seed=seed, given=dict(given), independent=independent))
+            rows = joint.batches(n_rows, seed=seed, given=dict(given), independent=independent)
+            write_table(file, rows, formulas="keep" if raw_text else "quote")
             if save_joint is not None:
                 joint.save(_numbered(save_joint, number, len(joints)))
     _report(joints, files, n_rows, json_)

@@ -12,6 +12,7 @@ from dpcipher.drawing.html import figure, page, table
 from dpcipher.drawing.svg import standalone
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.release.curator_only import WATERMARK, CuratorOnly, private_folder, write
+from dpcipher.tables.write import csv_text
 
 PAGE, NUMBERS = "compare.html", "compare.csv"
 _KEYS = ("method", "epsilon", "repeat")
@@ -42,7 +43,7 @@ class Comparison(CuratorOnly):
     def write_page(self, folder: str | Path, name: str = PAGE) -> Path:
         """Write tables, plots and all scores into a folder of mode 0700."""
         place = private_folder(folder)
-        write(place / NUMBERS, f"# {WATERMARK}\n{self.frame.to_csv(index=False)}")
+        write(place / NUMBERS, f"# {WATERMARK}\n{csv_text(self.frame)}")
         return write(place / name, self._page())
 
     def to_dict(self) -> dict[str, Any]:

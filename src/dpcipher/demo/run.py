@@ -22,6 +22,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import path_of
 from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
+from dpcipher.release.sign import verify
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import write_table
 
@@ -107,7 +108,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
     rows = pa.concat_tables(joint.batches(seed=1))
     write_table(path["synthetic.csv"], rows)
     say("drawing the summary")
-    write_text(path["summary.html"], render(release, rows))
+    write_text(path["summary.html"], render(release, rows, ledger))
     return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 
@@ -137,14 +138,18 @@ def _make_room(folder: Path, ledger: Path) -> None:
     ledger.unlink()
 
 
-def render(release: Release, rows: pa.Table) -> str:
-    """The summary: what was released and the synthetic rows, side by side. It is given nothing else, so it may be published."""
+def render(release: Release, rows: pa.Table, ledger: Ledger) -> str:
+    """The summary: what was released and the synthetic rows, side by side. It is given nothing else of the rows, so it may be published.
+
+    The ledger at hand confirms that it paid for the release, so the page may say certified.
+    """
+    standing = verify(release, ledger=ledger)
     synthetic = release.schema.encode(rows)
     made_from = (
         "This page was made from the release and the synthetic rows alone, so it can be published with them."
     )
     sections = {
-        "In short": cards(release, rows.num_rows)
+        "In short": cards(release, rows.num_rows, standing)
         + paragraphs([*words.summary(release, rows.num_rows), made_from]),
         "How people are protected": paragraphs([*words.protection(release), *words.noise(release)]),
         "Every column": columns(release, synthetic),

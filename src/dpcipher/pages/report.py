@@ -1,6 +1,6 @@
 """The publishable report: one self-contained page made from a release and synthetic rows, and from nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,28 +11,38 @@ import numpy as np
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.figures import MOST_LEVELS, charts, column_figure, legend, pair_figure
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, share, table
-from dpcipher.errors import NotPrivate, ReleaseError
+from dpcipher.errors import NotPrivate, ReleaseError, warn
 from dpcipher.files import write_text
 from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.marginals.tables import count_rows
 from dpcipher.pages import words
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
+from dpcipher.release.sign import Key, Standing, pinned_keys, verify
 from dpcipher.tables.read import coded_rows
 
 MOST_COLUMNS, MOST_PAIRS, MOST_MATCHES = 60, 12, 40
 
 
-def report(release: Release | str | Path, synthetic: Any, path: str | Path) -> Path:
+def report(
+    release: Release | str | Path,
+    synthetic: Any,
+    path: str | Path,
+    *,
+    key: Key | Iterable[Key] = (),
+    ledger: Ledger | str | Path | None = None,
+) -> Path:
     """Write a page about a release and the synthetic rows made from it, for everybody to read.
 
-    It sees no private row, so it may be published with the release. A release that is stamped NOT PRIVATE is refused, and so is a
-    folder that holds a curator's files.
+    It sees no private row, so it may be published with the release. The page says "certified" only where a public `key` that you trust signed the
+    release's file, or a `ledger` at hand paid for it; else "as stated by the file". A release that either refutes is refused, and so are one that
+    is stamped NOT PRIVATE and a folder that holds a curator's files.
     """
-    shown = release if isinstance(release, Release) else Release.load(release)
-    target = Path(path)
+    standing = _standing(release, key, ledger)
+    shown, target = standing.release, Path(path)
     check_target(shown, target)
-    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic"))
+    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic"), standing)
     try:
         return write_text(target, text)
     except OSError as error:
@@ -41,19 +51,37 @@ def report(release: Release | str | Path, synthetic: Any, path: str | Path) -> P
         ) from None
 
 
-def render(release: Release, synthetic: Codes) -> str:
+def _standing(
+    release: Release | str | Path, key: Key | Iterable[Key], ledger: Ledger | str | Path | None
+) -> Standing:
+    """Who answers for the release. One that was altered is refused; one that nobody confirms is shown, and said to be so."""
+    keys = pinned_keys(key)
+    if not keys and ledger is None:
+        return Standing(release if isinstance(release, Release) else Release.load(release))
+    standing = verify(release, keys=keys, ledger=ledger)
+    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in standing.checks if not check.passed)
+    if standing.refuted:
+        raise ReleaseError(f"release cannot be what it states, so no page is written ({reasons})")
+    if not standing.confirmed:
+        warn(f"the page does not say certified: nothing confirms the release ({reasons})")
+    return standing
+
+
+def render(release: Release, synthetic: Codes, standing: Standing | None = None) -> str:
     """The text of the page."""
+    known = standing or Standing(release)
     matches = match_tables(release, synthetic)
     may, may_not = words.conclusions(release)
     sections = {
-        "In short": cards(release, len(synthetic)) + paragraphs(words.summary(release, len(synthetic))),
+        "In short": cards(release, len(synthetic), known)
+        + paragraphs(words.summary(release, len(synthetic))),
         "How people are protected": paragraphs(words.protection(release)),
         "How large the noise is": paragraphs(words.noise(release)),
         "Every column": columns(release, synthetic),
         "Columns two by two": pairs(release, synthetic),
         "Do the synthetic rows match the release": _matching(matches),
         "What may be concluded": f'<div class="may"><div><h3>You may</h3>{bullets(may)}</div><div><h3>You may not</h3>{bullets(may_not)}</div></div>',
-        "Certificate": words.certificate(release),
+        "Certificate" if known.confirmed else "What the file states": words.certificate(release, known),
     }
     return page("Privacy-protected data: what was released, and how far to trust it", PUBLISHABLE, sections)
 
@@ -71,7 +99,7 @@ def check_target(release: Release, target: Path) -> None:
         )
 
 
-def cards(release: Release, n_synthetic: int) -> str:
+def cards(release: Release, n_synthetic: int, standing: Standing) -> str:
     """The sizes and the status of a release at a glance."""
     counted = "estimate" if release.reconciled.total_variance else "public"
     numbers = {
@@ -79,7 +107,7 @@ def cards(release: Release, n_synthetic: int) -> str:
         "Measured tables": f"{len(release.workload):,}",
         f"Rows ({counted})": rows(release.reconciled.total),
         "Synthetic rows": f"{n_synthetic:,}",
-        "Status": release.statement.status,
+        "Status": standing.status,
     }
     return facts(numbers, style="cards")
 

@@ -10,6 +10,7 @@ import numpy as np
 from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
+from dpcipher.release.sign import Standing
 from dpcipher.release.statement import Statement
 
 # The delta at which a zero-concentrated budget is described as (epsilon, delta) in words; it changes nothing that was spent.
@@ -128,14 +129,15 @@ def choice(release: Release) -> str:
     return f"{tables:,} of {candidates:,} candidate tables{shortlist}; {selection['share']} of the budget went to the choice"
 
 
-def certificate(release: Release) -> str:
-    """Facts for specialists, and the list of measured tables."""
-    statement = release.statement
+def certificate(release: Release, standing: Standing | None = None) -> str:
+    """Facts for specialists, on whose word they are, and the list of measured tables."""
+    statement, known = release.statement, standing or Standing(release)
     stated = {
-        "Status": f"{statement.status}: {statement.meaning}",
+        "Status": f"{known.status}: {known.meaning}",
+        "On whose word": evidence(known),
         "Protected unit": _unit(statement),
         "Budget": budget_text(statement),
-        "Privacy loss, as the sampler's own privacy map certifies it": _loss(statement.certificate),
+        "Privacy loss, by the sampler's own privacy map": _loss(statement.certificate),
         **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
         "Rows": f"public{', as the curator declared' if statement.tells_presence else ''}"
@@ -149,13 +151,25 @@ def certificate(release: Release) -> str:
     }
     check = (
         "To check that a release file is the one described here, load it and compare its checksum: "
-        "dpcipher.Release.load(path).checksum."
+        "dpcipher.Release.load(path).checksum. To check who answers for it, hold it against the publisher's public key: "
+        "dpcipher release verify."
     )
     return (
         facts(stated)
         + paragraphs([check])
         + folded(f"All {len(release.workload):,} measured tables", _measured(release))
     )
+
+
+def evidence(standing: Standing) -> str:
+    """What confirms the facts of a release, or that nothing does."""
+    if not standing.checks:
+        return "the file's own; it was held against no signature and no ledger here"
+    # What failed is said in its word alone: its sentence is for whoever asked, and may name folders.
+    said = "; ".join(
+        f"{check.by}: {check.word}{f', {check.meaning}' if check.passed else ''}" for check in standing.checks
+    )
+    return said if standing.confirmed else f"the file's own ({said})"
 
 
 def _measured(release: Release) -> str:
@@ -182,10 +196,10 @@ def budget_text(statement: Statement) -> str:
     return Budget.from_dict(dict(statement.budget)).describe() if statement.budget else NOT_STATED
 
 
-def _loss(certified: Mapping[str, Any]) -> str:
-    if not certified:
+def _loss(certificate: Mapping[str, Any]) -> str:
+    if not certificate:
         return "none"
-    return f"{certified['measure']} = {certified['total']:.6g} in all; {certified['by']}"
+    return f"{certificate['measure']} = {certificate['total']:.6g} in all; {certificate['by']}"
 
 
 def _plain(values: Mapping[str, Any]) -> str:

@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 from dpcipher.marginals.arrays import Bools, Floats
 
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
+# What a spreadsheet takes for the beginning of a formula when it opens a CSV file (OWASP, CSV injection), and the numbers among it, which are
+# harmless. Quotes may stand before it: what is escaped once is escaped again, so that one quote less always gives the text back.
+_FORMULA = "^'*[=+\\-@\t\r\n＝＋－＠]"
+_PLAIN_NUMBER = r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?$"
 _WHOLE_ID = r"^[-+]?[0-9]+(\.0*)?$"
 _TRUE, _FALSE = pa.array(["true", "t", "yes", "y"]), pa.array(["false", "f", "no", "n"])
@@ -70,6 +74,27 @@ def is_missing(cells: pa.Array, *, blank: bool) -> Bools:
     if blank and pa.types.is_string(cells.type):
         missing |= _truth(pc.is_in(cells, value_set=_BLANK))
     return missing
+
+
+def starts_formula(texts: pa.Array) -> pa.Array:
+    """Where a text would begin a formula in a spreadsheet; numbers do not."""
+    number = pc.match_substring_regex(texts, _PLAIN_NUMBER)
+    return pc.and_not(pc.match_substring_regex(texts, _FORMULA), number)
+
+
+def quoted(texts: pa.Array) -> pa.Array:
+    """Texts as CSV files hold them: with a quote before those that would begin a formula.
+
+    >>> quoted(pa.array(["=1+1", "-5", "'@home", "a=b"])).to_pylist()
+    ["'=1+1", '-5', "''@home", 'a=b']
+    """
+    quote, nothing = pa.scalar("'", texts.type), pa.scalar("", texts.type)
+    return pc.if_else(starts_formula(texts), pc.binary_join_element_wise(quote, texts, nothing), texts)
+
+
+def quoted_text(text: str) -> str:
+    """The same for one text."""
+    return str(quoted(pa.array([text]))[0])
 
 
 def as_text(cells: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.marginals.arrays import Codes, Floats
-from dpcipher.schema.cells import as_day, as_number, as_text, as_truth
+from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, quoted
 
 Level = str | int | float | bool
 BinnedKind = Literal["integer", "number", "date"]
@@ -55,18 +55,29 @@ class Listed:
         """The code of each cell, -1 where its value is not listed.
 
         A cell goes to the level with its text; if there is none, to the first level that is the same number, so that 1, 1.0 and "01"
-        are the level "1" (true and false are the numbers 1 and 0).
+        are the level "1" (true and false are the numbers 1 and 0). A level that begins like a formula is also known by the text that a CSV
+        file of ours has for it: '=x is the level =x, unless '=x is a level itself.
         """
         if isinstance(self.levels[0], bool):
             return self._look_up(as_truth(cells))
         if not isinstance(self.levels[0], str):
             return self._look_up(as_number(cells))
-        places = pc.index_in(as_text(cells), value_set=pa.array(self.levels, pa.string()))
-        codes = np.array(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        texts, homes = self._spellings
+        places = pc.fill_null(pc.index_in(as_text(cells), value_set=texts), len(texts))
+        codes: Codes = homes[places.to_numpy(zero_copy_only=False)]
         unlisted = codes < 0
         if unlisted.any() and not np.isnan(self._numbers).all():
             codes[unlisted] = self._look_up(as_number(cells.filter(pa.array(unlisted))))
         return codes
+
+    @cached_property
+    def _spellings(self) -> tuple[pa.Array, Codes]:
+        """The texts that stand for levels, and the code of each; the last code is for any other text."""
+        levels = pa.array(self.levels, pa.string())
+        known = set(self.levels)
+        others = [(text, code) for code, text in enumerate(quoted(levels).to_pylist()) if text not in known]
+        texts = pa.concat_arrays([levels, pa.array([text for text, _ in others], pa.string())])
+        return texts, np.array([*range(self.size), *(code for _, code in others), -1], dtype=np.int32)
 
     @cached_property
     def _numbers(self) -> Floats:

@@ -17,6 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpcipher.errors import TableFileError
+from dpcipher.schema.cells import quoted
 
 BATCH_ROWS = 2**17
 BLOCK_BYTES = 2**24
@@ -86,6 +87,17 @@ def _check_file(file: Path) -> None:
 
 
 def _csv_names(path: Path) -> tuple[str, ...]:
+    """The column names; a quote that `write_table` put before a name, so that it begins no formula, is not part of it."""
+    header = _header(path)
+    bare = [cell[1:] for cell in header]
+    written = quoted(pa.array(bare, pa.string())).to_pylist()
+    return tuple(
+        name if text == cell else cell for name, text, cell in zip(bare, written, header, strict=True)
+    )
+
+
+def _header(path: Path) -> tuple[str, ...]:
+    """The cells of the header line."""
     try:
         with _open_text(path) as lines:
             names = next(csv.reader(iter(lambda: lines.readline(_MAX_HEADER), "")), [])
@@ -101,19 +113,22 @@ def _csv_names(path: Path) -> tuple[str, ...]:
 def _csv_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     if _only_header(path):
         return
+    cells = dict(zip(_csv_names(path), _header(path), strict=True))
+    header = [cells[column] for column in columns]
     try:
         with pa.input_stream(str(path), compression=_compression(path)) as stream:
-            yield from pacsv.open_csv(
+            batches = pacsv.open_csv(
                 stream,
                 # One thread, so that Arrow knows the number of a ragged row.
                 read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
                 parse_options=pacsv.ParseOptions(newlines_in_values=True),
                 convert_options=pacsv.ConvertOptions(
-                    column_types={column: pa.string() for column in columns},
-                    include_columns=list(columns),
+                    column_types={cell: pa.string() for cell in header},
+                    include_columns=header,
                     strings_can_be_null=False,
                 ),
             )
+            yield from (pa.RecordBatch.from_arrays(batch.columns, list(columns)) for batch in batches)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
         raise _csv_error(path, str(wrong)) from None  # Arrow's message quotes the row
 

@@ -6,14 +6,19 @@ from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
 from pathlib import Path
+from typing import Literal, get_args
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from dpcipher.errors import MissingExtra, TableFileError
+from dpcipher.errors import MissingExtra, ParameterError, TableFileError, warn
 from dpcipher.files import beside, replacing
+from dpcipher.schema.cells import quoted, quoted_text, starts_formula
+
+Formulas = Literal["quote", "keep"]
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -49,10 +54,21 @@ def _nullable(kind: pa.DataType) -> pd.Int64Dtype | pd.BooleanDtype | None:
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
 
 
-def write_table(path: str | PathLike[str], batches: pa.Table | Iterable[pa.RecordBatch | pa.Table]) -> None:
-    """Write rows as CSV (also gzipped) or Parquet, by the ending of the path; at least one batch, which may be empty."""
-    target = _checked(path)
+def write_table(
+    path: str | PathLike[str],
+    batches: pa.Table | Iterable[pa.RecordBatch | pa.Table],
+    *,
+    formulas: Formulas = "quote",
+) -> None:
+    """Write rows as CSV (also gzipped) or Parquet, by the ending of the path; at least one batch, which may be empty.
+
+    A spreadsheet that opens a CSV file runs texts that begin with = + - @ as formulas. So in CSV they get a quote (') before them, names of columns
+    too, with a warning; reading the file back takes it off again. Numbers stay as they are. `formulas="keep"` writes every text as it is.
+    """
+    target, quoting = _checked(path), _Quoting()
     parts = iter([batches] if isinstance(batches, pa.Table) else batches)
+    if _checked_formulas(formulas) == "quote" and not target.name.endswith(".parquet"):
+        parts = map(quoting, parts)
     first = next(parts, None)
     if first is None:
         raise TableFileError(f"{path}: there is nothing to write, not even column names")
@@ -63,6 +79,46 @@ def write_table(path: str | PathLike[str], batches: pa.Table | Iterable[pa.Recor
     ):
         for part in chain([first], parts):
             writer.write(part)
+    if quoting.cells:
+        warn(
+            f"{target}: {quoting.cells:,} texts that a spreadsheet would run as formulas were written with a quote (') before them; "
+            'to write them as they are, use --raw-text (formulas="keep")'
+        )
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A small frame as the text of a CSV file that no spreadsheet takes for formulas."""
+    safe = frame.map(lambda cell: quoted_text(cell) if isinstance(cell, str) else cell)
+    return str(safe.rename(columns=quoted_text).to_csv(index=False))
+
+
+class _Quoting:
+    """Batches with a quote before every text that would begin a formula, column names included; counts them."""
+
+    def __init__(self) -> None:
+        self.cells = 0
+        self._begun = False
+
+    def __call__(self, part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+        """One batch; names are counted with the first."""
+        names = quoted(pa.array(part.schema.names, pa.string())).to_pylist()
+        if not self._begun:
+            self.cells += sum(name != given for name, given in zip(names, part.schema.names, strict=True))
+        self._begun = True
+        return type(part).from_arrays([self._column(column) for column in part.columns], names)
+
+    def _column(self, cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
+            return cells
+        changed = pc.sum(starts_formula(cells)).as_py() or 0
+        self.cells += changed
+        return quoted(cells) if changed else cells
+
+
+def _checked_formulas(formulas: str) -> str:
+    if formulas not in get_args(Formulas):
+        raise ParameterError(f"formulas ({formulas!r:.40}) must be quote or keep")
+    return formulas
 
 
 def check_writable(path: str | PathLike[str]) -> None:

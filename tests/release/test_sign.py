@@ -1,0 +1,362 @@
+"""Signed releases: what a signature is over, held against OpenSSL; and that nothing but the signed file passes."""
+
+import hashlib
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+from dpcipher.curator.measure import measure
+from dpcipher.errors import DpcipherWarning, MissingExtra, NotPrivate, ParameterError, ReleaseError
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.release.keys import create_key, is_locked, pin, read_private
+from dpcipher.release.release import Release
+from dpcipher.release.sign import Standing, read_signature, sign, signature_path, verify
+from dpcipher.schema.schema import Schema
+
+SCHEMA = Schema.from_domain({"a": 3, "b": 2})
+ROWS = pd.DataFrame({"a": np.arange(60) % 3, "b": np.arange(60) % 2})
+
+
+@pytest.fixture(scope="module", name="made")
+def signed_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a release, its ledger, keys of Ada and Bob, and Ada's signature; nobody writes into it."""
+    folder = tmp_path_factory.mktemp("signed")
+    ledger = Ledger.create(folder / "people.ledger", epsilon=5, unit="add-remove")
+    measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", ledger=ledger, save=folder / "people.parquet")
+    for name in ("ada", "bob"):
+        create_key(folder / name)
+    sign(folder / "people.parquet", folder / "ada.key")
+    return folder
+
+
+@pytest.fixture(name="folder")
+def copied_folder(made: Path, tmp_path: Path) -> Path:
+    """The same to spoil."""
+    return Path(shutil.copytree(made, tmp_path / "copy"))
+
+
+def signature_word(folder: Path, *keys: str) -> str:
+    """What is said of the signature when it is held against these keys."""
+    return verify(folder / "people.parquet", keys=[folder / key for key in keys]).checks[0].word
+
+
+def message(folder: Path) -> tuple[bytes, bytes]:
+    """What was signed and the signature, put together by the words of the documentation alone."""
+    plain = json.loads((folder / "people.parquet.sig").read_text())
+    facts = json.dumps(plain["signed"], sort_keys=True, separators=(",", ":"))
+    return b"dpcipher release signature 1\n" + facts.encode(), bytes.fromhex(plain["signature"])
+
+
+def test_a_signed_release_is_certified_by_the_pinned_key(made: Path) -> None:
+    """Who signed, which key, and that everything asked for confirms it."""
+    standing = verify(made / "people.parquet", keys=[made / "bob.pub", made / "ada.pub"])
+    assert (standing.passed, standing.status) == (True, "certified")
+    assert standing.checks[0].word == "signed"
+    assert f"by ada.pub (key {pin(made / 'ada.pub').id})" in standing.checks[0].meaning
+    assert standing.release.checksum == Release.load(made / "people.parquet").checksum
+
+
+def test_the_signature_is_over_file_release_and_schema(made: Path) -> None:
+    """Each hash computed anew, and the signature checked with the primitive alone."""
+    signature = read_signature(signature_path(made / "people.parquet"))
+    assert signature is not None
+    raw, release = (made / "people.parquet").read_bytes(), Release.load(made / "people.parquet")
+    assert signature.signed.file == hashlib.sha256(raw).hexdigest()
+    assert (signature.signed.release, signature.signed.schema) == (release.checksum, SCHEMA.fingerprint())
+    public = serialization.load_pem_public_key((made / "ada.pub").read_bytes())
+    assert isinstance(public, ed25519.Ed25519PublicKey)
+    words, value = message(made)
+    public.verify(value, words)
+    with pytest.raises(InvalidSignature):
+        public.verify(value, words + b" ")
+
+
+def test_openssl_agrees(made: Path, tmp_path: Path) -> None:
+    """OpenSSL accepts the signature with our public key, refuses it with another, and computes the same key id."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    words, value = message(made)
+    (tmp_path / "message").write_bytes(words)
+    (tmp_path / "value").write_bytes(value)
+    call = [openssl, "pkeyutl", "-verify", "-pubin", "-rawin", "-in", tmp_path / "message"]
+    call += ["-sigfile", tmp_path / "value", "-inkey"]
+    codes = [
+        subprocess.run([*call, made / name], capture_output=True, timeout=60).returncode == 0
+        for name in ("ada.pub", "bob.pub")
+    ]
+    assert codes == [True, False]
+    der = subprocess.run(
+        [openssl, "pkey", "-pubin", "-in", made / "ada.pub", "-outform", "DER"],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert hashlib.sha256(der.stdout).hexdigest()[:32] == pin(made / "ada.pub").id
+
+
+def test_a_key_of_openssl_signs_too(folder: Path) -> None:
+    """Keys are plain PEM files: one made by OpenSSL is as good."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    made, public = folder / "eve.key", folder / "eve.pub"
+    subprocess.run([openssl, "genpkey", "-algorithm", "ed25519", "-out", made], check=True, timeout=60)
+    subprocess.run([openssl, "pkey", "-in", made, "-pubout", "-out", public], check=True, timeout=60)
+    made.chmod(0o600)
+    sign(folder / "people.parquet", made, replace=True)
+    assert signature_word(folder, "eve.pub") == "signed"
+
+
+def test_a_signature_by_a_key_that_is_not_pinned_is_by_an_unknown_key(made: Path) -> None:
+    """It is no forgery, and it confirms nothing."""
+    standing = verify(made / "people.parquet", keys=made / "bob.pub")
+    assert standing.checks[0].word == "signed by an unknown key"
+    assert (standing.passed, standing.refuted) == (False, False)
+    assert standing.status == "as stated by the file"
+
+
+def test_an_unsigned_release_is_as_stated_by_the_file(folder: Path) -> None:
+    """Also where nothing was asked."""
+    (folder / "people.parquet.sig").unlink()
+    assert signature_word(folder, "ada.pub") == "not signed"
+    assert Standing(Release.load(folder / "people.parquet")).status == "as stated by the file"
+    assert not Standing(Release.load(folder / "people.parquet")).passed
+
+
+@pytest.mark.parametrize("bit", [0, 5])
+def test_every_byte_of_a_signature_counts(folder: Path, bit: int) -> None:
+    """Flip one bit of each byte in turn; bit 5 turns a to A, which most hexadecimal readers let pass."""
+    path = folder / "people.parquet.sig"
+    whole = path.read_bytes()
+    passed = []
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :])
+        if verify(folder / "people.parquet", keys=folder / "ada.pub").passed:
+            passed.append(place)
+    assert passed == []
+    for other in (b"", whole[:-1], whole + b"\n", whole.replace(b"\n", b"\r\n")):
+        path.write_bytes(other)
+        assert signature_word(folder, "ada.pub") == "ALTERED"
+
+
+def test_every_byte_of_a_release_counts(folder: Path) -> None:
+    """Flip a bit of every seventh byte: the file is refused as damaged, or as another than was signed."""
+    path = folder / "people.parquet"
+    whole, key, passed, altered = path.read_bytes(), pin(folder / "ada.pub"), [], 0
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            standing = verify(path, keys=key)
+        except ReleaseError:
+            continue
+        altered += standing.refuted
+        if not standing.refuted:
+            passed.append(place)
+    assert passed == []
+    assert (
+        altered > 0
+    )  # labels and Parquet's own bytes are outside the release's checksum, and inside the signature
+
+
+def test_a_release_with_other_counts_and_a_right_checksum_is_refuted(folder: Path) -> None:
+    """Whoever edits counts computes the checksum anew: the file loads, and both signature and ledger say no."""
+    path = folder / "people.parquet"
+    release = Release.load(path)
+    counts = release.tables[0].counts.copy()
+    counts.flat[0] += 10
+    Release(release.schema, (replace(release.tables[0], counts=counts), *release.tables[1:]), release.statement).save(path)  # fmt: skip
+    standing = verify(path, keys=folder / "ada.pub", ledger=folder / "people.ledger")
+    assert [check.word for check in standing.checks] == ["ALTERED", "ALTERED"]
+    assert standing.status == "refuted"
+
+
+def test_a_signature_of_another_release_is_refuted(folder: Path) -> None:
+    """Both are Ada's, but each signature is for one file."""
+    measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", save=folder / "other.parquet")
+    sign(folder / "other.parquet", folder / "ada.key")
+    standing = verify(
+        folder / "people.parquet", keys=folder / "ada.pub", signature=folder / "other.parquet.sig"
+    )
+    assert standing.checks[0].word == "ALTERED"
+
+
+def test_a_signature_under_a_borrowed_key_id_is_refuted(folder: Path) -> None:
+    """Bob signs and writes Ada's key id into it."""
+    path = folder / "people.parquet.sig"
+    plain = json.loads(path.read_text())
+    words, _ = message(folder)
+    plain["signature"] = read_private(folder / "bob.key").sign(words).hex()
+    path.write_text(json.dumps(plain, indent=2) + "\n")
+    assert signature_word(folder, "ada.pub") == "ALTERED"
+    assert signature_word(folder, "ada.pub", "bob.pub") == "ALTERED"
+
+
+def test_a_retired_key_counts_up_to_its_day(made: Path) -> None:
+    """By the time in the signature."""
+    signature = read_signature(made / "people.parquet.sig")
+    assert signature is not None
+    day = date.fromisoformat(signature.signed.time[:10])
+    until = pin(made / "ada.pub", retired=day)
+    before = pin(made / "ada.pub", retired="2020-01-01")
+    assert verify(made / "people.parquet", keys=until).passed
+    late = verify(made / "people.parquet", keys=before)
+    assert (late.checks[0].word, late.passed) == ("signed by a retired key", False)
+    with pytest.raises(ParameterError, match=r"retired \('soon'\) must be a day such as 2026-12-31"):
+        pin(made / "ada.pub", retired="soon")
+
+
+def test_rotation(folder: Path) -> None:
+    """What the old key signed passes while both are pinned; signed anew, the new key alone will do."""
+    create_key(folder / "ada-2")
+    assert signature_word(folder, "ada.pub", "ada-2.pub") == "signed"
+    assert signature_word(folder, "ada-2.pub") == "signed by an unknown key"
+    sign(folder / "people.parquet", folder / "ada-2.key", replace=True)
+    assert signature_word(folder, "ada-2.pub") == "signed"
+
+
+def test_a_ledger_confirms_what_it_recorded_and_nothing_else(folder: Path) -> None:
+    """Recorded with its checksum: certified. Of another ledger, or of none: as stated."""
+    path = folder / "people.parquet"
+    assert verify(path, ledger=folder / "people.ledger").status == "certified"
+    assert verify(Release.load(path), ledger=Ledger.open(folder / "people.ledger")).passed
+    other = Ledger.create(folder / "other.ledger", epsilon=5, unit="add-remove")
+    assert verify(path, ledger=other).checks[0].word == "another ledger"
+    assert verify(path, ledger=other).status == "as stated by the file"
+    free = measure(ROWS, SCHEMA, epsilon=1, unit="add-remove")
+    assert verify(free, ledger=other).status == "unrecorded, as stated by the file"
+
+
+def test_a_charge_without_a_checksum_confirms_nothing(folder: Path) -> None:
+    """Where the ledger never learnt which release a charge paid for, any could claim it."""
+    ledger = folder / "people.ledger"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join(lines[:-1]))
+    (folder / "people.ledger.witness").unlink()
+    standing = verify(folder / "people.parquet", ledger=ledger)
+    assert (standing.checks[0].word, standing.passed) == ("recorded", False)
+    assert standing.status == "as stated by the file"
+
+
+def test_a_ledger_that_its_witness_disowns_confirms_nothing(folder: Path) -> None:
+    """A ledger that is shorter than its witness saw it is not asked to certify."""
+    ledger = Ledger(folder / "people.ledger")
+    before = ledger.path.read_bytes()
+    measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", ledger=ledger)
+    ledger.path.write_bytes(before)
+    standing = verify(folder / "people.parquet", ledger=ledger)
+    assert (standing.checks[0].word, standing.passed) == ("not the ledger its witness saw", False)
+
+
+def test_a_signed_release_that_no_ledger_recorded_is_not_certified(folder: Path) -> None:
+    """A signature says who answers for a file; it does not make its statement a better one."""
+    measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", save=folder / "free.parquet")
+    sign(folder / "free.parquet", folder / "ada.key")
+    standing = verify(folder / "free.parquet", keys=folder / "ada.pub")
+    assert (standing.passed, standing.status) == (True, "unrecorded")
+
+
+def test_keys_are_private_from_the_start_and_never_overwritten(tmp_path: Path) -> None:
+    """Mode 0600; a second pair of that name is refused, also where only one of the two files is there."""
+    private, public, number = create_key(tmp_path / "ada")
+    kept = private.read_bytes()
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert pin(public).id == number
+    for gone in (None, private, public):
+        if gone is not None:
+            gone.rename(tmp_path / "aside")
+        with pytest.raises(ParameterError, match="exists already and is never overwritten"):
+            create_key(tmp_path / "ada")
+        if gone is not None:
+            (tmp_path / "aside").rename(gone)
+    assert private.read_bytes() == kept
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ada.key", "ada.pub"]
+
+
+def test_a_locked_key_opens_with_its_passphrase_alone(folder: Path) -> None:
+    """Another one, or none, is refused with a message that does not repeat it."""
+    create_key(folder / "eve", passphrase="a long secret")
+    assert is_locked(folder / "eve.key")
+    assert b"ENCRYPTED" in (folder / "eve.key").read_bytes()
+    with pytest.raises(ParameterError, match="is locked; give its passphrase"):
+        sign(folder / "people.parquet", folder / "eve.key", replace=True)
+    with pytest.raises(ParameterError, match="could not be unlocked; check its passphrase") as refused:
+        sign(folder / "people.parquet", folder / "eve.key", passphrase="a wrong one", replace=True)
+    assert "wrong one" not in str(refused.value)
+    sign(folder / "people.parquet", folder / "eve.key", passphrase="a long secret", replace=True)
+    assert signature_word(folder, "eve.pub") == "signed"
+    with pytest.raises(ParameterError, match="at least one character"):
+        create_key(folder / "mallory", passphrase="")
+
+
+def test_a_private_key_that_others_can_read_warns(folder: Path) -> None:
+    """It still signs."""
+    (folder / "ada.key").chmod(0o644)
+    with pytest.warns(DpcipherWarning, match="chmod 600"):
+        sign(folder / "people.parquet", folder / "ada.key", replace=True)
+    assert signature_word(folder, "ada.pub") == "signed"
+
+
+def test_what_is_no_key_is_refused(folder: Path) -> None:
+    """Absent files, other files, keys of another kind, and the public where the private belongs."""
+    other = ec.generate_private_key(ec.SECP256R1())
+    curve = other.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    (folder / "curve.pub").write_bytes(curve)
+    for name in ("curve.pub", "people.parquet", "ada.key"):
+        with pytest.raises(ParameterError, match="must be a public Ed25519 key in PEM form"):
+            pin(folder / name)
+    with pytest.raises(ParameterError, match="must be a private Ed25519 key in PEM form"):
+        sign(folder / "people.parquet", folder / "ada.pub")
+    with pytest.raises(ParameterError, match="No such file or directory; check the path"):
+        pin(folder / "absent.pub")
+
+
+def test_wrong_requests_are_refused(folder: Path) -> None:
+    """Nothing to hold it against, a release without a file, a signature that is there already."""
+    path = folder / "people.parquet"
+    with pytest.raises(ParameterError, match="must name a public key that you trust; or give a ledger"):
+        verify(path)
+    with pytest.raises(ParameterError, match="must be given as the path of its file"):
+        verify(Release.load(path), keys=folder / "ada.pub")
+    with pytest.raises(ReleaseError, match="is there already; replace it on purpose"):
+        sign(path, folder / "ada.key")
+    with pytest.raises(ReleaseError, match="is damaged: it is not a readable Parquet file"):
+        sign(folder / "ada.pub", folder / "ada.key")
+
+
+def test_nobody_signs_what_is_stamped_not_private(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a release cannot be saved, but a file may be forged."""
+    release = Release.load(folder / "people.parquet")
+    seeded = replace(release, statement=replace(release.statement, status="NOT PRIVATE"))
+    monkeypatch.setattr(Release, "load", classmethod(lambda cls, path: seeded))
+    with pytest.raises(NotPrivate, match="nobody should sign it"):
+        sign(folder / "people.parquet", folder / "ada.key", replace=True)
+
+
+def test_without_the_extra_the_message_names_the_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signing and verifying by key need it; verifying by ledger does not."""
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    for attempt in (
+        lambda: create_key(folder / "new"),
+        lambda: pin(folder / "ada.pub"),
+        lambda: sign(folder / "people.parquet", folder / "ada.key"),
+    ):
+        with pytest.raises(MissingExtra, match=r"run: pip install 'dpcipher\[sign\]'"):
+            attempt()
+    assert verify(folder / "people.parquet", ledger=folder / "people.ledger").passed
