@@ -156,7 +156,7 @@ def from_release(
     """Bounds from the release, which terms it measured, and the processor time; None for a refusal."""
     started = time.process_time()
     try:
-        models = fit_models(release, formula, family, draws=DRAWS, seed=seed, relax=False)
+        models = fit_models(release, formula, family, draws=DRAWS, seed=seed)
     except DpcipherError:
         return None, [], time.process_time() - started
     frame = models.frame
