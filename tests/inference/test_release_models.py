@@ -136,9 +136,14 @@ def test_what_no_table_shows_is_left_open_unless_asked_otherwise() -> None:
 
 def test_a_linear_model_of_main_effects_needs_no_more_than_pairs() -> None:
     """Its normal equations hold pairs alone, so what is left open changes nothing but rounding."""
-    found = dc.fit_models(exact(people(), TABLES), "age ~ income + sex", "linear", seed=1, draws=100).frame
-    np.testing.assert_allclose(found["closed_low"], found["low"], rtol=0.02)
-    np.testing.assert_allclose(found["closed_high"], found["high"], rtol=0.02)
+    options = {
+        "seed": 1,
+        "draws": 100,
+        "missing": "level",
+    }  # dropping rows by sex is a question about three columns
+    found = dc.fit_models(exact(people(), TABLES), "age ~ income + sex", "linear", **options).frame  # type: ignore[arg-type]
+    np.testing.assert_allclose(found["closed_low"], found["low"], rtol=0.002)
+    np.testing.assert_allclose(found["closed_high"], found["high"], rtol=0.002)
 
 
 def test_a_pair_that_was_never_measured_is_open_too() -> None:
