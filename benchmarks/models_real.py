@@ -218,7 +218,10 @@ def page(command: str) -> None:
         f"`auto` did not measure are left open, which makes their intervals wide: `measured terms` is the share that was. Seeds: 14, repeat.\n\n{models}"
     )
     write_page(
-        "models_real", "Models from one release of real populations", command, [text, markdown(head, lines)]
+        "models_real",
+        "Models from one release of real populations",
+        command,
+        [text, markdown(head, lines), MISFIT, misfit()],
     )
 
 
