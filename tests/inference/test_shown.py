@@ -39,7 +39,7 @@ def test_the_text_has_every_term_and_note(models: Models) -> None:
 
 
 def test_the_plot_is_an_svg_file_with_a_line_per_slope(models: Models) -> None:
-    """Intercepts stand in the table alone; every slope has a dot, an interval and a relaxed bar."""
+    """Intercepts stand in the table alone; every slope has a dot, an interval and the bar of the closed one."""
     drawn = ElementTree.fromstring(models.svg())
     circles = [item for item in drawn.iter() if item.tag.endswith("circle")]
     assert len(circles) == 2

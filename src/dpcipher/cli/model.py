@@ -8,6 +8,7 @@ import pyarrow as pa
 from dpcipher.cli import options, output
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.models import FAMILIES, Family, fit_models
+from dpcipher.inference.release_models import Unmeasured
 from dpcipher.inference.shown import as_text
 from dpcipher.pages.model import model_report
 from dpcipher.release.release import Release
@@ -35,10 +36,11 @@ from dpcipher.tables.write import check_writable, write_table
     help="Leave out rows with a missing value, or keep missing as a level of a category.",
 )
 @click.option(
-    "--relax/--no-relax",
-    default=True,
+    "--unmeasured",
+    type=click.Choice(["open", "none"]),
+    default="open",
     show_default=True,
-    help="Also fit with the interactions that no table shows.",
+    help="Leave interactions that no table shows open, or take them for none.",
 )
 @click.option(
     "-o", "--output", "target", type=options.FILE, help="Write the parameters here: .csv or .parquet."
@@ -53,7 +55,7 @@ def command(
     draws: int | None,
     seed: int | None,
     missing: Missing,
-    relax: bool,
+    unmeasured: Unmeasured,
     target: Path | None,
     report: Path | None,
     json_: bool,
@@ -72,7 +74,9 @@ def command(
         check_writable(target)
     with output.progress() as say:
         say("fitting")
-        models = fit_models(source, formula, family, draws=draws, seed=seed, missing=missing, relax=relax)
+        models = fit_models(
+            source, formula, family, draws=draws, seed=seed, missing=missing, unmeasured=unmeasured
+        )
         frame = models.to_frame(level)
         if target is not None:
             write_table(target, pa.Table.from_pandas(frame, preserve_index=False))

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from dpcipher.drawing.bars import ticks
 from dpcipher.drawing.svg import clip, element, image, text
 
-LINE, MARK, WIDER, GRID = "#3b75af", "#1a1a1a", "#e0a36b", "#d5d9de"
+LINE, MARK, OTHER, GRID = "#3b75af", "#1a1a1a", "#e0a36b", "#d5d9de"
 WIDTH, ROW, TOP, BOTTOM, NUMBERS = 680, 24, 6, 34, 170
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A named estimate with its interval, and a wider one behind it if there is any."""
+    """A named estimate with its interval, and another one behind it if there is any."""
 
     name: str
     value: float
     low: float
     high: float
-    wider: tuple[float, float] | None = None
+    other: tuple[float, float] | None = None
 
     @property
     def known(self) -> bool:
@@ -53,13 +53,13 @@ def forest_plot(estimates: Sequence[Estimate], *, title: str, axis: str) -> str:
 
 
 def _fit(estimates: Sequence[Estimate], left: float) -> _Scale:
-    """An axis that holds every interval and 0; wider intervals may be cut at twice that range."""
+    """An axis that holds every interval and 0; other intervals may be cut at twice that range."""
     ends = [0.0, *(end for item in estimates if item.known for end in (item.low, item.high))]
     low, high = min(ends), max(ends)
     room = max(high - low, 1e-9)
-    wider = [end for item in estimates if item.known and item.wider for end in item.wider]
-    low = max(min([low, *wider]), low - room / 2)
-    high = min(max([high, *wider]), high + room / 2)
+    other = [end for item in estimates if item.known and item.other for end in item.other]
+    low = max(min([low, *other]), low - room / 2)
+    high = min(max([high, *other]), high + room / 2)
     pad = 0.04 * max(high - low, 1e-9)
     return _Scale(low - pad, high + pad, left, WIDTH - NUMBERS)
 
@@ -82,10 +82,10 @@ def _line(item: Estimate, scale: _Scale, left: float, y: float) -> str:
     if not item.known:
         return name + text(WIDTH - 2, y + 4, "not identified", anchor="end", class_="n")
     parts = [name]
-    if item.wider is not None:
-        low, high = (scale.at(end) for end in item.wider)
+    if item.other is not None:
+        low, high = (scale.at(end) for end in item.other)
         parts.append(
-            element("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}", stroke=WIDER, stroke_width=7, opacity="0.55")
+            element("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}", stroke=OTHER, stroke_width=7, opacity="0.55")
         )
     low, high = scale.at(item.low), scale.at(item.high)
     parts.append(element("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}", stroke=LINE, stroke_width=2.4))

@@ -21,13 +21,13 @@ class ReleaseFit:
     """What only a model from a release knows of each parameter.
 
     `noise_share` is the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling. `measured` marks the parameters about columns that some
-    measured table holds together with the outcome. `relaxed` are draws when all interactions with the outcome that the release does not show are
-    allowed, None if that was not asked for, not possible, or would change nothing. `bins` is what other values for the bins of numbers would change, in standard errors.
+    measured table holds together with the outcome. `closed` are draws when the interactions that no table shows, those of the formula aside, are
+    taken for none; None where there are none to take so, or that is what was asked for. `bins` is what other values for the bins of numbers would change, in standard errors.
     """
 
     noise_share: Floats
     measured: Bools
-    relaxed: Drawn | None
+    closed: Drawn | None
     bins: pd.DataFrame
     columns: tuple[str, ...]
 
@@ -69,16 +69,16 @@ class Models:
         return self.to_frame()
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured` and the relaxed bounds."""
+        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured` and the closed bounds."""
         table = self.table(level).reset_index()
         frame = table[["term", "estimate", "std_error", "low", "high"]].assign(p=self.p)
         if self.release is None:
             return frame
         frame = frame.assign(noise_share=self.release.noise_share, measured=self.release.measured)
-        if self.release.relaxed is None:
+        if self.release.closed is None:
             return frame
-        low, high = self.release.relaxed.interval(level)
-        return frame.assign(relaxed_low=low, relaxed_high=high)
+        low, high = self.release.closed.interval(level)
+        return frame.assign(closed_low=low, closed_high=high)
 
     @property
     def p(self) -> Floats:
@@ -103,7 +103,7 @@ class Models:
         }
 
     def svg(self, level: float = 0.95) -> str:
-        """A coefficient plot as an SVG file's text; a pale bar behind an interval is the relaxed one."""
+        """A coefficient plot as an SVG file's text; a pale bar behind an interval is the closed one."""
         from dpcipher.inference.shown import coefficient_svg
 
         return coefficient_svg(self, level)

@@ -6,7 +6,7 @@ from typing import Any
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, check_family
-from dpcipher.inference.release_models import fit_release
+from dpcipher.inference.release_models import Unmeasured, fit_release
 from dpcipher.inference.set_models import fit_sets
 from dpcipher.release.release import Release
 
@@ -23,7 +23,7 @@ def fit_models(
     seed: int | None = None,
     missing: Missing | None = None,
     values: Mapping[str, Sequence[float]] | None = None,
-    relax: bool | None = None,
+    unmeasured: Unmeasured | None = None,
     sanitizations: int | None = None,
     firth: bool | None = None,
 ) -> Models:
@@ -35,7 +35,8 @@ def fit_models(
     From a **release**, the model is fitted to each of `draws` draws (1,000; 400 beyond 4,000 cells) of the joint distribution of its own columns, given all that the release says
     about them (`posterior`): intervals hold the privacy noise and the sampling error of the rows. `missing="drop"` leaves out rows with a missing
     value in a column of the model, `"level"` keeps them where the column is a category. `values={"age": [...]}` are the numbers that stand for
-    the bins of a column, by default their middles. `relax=False` saves the second run that shows what the model's assumptions are worth.
+    the bins of a column, by default their middles. Interactions that no measured table shows are left open, as far as a weak prior lets them go;
+    `unmeasured="none"` takes those that the formula does not ask for to be none.
 
     **Sets** are a list of data frames, or one frame (then the variance leaves out the privacy noise, and a note says so): one fit per set, combined
     by `combine`, which has the rule and its limits. `firth=None` penalises every set as soon as one is separated.
@@ -52,9 +53,9 @@ def fit_models(
             seed=seed,
             missing="drop" if missing is None else missing,
             values=values or {},
-            relax=relax is not False,
+            unmeasured="open" if unmeasured is None else unmeasured,
         )
-    _check_unused("a release", draws=draws, seed=seed, missing=missing, values=values, relax=relax)
+    _check_unused("a release", draws=draws, seed=seed, missing=missing, values=values, unmeasured=unmeasured)
     return fit_sets(sets, formula, family, levels=levels or {}, sanitizations=sanitizations, firth=firth)
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from dpcipher.errors import ParameterError
 from dpcipher.inference.assumptions import (
     measured_axes,
     measured_terms,
@@ -28,14 +29,16 @@ from dpcipher.inference.task import (
     prior_notes,
 )
 from dpcipher.inference.unmeasured import leave_open
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.posterior import posterior
 from dpcipher.release.release import Release
 
 # Draws of a posterior: fewer of a large table, which would take a lot of memory.
 DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000
-# What is relaxed is mostly the prior's: fewer draws will do, and fewer still of a large table.
-RELAXED_DRAWS, MOST_NUMBERS = 400, 2_000_000
+# Draws that are enough to tell noise from sampling.
+NOISE_DRAWS = 400
+
+Unmeasured = Literal["open", "none"]
 
 
 def fit_release(
@@ -48,9 +51,11 @@ def fit_release(
     seed: int | None,
     missing: Missing,
     values: Mapping[str, Sequence[float]],
-    relax: bool,
+    unmeasured: Unmeasured,
 ) -> Models:
     """Fit a model to draws of the joint distribution of its columns, given a release."""
+    if unmeasured not in get_args(Unmeasured):
+        raise ParameterError(f"unmeasured ({unmeasured!r}) must be 'open' or 'none'")
     task = _task(release, formula, family, levels, missing, values)
     if draws is None:
         draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
@@ -59,21 +64,25 @@ def fit_release(
     measured = measured_axes(release, task.formula.columns)
     asked = sets_asked_for(task, measured)
     others = smallest_unmeasured(len(task.formula.columns), measured, asked)
-    own, whole = (leave_open(part, measured, asked, opening) for part in (joint.table_draws, joint.draws))
+    opened = [*asked, *others] if unmeasured == "open" else asked
+    whole = leave_open(joint.draws, measured, opened, opening)
     beta, converged = task.fit(whole)
     drawn, shown = Drawn(beta), measured_terms(task, measured)
-    noise = noise_share(task.fit(own)[0], beta)
-    relaxed = _relax(task, joint.draws, measured, [*asked, *others], opening) if relax and others else None
+    own = leave_open(joint.table_draws[:NOISE_DRAWS], measured, opened, opening)
+    noise = noise_share(task.fit(own)[0], beta[:NOISE_DRAWS])
+    closed = None
+    if len(opened) > len(asked):
+        closed = Drawn(task.fit(leave_open(joint.draws, measured, asked, opening))[0])
     bins = bin_effects(task.formula, task.cells, family, task.weights(whole).mean(axis=0), drawn.std_error)
     notes = [
-        *assumption_notes(task, shown, drawn, relaxed, others),
+        *assumption_notes(task, shown, drawn, closed, others),
         *bin_notes(bins, task.cells, frozenset(values)),
         *missing_notes(task, joint),
-        *prior_notes(task, prior_share(release, task, drawn, asked) > PRIOR_DOMINATED, shown),
+        *prior_notes(task, prior_share(release, task, drawn, opened) > PRIOR_DOMINATED, shown),
         *fit_notes(task, drawn, converged),
         *(note for note in joint.notes if not note.startswith("no table shows")),
     ]
-    details = ReleaseFit(noise, shown, relaxed, bins, task.formula.columns)
+    details = ReleaseFit(noise, shown, closed, bins, task.formula.columns)
     return Models(
         task.regression.terms,
         family,
@@ -116,9 +125,3 @@ def noise_share(table: Floats, population: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
     return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, share)
-
-
-def _relax(task: Task, joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Drawn:
-    """Draws of the coefficients when all interactions that no table shows are left open; fewer draws of a large table."""
-    many = max(100, min(len(joints), RELAXED_DRAWS, MOST_NUMBERS // joints[0].size))
-    return Drawn(task.fit(leave_open(joints[:many], measured, sets, seed))[0])

@@ -21,8 +21,8 @@ HEADS = {
     "p": "p",
     "noise_share": "noise",
     "measured": "measured",
-    "relaxed_low": "relaxed low",
-    "relaxed_high": "relaxed high",
+    "closed_low": "closed low",
+    "closed_high": "closed high",
 }
 AXIS = {
     "linear": "in units of the outcome",
@@ -86,16 +86,14 @@ def coefficient_plot(models: Models, level: float = 0.95) -> str:
     frame = models.to_frame(level)
     free = frame[~frame["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)]
     shown = free if len(free) else frame
-    relaxed = "relaxed_low" in shown
+    closed = "closed_low" in shown
     lines = [
         Estimate(
             row["term"],
             row["estimate"],
             row["low"],
             row["high"],
-            (row["relaxed_low"], row["relaxed_high"])
-            if relaxed and math.isfinite(row["relaxed_low"])
-            else None,
+            (row["closed_low"], row["closed_high"]) if closed and math.isfinite(row["closed_low"]) else None,
         )
         for row in shown.to_dict(orient="records")
     ]

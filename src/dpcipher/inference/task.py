@@ -55,9 +55,9 @@ class Task:
 
 
 def assumption_notes(
-    task: Task, measured: Bools, drawn: Drawn, relaxed: Drawn | None, assumed: Sequence[Axes]
+    task: Task, measured: Bools, drawn: Drawn, closed: Drawn | None, unmeasured: Sequence[Axes]
 ) -> list[str]:
-    """Which parameters rest on what the release cannot show, and how far they move without it."""
+    """Which parameters rest on what the release cannot show, and what assuming it away would change."""
     notes = []
     if not measured.all():
         notes.append(
@@ -66,29 +66,30 @@ def assumption_notes(
         )
     if drawn.zero.any():
         notes.append(f"{task.named(drawn.zero)}: 0 in every draw, by the model and not by the data")
-    if assumed:
-        sets = [task.columns(axes) for axes in assumed]
+    if unmeasured:
+        sets = [task.columns(axes) for axes in unmeasured]
         listed = "; ".join(sets[:4]) + (f"; and {len(sets) - 4} more" if len(sets) > 4 else "")
-        notes.append(
-            f"no table shows the interaction of {listed}: all estimates take it for none, which the release cannot check"
+        what = (
+            "taken for none, which the release cannot check"
+            if closed is None
+            else f"left open, as far as a weak prior lets it go. {_closed_note(task, drawn, closed)}"
         )
-    if relaxed is not None:
-        notes.append(_relaxed_note(task, drawn, relaxed))
+        notes.append(f"no table shows the interaction of {listed}: it is {what}")
     return notes
 
 
-def _relaxed_note(task: Task, drawn: Drawn, relaxed: Drawn) -> str:
-    low, high = drawn.interval()
-    freer = relaxed.interval()
+def _closed_note(task: Task, drawn: Drawn, closed: Drawn) -> str:
+    """What taking the unmeasured interactions for none would change the most."""
+    (low, high), (inner_low, inner_high) = drawn.interval(), closed.interval()
     with np.errstate(divide="ignore", invalid="ignore"):
-        wider = np.where(drawn.zero, np.nan, (freer[1] - freer[0]) / (high - low))
-        moved = np.where(drawn.zero, np.nan, (relaxed.estimate - drawn.estimate) / drawn.std_error)
-    start = "with these interactions allowed, as far as a weak prior lets them go, the intervals are relaxed_low to relaxed_high"
-    if np.isnan(wider).all():
+        narrower = np.where(drawn.zero, np.nan, (inner_high - inner_low) / (high - low))
+        moved = np.where(drawn.zero, np.nan, (closed.estimate - drawn.estimate) / drawn.std_error)
+    start = "Taken for none, which the release cannot check, it gives the intervals closed_low to closed_high"
+    if np.isnan(narrower).all():
         return start
-    most, far = int(np.nanargmax(wider)), int(np.nanargmax(np.abs(moved)))
+    least, far = int(np.nanargmin(narrower)), int(np.nanargmax(np.abs(moved)))
     return (
-        f"{start}: at most {wider[most]:.1f} times as wide ({task.terms[most]}), "
+        f"{start}: at least {narrower[least]:.2f} times as wide ({task.terms[least]}), "
         f"estimates moved by at most {abs(moved[far]):.1f} standard errors ({task.terms[far]})"
     )
 

@@ -15,12 +15,14 @@ from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.log_linear import contrast_sd
 
 # Proportional fitting stops when no cell of a table is further off than this, or after so many sweeps.
-TOLERANCE = 1e-7
-SWEEPS = 500
+TOLERANCE = 1e-6
+SWEEPS = 300
 
 
-def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int | None) -> Floats:
+def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Floats:
     """Joint distributions with the tables of `joints` on `measured`, and prior draws of the interactions of `sets` beyond these.
+
+    Draw i of an interaction is the same for the same seed, however many draws there are.
 
     >>> even = np.full((1, 2, 2), 0.25)
     >>> opened = leave_open(even, [(0,), (1,)], [(0, 1)], seed=1)
@@ -31,10 +33,9 @@ def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], s
     parts = [part for part in closure(sets) if part and part not in known]
     if not parts:
         return joints
-    rng = np.random.default_rng(seed)
     scores = np.zeros_like(joints)
     for part in parts:
-        scores += _interaction(len(joints), joints.shape[1:], part, rng)
+        scores += _interaction(len(joints), joints.shape[1:], part, np.random.default_rng([seed, *part]))
     return rake(joints * np.exp(scores - scores.max()), joints, measured)
 
 

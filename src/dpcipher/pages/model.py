@@ -16,8 +16,8 @@ from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
 
 READ = (
-    "A line is an interval that holds the privacy noise and the sampling error of the rows, a dot its estimate. The pale bar behind it, where there is one, "
-    "is the interval when interactions that no measured table shows are allowed as far as a weak prior lets them go.",
+    "A line is an interval that holds the privacy noise and the sampling error of the rows, a dot its estimate. Interactions that no measured "
+    "table shows are left open, as far as a weak prior lets them go; the pale bar is the interval when they are taken for none, which the release cannot check.",
     "p is twice the share of draws beyond 0. Noise is the share of an estimate's variance that comes from the privacy noise and from what was not measured; "
     "the rest is sampling, and would be there without any protection.",
 )
