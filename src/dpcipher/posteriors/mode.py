@@ -9,7 +9,8 @@ from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.targets import Tables, TableTarget
 
-REFRESHES, STEPS = 3, 40
+REFRESHES, STEPS, WIDENINGS = 3, 40, 6
+LEAST_INFORMATION = 0.5
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,17 @@ class Mode:
 
 
 def find_mode(tables: Tables) -> Mode:
+    """The mode, with a prior that is wide enough for it."""
+    for _ in range(WIDENINGS):
+        mode = _find_mode(tables)
+        model = tables.model.widened(mode.whitening.centre[: tables.model.size])
+        if model is tables.model:
+            break
+        tables = replace(tables, model=model)
+    return mode
+
+
+def _find_mode(tables: Tables) -> Mode:
     """Maximise with the noise taken for normal; the prior's widening by sampling is refreshed at the mode."""
     target = TableTarget(tables.model, tables, np.eye(tables.model.size), normal=True)
     point = _start(target)
@@ -40,9 +52,12 @@ def _start(target: TableTarget) -> Floats:
 
 
 def _prior_precision(target: TableTarget, point: Floats) -> Floats:
-    """(I + M⁻¹)⁻¹ = I - (I + M)⁻¹, with M the information that a table of so many rows has."""
+    """(I + M⁻¹)⁻¹ = I - (I + M)⁻¹, with M the information that a table of so many rows has, and a little more.
+
+    Structural zeros leave directions without any information: there, too, the prior must stay one.
+    """
     information, unit = target.model.information(_rates(target, point)), np.eye(target.model.size)
-    return np.asarray(unit - np.linalg.inv(unit + information))
+    return np.asarray(unit - np.linalg.inv((1 + LEAST_INFORMATION) * unit + information))
 
 
 def _rates(target: TableTarget, point: Floats) -> Floats:
