@@ -103,6 +103,11 @@ class LogLinear:
             start = factor.stop
         return tuple(made)
 
+    @property
+    def scales(self) -> Floats:
+        """The scale of every coefficient."""
+        return np.concatenate([factor.scale for factor in self.factors])
+
     def widened(self, coefficients: Floats) -> "LogLinear":
         """The model whose prior expects interactions as large as these, where they are far larger than it does; else itself.
 

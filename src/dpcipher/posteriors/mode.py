@@ -9,7 +9,7 @@ from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.targets import Tables, TableTarget
 
-REFRESHES, STEPS, WIDENINGS = 3, 40, 6
+REFRESHES, STEPS = 5, 40
 LEAST_INFORMATION = 0.5
 
 
@@ -22,24 +22,24 @@ class Mode:
 
 
 def find_mode(tables: Tables) -> Mode:
-    """The mode, with a prior that is wide enough for it."""
-    for _ in range(WIDENINGS):
-        mode = _find_mode(tables)
-        model = tables.model.widened(mode.whitening.centre[: tables.model.size])
-        if model is tables.model:
-            break
-        tables = replace(tables, model=model)
-    return mode
-
-
-def _find_mode(tables: Tables) -> Mode:
-    """Maximise with the noise taken for normal; the prior's widening by sampling is refreshed at the mode."""
+    """Maximise with the noise taken for normal; the prior follows what is found at the mode."""
     target = TableTarget(tables.model, tables, np.eye(tables.model.size), normal=True)
     point = _start(target)
     for _ in range(REFRESHES):
         point = _climb(target, point)
+        target, point = _widened(target, point)
         target = replace(target, shrink=_prior_precision(target, point))
     return Mode(replace(target, normal=False), _whitening(target, point))
+
+
+def _widened(target: TableTarget, point: Floats) -> tuple[TableTarget, Floats]:
+    """The same distribution in a model whose prior is wide enough for it."""
+    model = target.model.widened(point[: target.model.size])
+    if model is target.model:
+        return target, point
+    moved = point.copy()
+    moved[: model.size] *= target.model.scales / model.scales
+    return replace(target, model=model, tables=replace(target.tables, model=model)), moved
 
 
 def _start(target: TableTarget) -> Floats:
