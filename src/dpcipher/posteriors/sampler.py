@@ -19,7 +19,7 @@ LEAST_ACCEPTANCE = 0.4
 LEAST_ITERATIONS, WARM_UP = 120, 60
 # How far from the mode chains start, in its own standard deviations: further out, a chain may begin where no step is short enough.
 START = 0.3
-ATTEMPTS, EXTENSIONS = 3, 3
+ATTEMPTS, EXTENSIONS = 3, 7
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def sample(
         for _ in range(EXTENSIONS):
             if not report.faults:
                 break
-            run = run.followed_by(moving.run(len(run.points)))
+            run = run.followed_by(moving.run(iterations))
             report = judge(run)
         if not report.faults:
             report = replace(report, attempts=attempt, seconds=time.process_time() - started)
