@@ -141,16 +141,21 @@ def one_repeat(cell: Cell, repeat: int) -> tuple[dict[str, Interval], float]:
 
 
 def run_chunk(cell: Cell, chunk: int) -> dict[str, Any]:
-    """Bounds of some repeats, rounded: repeats by methods by two by coefficients."""
-    bounds, seconds = [], []
+    """Some repeats: for each method, how often each coefficient had an interval and was covered by it, and the sum of the widths."""
+    each, seconds = [], []
     for repeat in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         found, spent = one_repeat(cell, repeat)
-        bounds.append([np.round(np.stack(found[name]), 4).tolist() for name in METHODS])
+        each.append([np.stack(found[name]) for name in METHODS])
         seconds.append(round(spent, 3))
+    low, high = np.moveaxis(np.array(each), 2, 0)
+    truth = REGRESSION.truth(cell.source)
+    known = ~np.isnan(low)
     return {
         "cell": [cell.population, cell.n_rows, cell.power],
         "chunk": chunk,
-        "bounds": bounds,
+        "known": known.sum(axis=0).tolist(),
+        "covered": ((low <= truth) & (high >= truth)).sum(axis=0).tolist(),
+        "width": np.nansum(high - low, axis=0).round(3).tolist(),
         "seconds": seconds,
     }
 
@@ -185,25 +190,28 @@ class Summary:
 
 def summaries() -> tuple[dict[tuple[int, int, str], list[Summary]], dict[tuple[int, int], list[float]], int]:
     """By rows, power and method, one for each population; seconds by rows and power; and how many repeats each cell has, at least."""
-    gathered: dict[Cell, list[Any]] = defaultdict(list)
+    gathered: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
     seconds: dict[tuple[int, int], list[float]] = defaultdict(list)
     for item in journal().finished():
         cell = Cell(*item["cell"])
-        gathered[cell] += item["bounds"]
+        gathered[cell].append(item)
         seconds[cell.n_rows, cell.power] += item["seconds"]
     found: dict[tuple[int, int, str], list[Summary]] = defaultdict(list)
-    for cell, bounds in gathered.items():
-        truth = REGRESSION.truth(cell.source)
+    for cell, items in gathered.items():
+        known, covered, width = (
+            np.sum([item[name] for item in items], axis=0) for name in ("known", "covered", "width")
+        )
+        repeats = CHUNK * len(items)
         for number, name in enumerate(METHODS):
-            low, high = np.array([one[number] for one in bounds], dtype=float).swapaxes(0, 1)
-            known = ~np.isnan(low)
-            hits = np.where(known, (low <= truth) & (truth <= high), np.nan)
-            by_term = np.nanmean(hits, axis=0)
-            width, refused = float(np.nanmean(high - low)), float(1 - known.mean())
-            found[cell.n_rows, cell.power, name].append(
-                Summary(float(by_term.mean()), float(by_term.min()), width, refused)
+            by_term = covered[number] / np.maximum(known[number], 1)
+            summary = Summary(
+                float(by_term.mean()),
+                float(by_term.min()),
+                float(width[number].sum() / known[number].sum()),
+                float(1 - known[number].mean() / repeats),
             )
-    return found, seconds, min(len(bounds) for bounds in gathered.values())
+            found[cell.n_rows, cell.power, name].append(summary)
+    return found, seconds, CHUNK * min(len(items) for items in gathered.values())
 
 
 def page(command: str) -> None:

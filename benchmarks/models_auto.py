@@ -48,8 +48,7 @@ def chosen(n_rows: int, epsilon: float, seed: int) -> Release:
     """A release of tables that were chosen privately."""
     codes = people(n_rows, np.random.default_rng([15, n_rows, seed]))
     method = Cipher(epsilon, unit="add-remove", workload="auto")
-    method.fit_counts(codes, SCHEMA, draws=Draws.seeded(seed), codes=True)
-    release = method.release
+    release = method.fit_counts(codes, SCHEMA, draws=Draws.seeded(seed), codes=True).release
     assert isinstance(release, Release)
     return release
 

@@ -17,7 +17,7 @@ from dpcipher.privacy.noise import Mechanism, SeededNoise
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 2})
 TRUTH = np.array([[0.35, 0.25], [0.15, 0.25]])
 ODDS = float(np.log(TRUTH[0, 0] * TRUTH[1, 1] / TRUTH[0, 1] / TRUTH[1, 0]))
-SETS, ROWS, SCALE = 5, 600, 8.0
+SETS, ROWS, SCALE = 5, 600, 16.0
 
 
 def release(seed: int) -> dc.Release:

@@ -122,18 +122,18 @@ def test_gradients_are_those_of_the_potentials(n_rows: int | None) -> None:
     point = rng.normal(size=(1, target.size)) * 0.3
     if n_rows is None:
         point[0, -1] = np.log(80.0)
-    assert target(point)[1][0] == pytest.approx(_slopes(target, point), rel=1e-4, abs=1e-5)
+    assert target(point)[1][0] == pytest.approx(differences(target, point), rel=1e-4, abs=1e-5)
     whole = PopulationTarget(
         model, model.pull(rng.random((1, 12)) * possible.reshape(1, -1)) * 10, np.array([50.0])
     )
-    elsewhere = rng.normal(size=(1, model.size))
-    assert whole(elsewhere)[1][0] == pytest.approx(_slopes(whole, elsewhere), rel=1e-4, abs=1e-5)
+    point = rng.normal(size=(1, model.size))
+    assert whole(point)[1][0] == pytest.approx(differences(whole, point), rel=1e-4, abs=1e-5)
 
 
-def _slopes(target: TableTarget | PopulationTarget, point: Floats) -> list[float]:
-    """Central differences of the potential in every coordinate."""
-    steps = 1e-5 * np.eye(point.shape[1])[:, None]
-    return [float((target(point + step)[0] - target(point - step)[0])[0]) / 2e-5 for step in steps]
+def differences(target: TableTarget | PopulationTarget, point: Floats) -> Floats:
+    """The gradient by central differences."""
+    steps = 1e-5 * np.eye(point.shape[1])
+    return np.array([(target(point + step)[0] - target(point - step)[0])[0] / 2e-5 for step in steps])
 
 
 @pytest.mark.parametrize(

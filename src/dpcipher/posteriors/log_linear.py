@@ -6,7 +6,8 @@ deviation CONTRAST_SD[k], halved for each order beyond the last. That is weak in
 possible, of 40 are not, and interactions of many columns are smaller than those of few.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -18,6 +19,8 @@ from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import broadcast_over, closure
 
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
+# From this mean square of its coefficients on, an interaction is larger than the prior expects, which then widens, so many times at most.
+UNEXPECTED, WIDEST = 1.5, 4.0
 # Up to this many numbers the design is one matrix, and a product with it the fastest way; beyond it, axis by axis.
 DENSE = 200_000
 # The curvature is a matrix of the coefficients, made from one of cells by coefficients; beyond these it takes minutes.
@@ -49,6 +52,7 @@ class _Factor:
     slots: NDArray[np.intp]
     scale: Floats
     start: int
+    parts: tuple[tuple[Axes, int], ...]
 
     @property
     def stop(self) -> int:
@@ -59,12 +63,13 @@ class _Factor:
 class LogLinear:
     """All interactions inside `tables` (maximal sets), over the possible cells of a shape.
 
-    `scores` and `pull` are each other's transpose; both take stacks, one row for each chain.
+    `wider` holds factors of the prior's scale for interactions that are larger than it expects (`widened`). `scores` and `pull` are each other's transpose; both take stacks, one row for each chain.
     """
 
     shape: Shape
     tables: tuple[Axes, ...]
     possible: Bools
+    wider: Mapping[Axes, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.size > MOST_COEFFICIENTS or self.size * self.cells > MOST_NUMBERS:
@@ -80,7 +85,7 @@ class LogLinear:
         for axes in self.tables:
             sizes = tuple(self.shape[axis] for axis in axes)
             numbers = np.arange(prod(sizes)).reshape(sizes)
-            slots, scale = [], []
+            slots, scale, parts = [], [], []
             for part in closure([axes])[1:]:
                 if part in taken:
                     continue
@@ -89,11 +94,31 @@ class LogLinear:
                 here = numbers[inside].ravel()
                 others = prod(self.shape[axis] for axis in axes if axis not in part)
                 slots.append(here)
-                scale.append(np.full(len(here), contrast_sd(len(part)) * 2 ** (-len(part) / 2) * others**0.5))
-            factor = _Factor(axes, sizes, np.concatenate(slots), np.concatenate(scale), start)
+                unit = contrast_sd(len(part)) * 2 ** (-len(part) / 2) * self.wider.get(part, 1.0)
+                scale.append(np.full(len(here), unit * others**0.5))
+                parts.append((part, len(here)))
+            factor = _Factor(axes, sizes, np.concatenate(slots), np.concatenate(scale), start, tuple(parts))
             made.append(factor)
             start = factor.stop
         return tuple(made)
+
+    @property
+    def scales(self) -> Floats:
+        """The scale of every coefficient."""
+        return np.concatenate([factor.scale for factor in self.factors])
+
+    def widened(self, coefficients: Floats) -> "LogLinear":
+        """The model whose prior expects interactions as large as these, where they are far larger than it does; else itself.
+
+        Tables with empty cells have log odds ratios beyond any weak prior. Its scale then follows the data (empirical Bayes), upwards only.
+        """
+        wider, place = dict(self.wider), 0
+        for part, size in (pair for factor in self.factors for pair in factor.parts):
+            square = float((coefficients[place : place + size] ** 2).mean()) if size else 0.0
+            if square > UNEXPECTED:
+                wider[part] = min(self.wider.get(part, 1.0) * square**0.5, WIDEST)
+            place += size
+        return self if wider == self.wider else replace(self, wider=wider)
 
     @cached_property
     def size(self) -> int:

@@ -9,7 +9,8 @@ from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.targets import Tables, TableTarget
 
-REFRESHES, STEPS = 3, 40
+REFRESHES, STEPS = 5, 40
+LEAST_INFORMATION = 0.5
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,24 @@ class Mode:
 
 
 def find_mode(tables: Tables) -> Mode:
-    """Maximise with the noise taken for normal; the prior's widening by sampling is refreshed at the mode."""
+    """Maximise with the noise taken for normal; the prior follows what is found at the mode."""
     target = TableTarget(tables.model, tables, np.eye(tables.model.size), normal=True)
     point = _start(target)
     for _ in range(REFRESHES):
         point = _climb(target, point)
+        target, point = _widened(target, point)
         target = replace(target, shrink=_prior_precision(target, point))
     return Mode(replace(target, normal=False), _whitening(target, point))
+
+
+def _widened(target: TableTarget, point: Floats) -> tuple[TableTarget, Floats]:
+    """The same distribution in a model whose prior is wide enough for it."""
+    model = target.model.widened(point[: target.model.size])
+    if model is target.model:
+        return target, point
+    moved = point.copy()
+    moved[: model.size] *= target.model.scales / model.scales
+    return replace(target, model=model, tables=replace(target.tables, model=model)), moved
 
 
 def _start(target: TableTarget) -> Floats:
@@ -40,9 +52,12 @@ def _start(target: TableTarget) -> Floats:
 
 
 def _prior_precision(target: TableTarget, point: Floats) -> Floats:
-    """(I + M⁻¹)⁻¹ = I - (I + M)⁻¹, with M the information that a table of so many rows has."""
+    """(I + M⁻¹)⁻¹ = I - (I + M)⁻¹, with M the information that a table of so many rows has, and a little more.
+
+    Structural zeros leave directions without any information: there, too, the prior must stay one.
+    """
     information, unit = target.model.information(_rates(target, point)), np.eye(target.model.size)
-    return np.asarray(unit - np.linalg.inv(unit + information))
+    return np.asarray(unit - np.linalg.inv((1 + LEAST_INFORMATION) * unit + information))
 
 
 def _rates(target: TableTarget, point: Floats) -> Floats:

@@ -107,6 +107,7 @@ def _sample(
         whole = model.probabilities(sampled.points) if population else own
         return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
     mode = find_mode(Tables(model, evidence))
+    model = mode.target.model
     sampled = sample(mode.target, mode.whitening, draws=draws, chains=chains, rng=rng)
     coefficients, rows = mode.target.split(sampled.points)
     own = model.probabilities(coefficients).reshape(-1, *evidence.shape)

@@ -17,7 +17,9 @@ LEAST_ENERGY = 0.2
 MOST_DIVERGED = 0.02
 LEAST_ACCEPTANCE = 0.4
 LEAST_ITERATIONS, WARM_UP = 120, 60
-ATTEMPTS, EXTENSIONS = 3, 3
+# How far from the mode chains start, in its own standard deviations: further out, a chain may begin where no step is short enough.
+START = 0.3
+ATTEMPTS, EXTENSIONS = 3, 7
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def sample(
 ) -> Sampled:
     """Draws from a target: chains go on until they pass their checks, or start again where that does not help, or are refused."""
     started, iterations = time.process_time(), max(LEAST_ITERATIONS, -(-3 * draws // chains))
-    white, step = rng.normal(size=(chains, whitening.centre.shape[-1])), np.array([0.3])
+    white, step = START * rng.normal(size=(chains, whitening.centre.shape[-1])), np.array([0.3])
     for attempt in range(1, ATTEMPTS + 1):
         moving = _warmed_up(Chains(target, whitening, white, rng, step=step), WARM_UP * attempt)
         run = moving.run(iterations)
@@ -81,7 +83,7 @@ def sample(
         for _ in range(EXTENSIONS):
             if not report.faults:
                 break
-            run = run.followed_by(moving.run(len(run.points)))
+            run = run.followed_by(moving.run(iterations))
             report = judge(run)
         if not report.faults:
             report = replace(report, attempts=attempt, seconds=time.process_time() - started)
@@ -126,7 +128,10 @@ def _learn(whitening: Whitening, visited: Floats) -> Whitening:
     prior, weight = whitening.root @ whitening.root.T, 2 * points.shape[1] / len(points)
     scale = np.trace(covariance @ np.linalg.inv(prior)) / len(covariance)
     mixed = (1 - weight) * covariance + weight * scale * prior
-    return Whitening(points.mean(axis=0), np.linalg.cholesky(mixed))
+    try:
+        return Whitening(points.mean(axis=0), np.linalg.cholesky(mixed))
+    except np.linalg.LinAlgError:  # chains that stand still tell nothing
+        return whitening
 
 
 def _white(whitening: Whitening, points: Floats) -> Floats:
