@@ -233,7 +233,7 @@ def test_the_junction_tree_pays_for_every_pair(unit: str, max_rows: int, delta: 
 
 def test_a_choice_of_tables_pays_for_every_distance(unit: str, max_rows: int, delta: float | None) -> None:
     """A person between cells that are emptier and fuller than independence in every pair at once."""
-    method = Cipher(40.0, unit=unit, max_rows=max_rows, delta=delta, workload=Auto(max_order=2))
+    method = Cipher(40.0, unit=unit, max_rows=max_rows, delta=delta, workload=Auto(max_order=2, max_cells=20))
     here = {(0, 0, 0): 100, (1, 1, 1): 100, (2, 2, 2): 100, (0, 1, 2): 9}
     there = (
         here | {(0, 0, 0): 100 + max_rows}
@@ -248,9 +248,12 @@ def test_a_shortlist_pays_for_its_best_score(
     unit: str, max_rows: int, delta: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same move, where so many tables cannot be told apart that some of them are chosen unread."""
-    monkeypatch.setattr("dpcipher.selection.rounds.MAX_TVD", 0.0)
+    for name, value in (("MAX_TVD", 0.0), ("GOOD_NOISE", 0.0), ("shortlist_length", lambda *_: 4)):
+        monkeypatch.setattr(f"dpcipher.selection.rounds.{name}", value)
     epsilon = max_rows * (2 if unit == "replace" else 1) * (0.12 if delta is None else 0.03)
-    method = Cipher(epsilon, unit=unit, max_rows=max_rows, delta=delta, workload=Auto(max_order=2))
+    method = Cipher(
+        epsilon, unit=unit, max_rows=max_rows, delta=delta, workload=Auto(max_order=2, max_cells=100)
+    )
     same = [(level,) * 6 for level in range(3)]
     here = dict.fromkeys(same, 1000) | {(0, 1, 2, 0, 1, 2): 9}
     there = (

@@ -14,7 +14,7 @@ NOISE_BUGS = (
     Bug(
         "weights above 1 stretch the scores of a choice",
         "own history",
-        "curator/select.py",
+        "selection/scores.py",
         "np.round(importance / importance.max() * 256)",
         "np.round(importance * 256)",
         "curator/test_select.py::test_no_question_tells_neighbours_apart_by_more_than_it_declares",

@@ -2,15 +2,17 @@
 
 The steps, each an exact share of one charge (`selection.rounds`):
 
-    one-way tables ─▶ shortlist (where needed) ─▶ distances ─▶ allocation ─▶ tables ─▶ the same for triples, where that pays
+    small table: number of rows ─▶ design ─▶ tables
+    else: one-way tables ─▶ look at pairs ─▶ at larger tables ─▶ allocation ─▶ tables ─▶ once more for triples, where that pays
 
-The distance of a table is Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is
+A look reads distances: of all candidates, or of a shortlist that the exponential mechanism chooses. The distance of a table is Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is
 post-processing: the allocation (`selection.allocation`) decides which tables are measured, and with which share.
 
 Sensitivity. The prediction is public, a fixed table of whole sixteenths, and so is the candidate list. One row more or less changes
 one count of a table by one, so 16·Σ|count − prediction| by at most 16, and its floored sixteenth by at most 1. One person changes
 the distance of every table by at most `unit.l1`: max_rows rows under add-remove, twice that under replacement. A list of k distances
-moves by at most k·l1 in L1 and √k·l1 in L2 (`_sensitivity`). Multiplied by a weight of at most 1 and floored, a score moves no more.
+moves by at most k·l1 in L1 and √k·l1 in L2 (`_sensitivity`), whatever the order of the tables. A score is a distance less a public number, what
+smaller tables explain among it, times a public weight of at most 1, floored: it moves no more. The number of rows moves like a table of one cell.
 """
 
 import math
@@ -18,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,14 @@ from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.release.release import NoisyTable
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
-from dpcipher.selection.design import design_tables, is_small
+from dpcipher.selection.design import design_tables, is_small, unlooked
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.posterior import posterior_distances
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
 from dpcipher.selection.risk import one_way_risk
+from dpcipher.selection.scores import explained, penalties, weights_256
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
-
-STRONG = 0.25  # distance over rows at which the scores of a shortlist compare tables
 
 
 @dataclass(frozen=True)
@@ -125,29 +125,36 @@ class _Selection:
         return self.rows
 
     def _large(self) -> None:
-        """One-way tables first, and from them what the others are worth; one-way tables alone where no more can be told apart."""
+        """One-way tables first, and from them what the others are worth. Under pure epsilon they come only where something is looked at then."""
         one_way, pairs = one_way_tables(self.shape), list(self.target.tables(2))
-        if not pairs or (not self.noise.is_zcdp and self._first_round(pairs, self._rows()) is None):
+        if not pairs:
             self._spend_on(dict.fromkeys(one_way, 1.0))
+            return
+        if not self.noise.is_zcdp and self._without_a_look(pairs, self._rows()):
             return
         self.say("measuring one-way tables")
         self._spend_on(dict.fromkeys(one_way, 1.0), keep=self.session.left - rounds.ONE_WAY)
         prediction = independent(self._reconciled())
-        step = None if prediction is None else self._first_round(pairs, prediction.total)
-        if prediction is None or step is None:
+        if prediction is None:
             self._spend_on(dict.fromkeys(one_way, 1.0))
-        else:
-            self._rounds(prediction, one_way, pairs, step)
+        elif not self._without_a_look(pairs, prediction.total):
+            self._rounds(prediction, one_way, pairs)
 
-    def _first_round(self, pairs: list[Axes], rows: float) -> rounds.Round | None:
-        """The round of pairs; None where it takes none."""
+    def _first_round(self, pairs: list[Axes], rows: float) -> rounds.Round:
         sizes, most = rounds.n_cells(self.shape, pairs), most_pairs(self.session.schema, self.sets)
-        step = rounds.pair_round(self.noise, sizes, len(self.shape), rows, most)
-        return step if step.n_read or step.blind else None
+        return rounds.pair_round(self.noise, sizes, len(self.shape), rows, most)
 
-    def _rounds(
-        self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes], step: rounds.Round
-    ) -> None:
+    def _without_a_look(self, pairs: list[Axes], rows: float) -> bool:
+        """Measure columns, or all pairs, with all that is left, where nothing can be told apart; False where something can."""
+        shares = unlooked(self.target, self.noise, rows, self._first_round(pairs, rows))
+        if shares is None:
+            return False
+        self.note["candidates"] += len(pairs)
+        self._spend_on(shares)
+        return True
+
+    def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
+        step = self._first_round(pairs, prediction.total)
         for axes in one_way:
             self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
         chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
@@ -169,15 +176,8 @@ class _Selection:
     def _screen(self, prediction: Prediction) -> list[Axes]:
         """Tables of three and more columns that show more than the smaller tables inside them: chosen by that, then read."""
         found: list[Axes] = []
-        for order in rounds.screened_orders(self.target):
-            tables = rounds.measurable(self.noise, self.shape, self.target.tables(order), prediction.total)
-            step = (
-                rounds.screen_round(self.noise, len(tables), len(self.shape), prediction.total)
-                if tables
-                else None
-            )
-            if step is not None:
-                found += self._read(prediction, tables, step, self._explained)
+        for tables, step in rounds.screens(self.noise, self.target, prediction.total):
+            found += self._read(prediction, tables, step, partial(explained, self.distance))
         return [axes for axes in found if self.distance[axes] >= rounds.SHOWN * prediction.total]
 
     def _second_round_pays(self, pairs: list[Axes]) -> bool:
@@ -209,12 +209,12 @@ class _Selection:
         prediction: Prediction,
         tables: list[Axes],
         step: rounds.Round,
-        explained: Callable[[Axes], float] = lambda _: 0.0,
+        known: Callable[[Axes], float] = lambda _: 0.0,
     ) -> list[Axes]:
-        """The tables of a round whose distances were read: all, or those of a shortlist. What smaller tables have `explained` is public."""
+        """The tables of a round whose distances were read: all, or those of a shortlist. What of them is `known` from smaller tables is public."""
         if step.n_read < len(tables):
             self.say(f"choosing {step.n_read} of {len(tables)} tables to look at")
-            tables = self._shortlist(prediction, tables, step, explained)
+            tables = self._shortlist(prediction, tables, step, known)
         self.spent += step.share
         self.note["rounds"] += 1
         self.note["candidates"] += step.candidates
@@ -228,37 +228,27 @@ class _Selection:
         )
         means = posterior_distances(noisy, mechanism, 2 * prediction.total)
         for axes, mean in zip(tables, map(float, means), strict=True):
-            self.distance[axes] = max(mean - explained(axes), 0.0)
+            self.distance[axes] = max(mean - known(axes), 0.0)
             self.risks[axes] = prediction.risk(axes, self.distance[axes])
         return tables
-
-    def _explained(self, axes: Axes) -> float:
-        """What the smaller tables that were read show, added up: the distance that a table has without an interaction of its own is hardly more."""
-        parts = (part for k in range(2, len(axes)) for part in combinations(axes, k))
-        return math.fsum(self.distance.get(part, 0.0) for part in parts)
 
     def _shortlist(
         self,
         prediction: Prediction,
         tables: list[Axes],
         step: rounds.Round,
-        explained: Callable[[Axes], float],
+        known: Callable[[Axes], float],
     ) -> list[Axes]:
         """The exponential mechanism, once for each table to read; pairs that join two components of columns go first.
 
-        A score is the distance less what is explained and less the error that noise would leave in the table if it were measured, times its
-        importance.
+        A score is the distance less public numbers, times a public weight of at most 1.
         """
-        importance = np.array([self.target.importance(axes) for axes in tables])
-        weight = np.round(importance / importance.max() * 256).astype(np.int64)  # at most 1, in 256ths
-        precision = np.array([self.noise.precision(float(self.session.left) / step.n_read)])
-        strong = STRONG * prediction.total
-        penalty = [
-            round(2 * float(prediction.risk(axes, strong)(precision)[0]) + explained(axes)) for axes in tables
-        ]
+        weight = weights_256(self.target, tables)
+        precision = self.noise.precision(float(self.session.left) / step.n_read)
+        penalty = penalties(prediction, tables, precision, known)
 
         def scores(truth: CountSource) -> NDArray[np.int64]:
-            net = distances(truth, tables, map(prediction.goal, tables)) - np.array(penalty)
+            net = distances(truth, tables, map(prediction.goal, tables)) - penalty
             return np.asarray(net * weight // 256)
 
         by: Picker = SpanningFirst(tables) if len(tables[0]) == 2 else Chooser.choose_many

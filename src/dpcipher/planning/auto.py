@@ -1,7 +1,7 @@
 """The plan of a release whose tables will be selected: candidates, shares, the noise of every step, and whether to select at all."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ from dpcipher.planning import page
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.design import design_tables, is_small
+from dpcipher.selection.design import design_tables, is_small, unlooked
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import (
     GOOD_NOISE,
@@ -21,11 +21,9 @@ from dpcipher.selection.rounds import (
     READING,
     TOTAL,
     Round,
-    measurable,
     n_cells,
     pair_round,
-    screen_round,
-    screened_orders,
+    screens,
     worthwhile_distance,
 )
 from dpcipher.selection.target import Auto, SelectionTarget
@@ -148,7 +146,7 @@ def _designed(noise: NoiseModel, design: dict[Axes, float], rest: Fraction) -> l
     """One step for each order of a design."""
     steps = []
     for order, share, tables in _by_order(design):
-        budget = rest * Fraction(share).limit_denominator(1000)
+        budget = rest * Fraction(share).limit_denominator(8)
         steps.append(Step(_tables_of(order), budget, tables, tables, noise.cell(budget / tables)))
     return steps
 
@@ -162,7 +160,7 @@ def _by_order(design: dict[Axes, float]) -> list[tuple[int, float, int]]:
 
 
 def _tables_of(order: int) -> str:
-    return "one-way tables" if order == 1 else f"tables of {order} columns"
+    return {1: "one-way tables", 2: "pairs", 3: "triples"}.get(order, f"tables of {order} columns")
 
 
 def _steps(
@@ -170,31 +168,27 @@ def _steps(
 ) -> list[Step]:
     """The steps in order; of the tables worth measuring, the noise if all whose distances are read got equal shares."""
     columns, n_read, candidates = len(target.shape), pairs.n_read, pairs.candidates
-    taken = candidates if pairs.blind else n_read
-    if not taken and (not candidates or not noise.is_zcdp):
-        return [Step("one-way tables", rest, columns, columns, noise.cell(rest / columns))]
+    whole = None if not candidates else unlooked(target, noise, rows, pairs)
+    if not candidates or (whole is not None and not noise.is_zcdp):
+        whole = whole or {(axis,): 1 / columns for axis in range(columns)}
+        return _designed(noise, whole, rest)
     steps, rest = (
         [Step("one-way tables", ONE_WAY, columns, columns, noise.cell(ONE_WAY / columns))],
         rest - ONE_WAY,
     )
-    if not taken:
-        return [*steps, Step("one-way tables again", rest, columns, columns, noise.cell(rest / columns))]
+    if whole is not None:
+        return [
+            *steps,
+            *(replace(step, name=f"{step.name}, the rest") for step in _designed(noise, whole, rest)),
+        ]
     looks = [("pairs", pairs)] if n_read else []
-    for name, look in [*looks, *(_screens(noise, target, rows) if pairs.takes_all else [])]:
+    if pairs.takes_all:
+        looks += [(_tables_of(len(tables[0])), look) for tables, look in screens(noise, target, rows)]
+    for name, look in looks:
         steps += _look(noise, name, look)
         rest -= look.share
+    taken = candidates if pairs.blind else n_read
     return [*steps, Step("tables worth measuring", rest, taken, candidates, noise.cell(rest / taken))]
-
-
-def _screens(noise: NoiseModel, target: SelectionTarget, rows: float) -> list[tuple[str, Round]]:
-    """The looks at larger tables."""
-    found = []
-    for order in screened_orders(target):
-        tables = measurable(noise, target.shape, target.tables(order), rows)
-        step = screen_round(noise, len(tables), len(target.shape), rows) if tables else None
-        if step is not None:
-            found.append(("triples" if order == 3 else _tables_of(order), step))
-    return found
 
 
 def _look(noise: NoiseModel, name: str, look: Round) -> list[Step]:
@@ -235,6 +229,6 @@ def _advice(noise: NoiseModel, columns: int, sizes: list[int], tvd: float | None
         return f"choose: measured alike, all pairs would be mostly noise, an expected TVD of {min(tvd, 1.0):.2g} each"
     instead = "workload=2" if len(sizes) == math.comb(columns, 2) else "list the pairs"
     return (
-        f"either will do: all pairs ({instead}) would have noise of an expected TVD of {tvd:.2g} each; choosing costs a tenth of the "
+        f"either will do: all pairs ({instead}) would have noise of an expected TVD of {tvd:.2g} each; choosing costs a twentieth of the "
         "budget, and pays where few pairs matter or a second round is held"
     )

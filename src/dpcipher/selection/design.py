@@ -24,6 +24,7 @@ from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import elementary_symmetric
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.risk import MEAN_SIZE
+from dpcipher.selection.rounds import Round, screens
 from dpcipher.selection.target import HIGH_ORDER, SelectionTarget
 
 # Total variation distances of an interaction from what smaller tables predict, by its order; each as likely. The last is for all higher orders.
@@ -194,12 +195,34 @@ def design_tables(
     design = small.best()
     if len(small.shape) > FEW_COLUMNS and max(design.errors.values()) > CLEAR:
         return None
+    return _named(small, design, target)
+
+
+def pair_design(target: SelectionTarget, noise: NoiseModel, rows: float) -> dict[Axes, float] | None:
+    """The share of every one-way table or pair, whichever is better for pairs; None where not all pairs are candidates that count alike."""
+    shape, width = tuple(target.shape[axis] for axis in target.varying), len(target.varying)
+    if not target.is_even or target.count_tables(2) < math.comb(width, 2):
+        return None
+    small = SmallTable(shape, rows, noise, (1, 2), (min(target.order, 2),))
+    return _named(small, small.best(), target)
+
+
+def unlooked(
+    target: SelectionTarget, noise: NoiseModel, rows: float, step: Round
+) -> dict[Axes, float] | None:
+    """What is measured where nothing is looked at: columns alone, or the best design of columns and pairs; None where something is."""
+    if not step.n_read and not step.blind:
+        return {(axis,): 1 / len(target.shape) for axis in range(len(target.shape))}
+    return pair_design(target, noise, rows) if step.blind and not screens(noise, target, rows) else None
+
+
+def _named(small: SmallTable, design: Design, target: SelectionTarget) -> dict[Axes, float]:
+    """The tables of a design with the columns of the target; a column of one level adds no cell: the first table covers it."""
     constant = [axis for axis, size in enumerate(target.shape) if size == 1]
     tables = {
         tuple(target.varying[place] for place in axes): share for axes, share in small.tables(design).items()
     }
     first = next(iter(tables))
-    # A column of one level adds no cell: the first table covers it.
     return {
         tuple(sorted((*first, *constant))) if axes == first else axes: share for axes, share in tables.items()
     }

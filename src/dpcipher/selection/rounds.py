@@ -134,7 +134,18 @@ def _upward(share: float) -> Fraction:
     return Fraction(math.ceil(min(share, 1.0) * GRAIN_OF_SHARES), GRAIN_OF_SHARES)
 
 
-def screened_orders(target: SelectionTarget) -> list[int]:
+def screens(noise: NoiseModel, target: SelectionTarget, rows: float) -> list[tuple[list[Axes], Round]]:
+    """The looks at larger tables, order by order: the candidates and the round of each that pays."""
+    found = []
+    for order in _screened_orders(target):
+        tables = measurable(noise, target.shape, target.tables(order), rows)
+        step = screen_round(noise, len(tables), len(target.shape), rows) if tables else None
+        if step is not None:
+            found.append((tables, step))
+    return found
+
+
+def _screened_orders(target: SelectionTarget) -> list[int]:
     """The orders of three and more columns with few enough tables to look at all of them."""
     width = len(target.varying)
     orders = range(3, min(target.max_order, width) + 1)
