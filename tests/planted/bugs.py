@@ -1,4 +1,4 @@
-"""Known ways to break the promise, from the literature and from our own history, each with the test that must notice it."""
+"""Known ways to break the promise, from the literature, from our own history or devised here, each with the test that must notice it."""
 
 from bug import Bug
 from ledger_bugs import LEDGER_BUGS

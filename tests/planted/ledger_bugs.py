@@ -5,7 +5,7 @@ from bug import Bug
 LEDGER_BUGS = (
     Bug(
         "noise before the charge",
-        "own history; Tumult and OpenDP keep accounts in memory",
+        "devised here",
         "curator/session.py",
         '        charge = terms.charge({**what, "schema": schema.fingerprint()})\n',
         "        charge = None\n",
@@ -21,7 +21,7 @@ LEDGER_BUGS = (
     ),
     Bug(
         "a charge counts only once its release is finished",
-        "refunds for what seems to have failed; own history",
+        "devised here: a refund for what seems to have failed",
         "privacy/records.py",
         """            total = total.plus(entries[id].cost)
         elif record["type"] == "released" and entries[id].checksum is None:
@@ -33,7 +33,7 @@ LEDGER_BUGS = (
     ),
     Bug(
         "a charge taken back when its sync fails",
-        "own history; PostgreSQL's fsync of 2018",
+        "PostgreSQL's fsync of 2018",
         "privacy/durable.py",
         'raise _failure(path, "synced", error, "what was added to it counts as spent") from error',
         """os.ftruncate(fd, keep)
@@ -42,7 +42,7 @@ LEDGER_BUGS = (
     ),
     Bug(
         "the witness before the ledger",
-        "own history",
+        "devised here",
         "privacy/ledger.py",
         """        durable.append(fd, self.path, data, keep=book.chain.keep)
         witness.write(self.path, Witness(book.chain.keep + len(data), head))
@@ -62,7 +62,7 @@ LEDGER_BUGS = (
     ),
     Bug(
         "a release written in place",
-        "own history",
+        "devised here",
         "release/file.py",
         'with replacing(path) as temporary, temporary.open("wb") as sink:',
         'with path.open("wb") as sink:',

@@ -18,7 +18,7 @@ READING_BUGS = (
     ),
     Bug(
         "one bad cell empties its batch",
-        "own history",
+        "devised here",
         "schema/cells.py",
         "        return split_bytes(cells.to_pylist())",
         "        return pa.nulls(len(cells), pa.string())",
@@ -66,7 +66,7 @@ READING_BUGS = (
     ),
     Bug(
         "reopened source",
-        "own history",
+        "own history: a stream that can be read once",
         "curator/session.py",
         "charge=charge, kind=incoming.kind)",
         "charge=charge, kind=receive(data, schema, terms.person).kind)",
@@ -90,7 +90,7 @@ READING_BUGS = (
     ),
     Bug(
         "an error that quotes the row",
-        "own history; Arrow quotes it",
+        "own history; Arrow's own messages do",
         "tables/files.py",
         "raise _csv_error(path, str(wrong)) from None  # Arrow's message quotes the row",
         'raise TableFileError(f"{path}: {wrong}") from None',

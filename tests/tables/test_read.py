@@ -333,6 +333,15 @@ def test_a_gzip_file_that_cannot_be_unpacked_is_refused(place, tmp_path):
         list(open_table(tmp_path / "rows.csv.gz").batches(["sex", "age"]))
 
 
+def test_a_parquet_file_whose_column_names_are_no_text_is_refused(tmp_path):
+    """Arrow decodes them when it opens the file, and says so with Python's own error."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"secret": ["F", "M"]}), path)
+    path.write_bytes(path.read_bytes().replace(b"secret", b"s\xff\xffret"))
+    with pytest.raises(TableFileError, match="Parquet"):
+        list(open_table(path).batches(["secret"]))
+
+
 def test_a_stream_is_read_once():
     """A second reading of a used reader is an error, not an empty table."""
     source = open_table(pa.table({"a": [1]}).to_reader())

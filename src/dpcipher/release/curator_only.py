@@ -80,6 +80,6 @@ def _is_publishable(path: Path) -> bool:
     if path.suffix == ".parquet" and path.is_file():
         try:
             return KEY in (pq.read_schema(path).metadata or {})
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
             return False
     return False

@@ -58,7 +58,7 @@ def file_names(path: Path) -> tuple[str, ...]:
         return _csv_names(path)
     try:
         return tuple(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # of a name that is no text
         raise _damaged(path, "Parquet") from None
 
 
@@ -138,7 +138,7 @@ def _parquet_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.Record
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 yield batch.select(list(columns))
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # of a name that is no text
         raise _damaged(path, "Parquet") from None
 
 
