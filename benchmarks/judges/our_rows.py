@@ -1,0 +1,44 @@
+"""Our rows of one judged table, through the public interface (the last line printed is JSON, as that of the peers' adapters).
+
+usage: python our_rows.py METHOD TABLE EPSILON DELTA SEED OUT.csv    METHOD: ours, or ours_plain without the rules among columns
+"""
+
+import dataclasses
+import json
+import resource
+import sys
+import time
+import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import dpcipher as dc
+
+from tables import load, write  # isort: skip
+
+
+def main() -> None:
+    method, name, epsilon, delta, seed, out = sys.argv[1:]
+    table = load(name)
+    schema = table.schema if method == "ours" else dataclasses.replace(table.schema, zeros=())
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no ledger: nothing is released
+        cipher = dc.Cipher(float(epsilon), delta=float(delta), unit="add-remove", workload="auto")
+        fitted = cipher.fit(table.rows, schema)
+        rows = fitted.sample(len(table.rows), seed=int(seed))
+    seconds = time.perf_counter() - started
+    write(rows, Path(out))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    told = {
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+        "megabytes": round(used.ru_maxrss / 1024),
+        "note": "add-remove; the number of rows is estimated; noise of a release, which cannot be seeded",
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

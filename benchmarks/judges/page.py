@@ -1,0 +1,2 @@
+def write_judges() -> None:
+    pass
