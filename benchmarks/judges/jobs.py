@@ -5,6 +5,7 @@ Both are kept between runs, so that a run that stopped goes on where it was. Row
 made with, and are made anew when it has changed.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from tables import NIST, PREDICTED
 
 ROWS, SCORES = RESULTS / "judged_rows.jsonl", RESULTS / "judgements.jsonl"
 DELTA = 1e-9
-OURS = ("ours", "ours_plain")
+OURS = ("ours", "ours_plain", "ours_predict")
 METHODS = {  # the peer's adapter and the method it is asked for
     "opendp_MST": ("opendp_mbi", "MST"),
     "smartnoise_MST": ("smartnoise", "MST"),
@@ -93,12 +94,13 @@ def job_of(line: Line) -> Job:
 
 
 def replace(path: Path, key: Sequence[str], line: Line) -> None:
-    """Write a line in the place of the one with the same key, or at the end."""
-    kept = [old for old in read(path) if any(old[name] != line[name] for name in key)]
-    text = "".join(json.dumps(one) + "\n" for one in [*kept, line])
-    scratch = path.with_suffix(".tmp")
-    scratch.write_text(text)
-    scratch.replace(path)
+    """Write a line in the place of the one with the same key, or at the end; one process at a time."""
+    with (folder() / f"{path.stem}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = [old for old in read(path) if any(old[name] != line[name] for name in key)]
+        scratch = path.with_suffix(".tmp")
+        scratch.write_text("".join(json.dumps(old) + "\n" for old in [*kept, line]))
+        scratch.replace(path)
 
 
 def made(lines: Iterable[Line], job: Job, cap: float) -> bool:

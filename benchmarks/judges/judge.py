@@ -43,6 +43,7 @@ from jobs import (  # noqa: E402  # noqa: E402
 from page import write_judges  # noqa: E402
 from run import PEERS, last_line, limited  # noqa: E402
 
+import dpcipher as dc  # noqa: E402
 from tables import NIST, PREDICTED, Table, load, write  # noqa: E402
 
 EPSILONS = (1.0, 5.0, 10.0)
@@ -112,7 +113,7 @@ def context(name: str) -> Path:
     write(table.rows, home / f"{name}.csv")
     if table.held_out is not None:
         write(table.held_out, home / f"{name}-held-out.csv")
-    cut = {column.name: column.kind in ("integer", "number") for column in table.schema.columns}
+    cut = {c.name: c.kind == "integer" and c.name not in table.categories for c in table.schema.columns}
     told = {
         "rows": str(home / f"{name}.csv"),
         "held_out": str(home / f"{name}-held-out.csv"),
@@ -183,8 +184,11 @@ def grid(given: argparse.Namespace) -> list[Job]:
 
 
 def our_grid() -> list[Job]:
-    """Every job of ours that was ever recorded."""
-    return [job_of(line) for line in read(ROWS) if line["method"] in OURS]
+    """Every job of ours: all feature sets at all budgets, the tables with a target at 1, and whatever else was recorded."""
+    predicting = ("ours", "ours_predict") if "predict" in dc.Auto.__dataclass_fields__ else ("ours",)
+    jobs = [Job(table, "ours", epsilon, 0) for epsilon in EPSILONS for table in NIST]
+    jobs += [Job(table, method, 1.0, 0) for table in PREDICTED for method in predicting]
+    return list(dict.fromkeys([*jobs, *(job_of(line) for line in read(ROWS) if line["method"] in OURS)]))
 
 
 def options() -> argparse.Namespace:

@@ -1,6 +1,8 @@
 """Our rows of one judged table, through the public interface (the last line printed is JSON, as that of the peers' adapters).
 
-usage: python our_rows.py METHOD TABLE EPSILON DELTA SEED OUT.csv    METHOD: ours, or ours_plain without the rules among columns
+usage: python our_rows.py METHOD TABLE EPSILON DELTA SEED OUT.csv
+
+METHOD: ours; ours_plain, which is not told the rules among columns; ours_predict, which is told what column is to be predicted
 """
 
 import dataclasses
@@ -21,11 +23,12 @@ from tables import load, write  # isort: skip
 def main() -> None:
     method, name, epsilon, delta, seed, out = sys.argv[1:]
     table = load(name)
-    schema = table.schema if method == "ours" else dataclasses.replace(table.schema, zeros=())
+    schema = dataclasses.replace(table.schema, zeros=()) if method == "ours_plain" else table.schema
+    workload = dc.Auto(predict=table.target) if method == "ours_predict" else "auto"
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # no ledger: nothing is released
-        cipher = dc.Cipher(float(epsilon), delta=float(delta), unit="add-remove", workload="auto")
+        cipher = dc.Cipher(float(epsilon), delta=float(delta), unit="add-remove", workload=workload)
         fitted = cipher.fit(table.rows, schema)
         rows = fitted.sample(len(table.rows), seed=int(seed))
     seconds = time.perf_counter() - started

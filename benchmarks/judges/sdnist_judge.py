@@ -80,7 +80,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     assert len(ic_types) == 26  # the rules that benchmarks/judges/excerpt.py was written against
     data = Dataset(Path(SYNTHETIC), SimpleLogger(), TestDatasetName.ma2019, excerpts, False)
-    matched, percent, *_ = unique_exact_matches(data.c_target_data, data.c_synthetic_data)
+    _, percent, *_ = unique_exact_matches(data.c_target_data, data.c_synthetic_data)
     scores = {
         "k_marginal": k_marginal(data),
         "propensity": propensity(data, folder),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -66,6 +66,7 @@ class Table:
     held_out: pd.DataFrame | None = None
     target: str | None = None
     positive: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()  # columns whose integer codes are names, not numbers
 
 
 NIST = ("industry", "demographic", "family", "simple", "all")
@@ -102,7 +103,18 @@ def _adult() -> Table:
     folder = data_folder() / "adult"
     sizes = json.loads((folder / "adult-domain.json").read_text())
     rows = pd.read_csv(folder / "adult.csv")[list(sizes)]
-    return _split(Table("adult", rows, Schema.from_domain(sizes), target="income>50K", positive=("1",)))
+    named = (
+        "workclass",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "native-country",
+        "income>50K",
+    )
+    schema = Schema.from_domain(sizes)
+    return _split(Table("adult", rows, schema, target="income>50K", positive=("1",), categories=named))
 
 
 def _bank() -> Table:
@@ -121,14 +133,8 @@ def _split(table: Table) -> Table:
     order = np.random.default_rng(0).permutation(len(table.rows))
     cut = int(len(order) * TESTED)
     held_out, seen = (table.rows.iloc[np.sort(part)] for part in (order[:cut], order[cut:]))
-    return Table(
-        table.name,
-        seen.reset_index(drop=True),
-        table.schema,
-        held_out=held_out.reset_index(drop=True),
-        target=table.target,
-        positive=table.positive,
-    )
+    seen, held_out = seen.reset_index(drop=True), held_out.reset_index(drop=True)
+    return replace(table, rows=seen, held_out=held_out)
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:

@@ -82,6 +82,7 @@ PEERS = {
     "opendp_mbi": Peer("opendp_mbi.py", "DPCIPHER_OPENDP_MBI", ("opendp", "mbi", "jax")),
     "smartnoise": Peer("smartnoise.py", "DPCIPHER_SMARTNOISE", ("smartnoise-synth", "mbi", "jax")),
     "dpmm": Peer("dpmm_peer.py", "DPCIPHER_DPMM", ("dpmm",)),
+    "dpsynth": Peer("dpsynth_peer.py", "DPCIPHER_DPSYNTH", ("mbi", "jax")),
 }
 
 
