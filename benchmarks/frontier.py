@@ -72,13 +72,13 @@ def peers() -> dict[str, list[Point]]:
         cell = json.loads(line)
         if cell["epsilon"] == LABEL and cell["method"] in METHODS and cell["data"] in DATA:
             runs[cell["data"], f"{cell['peer'].removesuffix('_mbi')} {cell['method']}"].append(cell)
-    found: dict[str, list[Point]] = defaultdict(list)
+    results: dict[str, list[Point]] = defaultdict(list)
     for (data, method), cells in sorted(runs.items()):
         good = [cell for cell in cells if cell["status"] == "ok"]
         if good:
             seconds = float(np.mean([cell["cpu_seconds"] for cell in good]))
             error = np.mean([cell["tvd"] for cell in good], axis=0)
-            found[data].append(
+            results[data].append(
                 Point(method, "ok", seconds, max(cell["megabytes"] for cell in good), error, len(good))
             )
         else:
@@ -88,8 +88,8 @@ def peers() -> dict[str, list[Point]]:
                 if last["status"] == "timed out"
                 else last["status"]
             )
-            found[data].append(Point(method, status, last["cap"], last["megabytes"], np.full(3, np.nan), 0))
-    return found
+            results[data].append(Point(method, status, last["cap"], last["megabytes"], np.full(3, np.nan), 0))
+    return results
 
 
 def place(point: Point) -> tuple[float, float]:
@@ -132,16 +132,16 @@ def panel(name: str, points: Sequence[Point], styles: Mapping[str, int]) -> str:
     return "".join(drawn)
 
 
-def draw(found: Mapping[str, Sequence[Point]]) -> str:
+def draw(results: Mapping[str, Sequence[Point]]) -> str:
     """All panels and a legend."""
-    names = ["ours", *sorted({p.method for points in found.values() for p in points} - {"ours"})]
+    names = ["ours", *sorted({p.method for points in results.values() for p in points} - {"ours"})]
     styles = {name: number for number, name in enumerate(names)}
     parts = []
-    for number, (name, points) in enumerate(found.items()):
+    for number, (name, points) in enumerate(results.items()):
         x = LEFT + (number % COLUMNS) * (WIDTH + GAP)
         y = TOP + number // COLUMNS * (HEIGHT + GAP)
         parts.append(element("g", panel(name, points, styles), transform=f"translate({x} {y})"))
-    bottom = TOP + ((len(found) + COLUMNS - 1) // COLUMNS) * (HEIGHT + GAP)
+    bottom = TOP + ((len(results) + COLUMNS - 1) // COLUMNS) * (HEIGHT + GAP)
     for name, number in styles.items():
         x, y = LEFT + (number % 4) * 200, bottom + 10 + number // 4 * 20
         mark = element(
@@ -154,7 +154,7 @@ def draw(found: Mapping[str, Sequence[Point]]) -> str:
     told = "; ".join(
         f"{name}: "
         + ", ".join(f"{p.method} {p.error[1]:.4f} in {p.seconds:.0f} s" for p in points if p.status == "ok")
-        for name, points in found.items()
+        for name, points in results.items()
     )
     height = bottom + 20 * (len(styles) // 4 + 1)
     width = LEFT + COLUMNS * (WIDTH + GAP)
@@ -162,10 +162,10 @@ def draw(found: Mapping[str, Sequence[Point]]) -> str:
     return standalone(image(width, height, "".join(parts), title=title, description=told))
 
 
-def rows(found: Mapping[str, Sequence[Point]]) -> list[list[str]]:
+def rows(results: Mapping[str, Sequence[Point]]) -> list[list[str]]:
     """Every cell as a line of the table."""
     lines = []
-    for name, points in found.items():
+    for name, points in results.items():
         for point in points:
             ended = point.status == "ok"
             lines.append(
@@ -183,8 +183,8 @@ def rows(found: Mapping[str, Sequence[Point]]) -> list[list[str]]:
 def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     theirs = peers()
-    found = {name: [ours(name, repeats), *theirs[name]] for name in DATA if theirs[name]}
-    (RESULTS / "frontier.svg").write_text(draw(found), encoding="utf-8")
+    results = {name: [ours(name, repeats), *theirs[name]] for name in DATA if theirs[name]}
+    (RESULTS / "frontier.svg").write_text(draw(results), encoding="utf-8")
     about = (
         "(ε, δ) = (e², 10⁻⁹), add-remove: mean total variation distance of 1/2/3-way tables between rows and data, and processor seconds from "
         "rows to rows, each method in a fresh process on one core; ours includes reading the file. AIM runs with its default settings. A cell is "
@@ -194,7 +194,7 @@ def main() -> None:
     sections = [
         about,
         "![Error against time](frontier.svg)",
-        markdown(["data", "method", "error", "processor s", "MB"], rows(found)),
+        markdown(["data", "method", "error", "processor s", "MB"], rows(results)),
     ]
     write_page(
         "frontier", "Error against time at ε = e²", f"python benchmarks/frontier.py {repeats}", sections

@@ -103,7 +103,7 @@ def replace(path: Path, key: Sequence[str], line: Line) -> None:
         scratch.replace(path)
 
 
-def made(lines: Iterable[Line], job: Job, cap: float) -> bool:
+def is_settled(lines: Iterable[Line], job: Job, cap: float) -> bool:
     """Whether a job needs no run: its rows are there and current, or it ended otherwise at this cap or a higher one."""
     line = next((line for line in lines if job_of(line) == job), None)
     if line is None or line["source"] != job.source:

@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "peers")]
+sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / "peers"))
 
-import numpy as np  # noqa: E402
-import pyarrow as pa  # noqa: E402
-from common import data_folder  # noqa: E402
-from environments import python_of, versions  # noqa: E402
-from jobs import (  # noqa: E402  # noqa: E402
+import numpy as np
+import pyarrow as pa
+from common import data_folder
+from environments import python_of, versions
+from jobs import (
     DELTA,
     JUDGES,
     METHODS,
@@ -34,18 +34,19 @@ from jobs import (  # noqa: E402  # noqa: E402
     Job,
     Line,
     folder,
+    is_settled,
     job_of,
-    made,
     read,
     record_rows,
     record_scores,
 )
-from page import write_judges  # noqa: E402
-from run import PEERS, last_line, limited  # noqa: E402
+from page import write_judges
+from run import PEERS, last_line, limited
 
-import dpcipher as dc  # noqa: E402
-from tables import NIST, PREDICTED, Table, load, write  # noqa: E402
+import dpcipher as dc
+from tables import NIST, PREDICTED, Table, load, write
 
+HERE = Path(__file__).parent
 EPSILONS = (1.0, 5.0, 10.0)
 CAP = 900.0
 
@@ -148,7 +149,7 @@ def judge_rows(job: Job, judge: str) -> Line:
 def rows_step(jobs: Sequence[Job], cap: float) -> None:
     """Make the rows that are not there yet."""
     for job in jobs:
-        if made(read(ROWS), job, cap):
+        if is_settled(read(ROWS), job, cap):
             continue
         print("rows ", job, end=" … ", flush=True)
         line = make_rows(job, cap)

@@ -16,8 +16,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 import dpcipher as dc
-
-from tables import load, write  # isort: skip
+from tables import load, write
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ ABOUT = """\
 Every method learns from the same codes: one public schema for each table, with bins declared in advance (`benchmarks/judges/excerpt.py`,
 `tables.py`), and codes become values again through that schema, uniformly within a bin. (ε, δ = 10⁻⁹), add-remove; all draw as many rows
 as the data has. Ours is `dc.Cipher(epsilon, delta=…, workload="auto").fit(rows, schema)` through the public interface, told the rules that the
-excerpt's data dictionary and NIST's published constraints state (and what follows from them for pairs); the peers have no way of being
-told. Peers are as the package index has them, with their defaults, each cold in an environment of its own on one core; dpsynth is google's
+excerpt's data dictionary and NIST's published constraints state (and what follows from them for pairs); the peers are run without (of
+them only dpsynth could be told some). Peers are as the package index has them, with their defaults, each cold in an environment of its own on one core; dpsynth is google's
 repository. Numbers are means over seeds where there are several. The last line of each table is no method: the real rows through the same
 bins, which is as well as any method could do with them."""
 NIST_ABOUT = """\
@@ -46,7 +46,7 @@ def grouped() -> dict[tuple[str, str, float], list[Line]]:
     for score in read(SCORES):
         if score["status"] == "ok":
             said[job_of(score)][score["judge"]] = score
-    found: dict[tuple[str, str, float], list[Line]] = defaultdict(list)
+    results: dict[tuple[str, str, float], list[Line]] = defaultdict(list)
     for line in read(ROWS):
         job = job_of(line)
         current = {
@@ -54,11 +54,11 @@ def grouped() -> dict[tuple[str, str, float], list[Line]]:
             for judge, score in said[job].items()
             if score["stamp"].startswith(line["source"] + " ")
         }
-        found[job.table, job.method, job.epsilon].append({**line, "scores": current})
-    for epsilon in {key[2] for key in found}:  # the real rows know no epsilon
+        results[job.table, job.method, job.epsilon].append({**line, "scores": current})
+    for epsilon in {key[2] for key in results}:  # the real rows know no epsilon
         for table in (*NIST, *PREDICTED):
-            found[table, REFERENCE, epsilon] = found.get((table, REFERENCE, 1.0), [])
-    return found
+            results[table, REFERENCE, epsilon] = results.get((table, REFERENCE, 1.0), [])
+    return results
 
 
 def mean(lines: Sequence[Line], pick: Callable[[Mapping[str, object]], float], judge: str) -> float:
@@ -102,12 +102,12 @@ def order() -> list[str]:
     return [*OURS, *METHODS, REFERENCE]
 
 
-def nist_section(found: Mapping, epsilon: float) -> str:
+def nist_section(results: Mapping, epsilon: float) -> str:
     """All feature sets at one epsilon."""
     rows = []
     for table in NIST:
         for method in order():
-            lines = found.get((table, method, epsilon), [])
+            lines = results.get((table, method, epsilon), [])
             if not lines:
                 continue
             score = {name: mean(lines, pick, "sdnist") for name, pick in SDNIST.items()}
@@ -135,13 +135,13 @@ def nist_section(found: Mapping, epsilon: float) -> str:
     return markdown(["features", "method", *HEADINGS.values(), "processor s"], rows)
 
 
-def against_best(found: Mapping, epsilons: Iterable[float]) -> str:
+def against_best(results: Mapping, epsilons: Iterable[float]) -> str:
     """Ours beside the best peer in each metric, feature set and epsilon, and how often it is at least as good."""
     rows, wins, cells = [], dict.fromkeys(("k_marginal", "propensity", "inconsistent"), 0), 0
     for epsilon in epsilons:
         for table in NIST:
-            peers = {m: found.get((table, m, epsilon), []) for m in METHODS}
-            mine = found.get((table, "ours", epsilon), [])
+            peers = {m: results.get((table, m, epsilon), []) for m in METHODS}
+            mine = results.get((table, "ours", epsilon), [])
             row, complete = [table, f"{epsilon:g}"], True
             for name, form in (("k_marginal", ".0f"), ("propensity", ".4f"), ("inconsistent", ".1f")):
                 sign = -1 if name == "k_marginal" else 1
@@ -164,11 +164,11 @@ def against_best(found: Mapping, epsilons: Iterable[float]) -> str:
     return f"Ours at least as good as the best peer that ended: {told}.\n\n" + markdown(head, rows)
 
 
-def sdmetrics_section(found: Mapping, epsilon: float) -> str:
+def sdmetrics_section(results: Mapping, epsilon: float) -> str:
     rows = []
     for table in (*NIST, *PREDICTED):
         for method in order():
-            lines = found.get((table, method, epsilon), [])
+            lines = results.get((table, method, epsilon), [])
             names = ("quality", "shapes", "pair trends", "diagnostic")
             score = [mean(lines, lambda s, name=name: s[name], "sdmetrics") for name in names]
             if lines and not np.isnan(score[0]):
@@ -176,11 +176,11 @@ def sdmetrics_section(found: Mapping, epsilon: float) -> str:
     return markdown(["table", "method", "quality", "column shapes", "pair trends", "diagnostic"], rows)
 
 
-def boosting_section(found: Mapping, epsilons: Sequence[float]) -> str:
+def boosting_section(results: Mapping, epsilons: Sequence[float]) -> str:
     rows = []
     for epsilon in epsilons:
         for method in order():
-            lines = {table: found.get((table, method, epsilon), []) for table in PREDICTED}
+            lines = {table: results.get((table, method, epsilon), []) for table in PREDICTED}
             score = {t: mean(ls, lambda s: s["auc"], "boosting") for t, ls in lines.items()}
             if not any(lines.values()):
                 continue
@@ -202,23 +202,23 @@ def versions() -> str:
 
 def write_judges() -> None:
     """Write the page."""
-    found = grouped()
-    epsilons = sorted({key[2] for key in found if key[1] in OURS})
-    nist = [e for e in epsilons if any(found.get((table, "ours", e)) for table in NIST)]
-    predicted = [e for e in epsilons if any(found.get((table, "ours", e)) for table in PREDICTED)]
+    results = grouped()
+    epsilons = sorted({key[2] for key in results if key[1] in OURS})
+    nist = [e for e in epsilons if any(results.get((table, "ours", e)) for table in NIST)]
+    predicted = [e for e in epsilons if any(results.get((table, "ours", e)) for table in PREDICTED)]
     sets = "\n".join(f"- {name}: {', '.join(FEATURES[name].split())}" for name in NIST)
-    sections = [ABOUT, "## NIST's SDNist", NIST_ABOUT, sets, against_best(found, nist)]
+    sections = [ABOUT, "## NIST's SDNist", NIST_ABOUT, sets, against_best(results, nist)]
     for epsilon in nist:
-        sections += [f"### ε = {epsilon:g}", nist_section(found, epsilon)]
+        sections += [f"### ε = {epsilon:g}", nist_section(results, epsilon)]
     sections += [
         "## Train on synthetic, test on real",
         "Area under the curve of scikit-learn's histogram gradient boosting (its defaults), trained on synthetic rows and tested on a fifth of "
         "the real rows, which no method saw. ACS is the excerpt's simple feature set without the two incomes.",
-        boosting_section(found, predicted),
+        boosting_section(results, predicted),
         "## sdmetrics",
         "The quality and diagnostic reports, 0 to 1, 1 is best.",
     ]
     for epsilon in epsilons:
-        sections += [f"### ε = {epsilon:g}", sdmetrics_section(found, epsilon)]
+        sections += [f"### ε = {epsilon:g}", sdmetrics_section(results, epsilon)]
     sections += ["## What ran", versions()]
     write_page("judges", "Judged from outside", "python benchmarks/judges/judge.py page", sections)

@@ -26,14 +26,14 @@ def read(path: str, kinds: dict[str, str]) -> pd.DataFrame:
 def main() -> None:
     synthetic, context, _ = sys.argv[1:]
     given = json.loads(Path(context).read_text())
-    real, made = read(given["rows"], given["kinds"]), read(synthetic, given["kinds"])
+    real, rows = (read(path, given["kinds"]) for path in (given["rows"], synthetic))
     metadata = {"columns": {name: {"sdtype": kind} for name, kind in given["kinds"].items()}}
     scores: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         quality, diagnostic = QualityReport(), DiagnosticReport()
-        quality.generate(real, made, metadata, verbose=False)
-        diagnostic.generate(real, made, metadata, verbose=False)
+        quality.generate(real, rows, metadata, verbose=False)
+        diagnostic.generate(real, rows, metadata, verbose=False)
     scores["quality"] = float(quality.get_score())
     parts = quality.get_properties()
     scores |= {

@@ -45,7 +45,7 @@ def inconsistent(data: Dataset, folder: Path) -> dict[str, float]:
     """Percentages of rows with an inconsistency, of any kind and of each."""
     metric = Inconsistencies(data.c_synthetic_data, folder)
     metric.compute()
-    found = {
+    broken = {
         name: {
             row
             for rule in metric.report_data[name]["inconsistencies"]
@@ -53,8 +53,8 @@ def inconsistent(data: Dataset, folder: Path) -> dict[str, float]:
         }
         for name in ("age", "work", "housing")
     }
-    found["any"] = set().union(*found.values())
-    return {name: 100 * len(rows) / len(data.c_synthetic_data) for name, rows in found.items()}
+    broken["any"] = set().union(*broken.values())
+    return {name: 100 * len(rows) / len(data.c_synthetic_data) for name, rows in broken.items()}
 
 
 def slopes(data: Dataset, folder: Path) -> dict[str, float]:
