@@ -30,7 +30,7 @@ as the data has. Ours is `dc.Cipher(epsilon, delta=…, workload="auto").fit(row
 excerpt's data dictionary and NIST's published constraints state (and what follows from them for pairs); the peers are run without (of
 them only dpsynth could be told some). Peers are as the package index has them, with their defaults, each cold in an environment of its own on one core; dpsynth is google's
 repository. Numbers are means over seeds where there are several. The last line of each table is no method: the real rows through the same
-bins, which is as well as any method could do with them."""
+bins, which says what the bins and each judge cost by themselves."""
 NIST_ABOUT = """\
 The metrics of SDNist 2.4 on the Massachusetts excerpt (7,634 persons, ACS 2019), called as its report calls them. *k-marginal* 0 to 1000,
 1000 is best (pairs of columns, within each area where PUMA is among them); *propensity*: mean square error of a tree that tells the two files
