@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).parents[1]))
 from common import RESULTS, load_coded, real, tvd_rows
+from small import bankruptcy, logits
 
 HERE = Path(__file__).parent
 RECORD = RESULTS / "peers.jsonl"
@@ -33,6 +34,10 @@ DELTA = 1e-9
 EPSILONS = {"e-2": math.exp(-2), "1": 1.0, "e2": math.exp(2)}
 REAL = ("adult", "nltcs", "nist_ma2019", "mushroom")
 NETWORKS = ("child", "insurance", "alarm")
+SMALL = {  # tables that a method can be run on to its end: rows and the number of levels of each column
+    "2x2x3x3": lambda: (logits((2, 2, 3, 3), 500, 0), (2, 2, 3, 3)),
+    "bankruptcy": lambda: (bankruptcy(), (6, 9, 3, 3, 3)),
+}
 MEGABYTES = 12 * 1024
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -49,7 +54,10 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Peer:
-    """An adapter, the variable that names its Python, and the packages whose versions matter."""
+    """An adapter, the variable that names its Python, and the packages whose versions matter.
+
+    Without that variable, its Python is that of the environment of its name in the folder DPCIPHER_VENVS.
+    """
 
     script: str
     variable: str
@@ -57,10 +65,13 @@ class Peer:
 
     @property
     def python(self) -> str:
-        found = os.environ.get(self.variable)
-        if not found:
+        if given := os.environ.get(self.variable):
+            return given
+        name = self.variable.removeprefix("DPCIPHER_").lower()
+        python = Path(os.environ.get("DPCIPHER_VENVS", ".")) / name / "bin" / "python"
+        if not python.exists():
             raise SystemExit(f"set {self.variable} to the Python of this peer's environment")
-        return found
+        return str(python)
 
     def versions(self) -> str:
         ask = "import sys; from importlib.metadata import version as v; print(', '.join(f'{p} {v(p)}' for p in sys.argv[1:]))"
@@ -71,6 +82,7 @@ PEERS = {
     "opendp_mbi": Peer("opendp_mbi.py", "DPCIPHER_OPENDP_MBI", ("opendp", "mbi", "jax")),
     "smartnoise": Peer("smartnoise.py", "DPCIPHER_SMARTNOISE", ("smartnoise-synth", "mbi", "jax")),
     "dpmm": Peer("dpmm_peer.py", "DPCIPHER_DPMM", ("dpmm",)),
+    "dpsynth": Peer("dpsynth_peer.py", "DPCIPHER_DPSYNTH", ("mbi", "jax")),
 }
 
 
@@ -87,9 +99,11 @@ class Cell:
 
 @cache
 def load(name: str) -> tuple[Codes, tuple[int, ...]]:
-    """Rows and sizes of a real table or of a network's sample."""
+    """Rows and sizes of a real table, of a small one or of a network's sample."""
     if name in REAL:
         return real(name)
+    if name in SMALL:
+        return SMALL[name]()
     folder = Path(os.environ["DPCIPHER_NETWORKS"])
     return load_coded(folder / f"{name}.csv", folder / f"{name}-domain.json")
 
@@ -199,7 +213,9 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--peer", choices=PEERS, required=True)
     parser.add_argument("--methods", nargs="+", default=["MST"])
-    parser.add_argument("--data", nargs="+", choices=(*REAL, *NETWORKS, "wide"), default=REAL + NETWORKS)
+    parser.add_argument(
+        "--data", nargs="+", choices=(*REAL, *NETWORKS, *SMALL, "asia", "wide"), default=REAL + NETWORKS
+    )
     parser.add_argument("--epsilons", nargs="+", choices=EPSILONS, default=list(EPSILONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument(
