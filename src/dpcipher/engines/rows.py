@@ -46,6 +46,8 @@ def solve_rows(
         link, chances, below, swept = fit_link(
             attribute, base, equations[attribute], barred, crossings, sweeps=sweeps
         )
+        if barred and _replace_dead_ends(codes, chances, rng):
+            crossings = Crossings(codes, targets.shape)
         codes[:, attribute] = draw_column(
             link,
             chances,
@@ -62,6 +64,16 @@ def solve_rows(
     residuals, converged = _misfit(targets, codes)
     fit = Fit(negative, converged, residuals, used, order, n_rows)
     return Chain(targets.shape, tuple(links)), fit
+
+
+def _replace_dead_ends(codes: Codes, chances: Floats, rng: np.random.Generator) -> bool:
+    """Make rows that several structural zeros together leave without any level copies of others, in place, as `Chain` does when it samples."""
+    dead = chances.sum(axis=1) == 0
+    if not dead.any() or dead.all():
+        return False
+    copied = rng.choice(np.flatnonzero(~dead), int(dead.sum()))
+    codes[dead], chances[dead] = codes[copied], chances[copied]
+    return True
 
 
 def _population(targets: Targets, population: int | None) -> int:
