@@ -8,13 +8,14 @@ every interaction that was not for none. With `interactions=2` the other pairs a
 """
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import exp
 
 import numpy as np
 from common import Floats, markdown, write_page
 from numpy.typing import NDArray
 
+from dpcipher.errors import SolveError
 from dpcipher.inference.logit import fit_logit
 from dpcipher.methods.cipher import Cipher
 from dpcipher.paper.population import design
@@ -73,28 +74,40 @@ def measured_terms(release: Release) -> Floats:
 def study(n_rows: int, power: int, repeats: int) -> list[str]:
     """One row of the table."""
     hits, widths = defaultdict(list), defaultdict(list)
-    shares, tables = [], []
+    shares, tables, refused = [], [], Counter[str]()
     for seed in range(repeats):
         release = chosen(n_rows, exp(power), seed)
         seen = measured_terms(release)
         shares.append(np.nanmean(seen))
         tables.append(len(release.workload))
         for name, interactions in (("as measured", None), ("pairs left open", 2)):
-            low, high = bounds(release, seed, interactions)
+            try:
+                low, high = bounds(release, seed, interactions)
+            except SolveError:
+                refused[name] += 1
+                continue
             hit = (low <= TRUTH) & (high >= TRUTH)
             for kind, which in (("measured", seen == 1), ("not", seen == 0)):
                 hits[name, kind] += hit[which].tolist()
                 widths[name, kind] += (high - low)[which].tolist()
     keys = [(name, kind) for name in ("as measured", "pairs left open") for kind in ("measured", "not")]
     shown = [f"{np.mean(hits[key]):.3f} ({np.mean(widths[key]):.2f})" if hits[key] else "–" for key in keys]
-    return [f"{n_rows:,}", f"e^{power}", f"{np.mean(tables):.1f}", f"{np.mean(shares):.0%}", *shown]
+    turned_away = " / ".join(str(refused[name]) for name in ("as measured", "pairs left open"))
+    return [
+        f"{n_rows:,}",
+        f"e^{power}",
+        f"{np.mean(tables):.1f}",
+        f"{np.mean(shares):.0%}",
+        *shown,
+        turned_away,
+    ]
 
 
 def main(repeats: int) -> None:
     """Write the page."""
     rows = [study(n_rows, power, repeats) for n_rows in SIZES for power in POWERS]
     head = ["n", "ε", "tables", "terms measured", "coverage (width) of measured terms", "of others"]
-    table = markdown([*head, "measured, pairs left open", "others, pairs left open"], rows)
+    table = markdown([*head, "measured, pairs left open", "others, pairs left open", "refused"], rows)
     text = (
         f'Nominal 95 % intervals of six coefficients of y from one release with `workload="auto"`, {repeats} repeats each, seeds 15, n, repeat. '
         "A term is measured where a table holds its column together with y."
