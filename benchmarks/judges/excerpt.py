@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.schema.column import Column
+from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.zeros import Zero
 
 AGE = (0, 3, 5, 10, 15, 16, 18, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 99)
 INCOME = (

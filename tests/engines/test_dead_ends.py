@@ -19,7 +19,7 @@ def test_rows_that_zeros_leave_nowhere_to_go_are_not_drawn(workload: int) -> Non
     columns = [{"name": name, "kind": "categorical", "levels": ["0", "1"]} for name in "abc"]
     schema = dc.Schema.from_dict({"columns": columns, "zeros": ZEROS})
     codes = np.array(
-        [row for row in np.ndindex(2, 2, 2) if not (row[0] == 0 and row[2] == 1 or row[1:] == (0, 0))]
+        [row for row in np.ndindex(2, 2, 2) if not ((row[0] == 0 and row[2] == 1) or row[1:] == (0, 0))]
     )
     rows = pd.DataFrame(np.repeat(codes, 60, axis=0).astype(str), columns=list("abc"))
     fitted = dc.Cipher(1.0, unit="add-remove", workload=workload, engine="rows").fit(rows, schema)
