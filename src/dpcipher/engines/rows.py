@@ -8,8 +8,10 @@ conditional models that samples any number of rows; the cost is linear in the ro
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
 from dpcipher.engines.targets import Fit, Targets, mutual_information, order_attributes
@@ -66,7 +68,7 @@ def solve_rows(
     return Chain(targets.shape, tuple(links)), fit
 
 
-def _replace_dead_ends(codes: Codes, chances: Floats, rng: np.random.Generator) -> bool:
+def _replace_dead_ends(codes: Codes, chances: NDArray[np.floating[Any]], rng: np.random.Generator) -> bool:
     """Make rows that several structural zeros together leave without any level copies of others, in place, as `Chain` does when it samples."""
     dead = chances.sum(axis=1) == 0
     if not dead.any() or dead.all():
