@@ -1,6 +1,6 @@
 """Is anything ever released that was not charged: kills at random moments, failing system calls, races, interrupts, spoiled files.
 
-usage: python benchmarks/faults.py [--kills 1000] [--folder FOLDER]
+usage: python benchmarks/faults.py [--kills 1000] [--interrupts 60] [--folder FOLDER]
 """
 
 import argparse
@@ -126,7 +126,8 @@ def main() -> None:
         "a text without a checksum: another letter may be another schema, which is read as such; a release holds the schema it was made with, under its own checksum.",
         markdown(["file", "bytes", "copies", "refused", "same", "another schema", "wrong"], bent),
     ]
-    write_page("faults", "Nothing is released that was not charged", "python benchmarks/faults.py", sections)
+    command = f"python benchmarks/faults.py --kills {options.kills} --interrupts {options.interrupts}"
+    write_page("faults", "Nothing is released that was not charged", command, sections)
 
 
 if __name__ == "__main__":

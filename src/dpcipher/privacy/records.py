@@ -187,7 +187,7 @@ def _opening(header: Record) -> LedgerState:
     """A ledger that says nothing but its limit."""
     if header["type"] == "ledger" and header["version"] != VERSION:
         raise LedgerError(
-            f"ledger version ({header['version']}) must be {VERSION}; a newer dpcipher may read it"
+            f"ledger version ({header['version']!r:.60}) must be {VERSION}; a newer dpcipher may read it"
         )
     unit = Unit.parse(header["unit"]["relation"], header["unit"]["max_rows"])
     return LedgerState(

@@ -126,7 +126,9 @@ def _parsed(data: bytes, path: Path) -> Witness:
             "only if you are sure that the ledger beside it is the newest, delete the witness: the next charge writes another"
         ) from None
     if version != VERSION:
-        raise LedgerError(f"witness version ({version}) must be {VERSION}; a newer dpcipher may read it")
+        raise LedgerError(
+            f"witness version ({version!r:.60}) must be {VERSION}; a newer dpcipher may read it"
+        )
     return seen
 
 

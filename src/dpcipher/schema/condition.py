@@ -106,7 +106,7 @@ def _bound(domain: Binned, value: object, default: float) -> float:
         except SchemaError as wrong:
             raise ConditionError(str(wrong)) from None
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or value != value:
-        raise ConditionError(f"min and max of a condition must be numbers, not {value!r}")
+        raise ConditionError(f"min and max of a condition must be numbers, not {value!r:.100}")
     return float(value)
 
 
