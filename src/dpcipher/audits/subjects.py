@@ -39,6 +39,7 @@ UNITS = (Unit("add-remove"), Unit("replace"), Unit("add-remove", 3), Unit("repla
 
 SKEWED: Cells = {(0, 0): 90, (0, 1): 5, (1, 0): 6, (1, 1): 30}
 CORNER: Cells = {(0, 0): 300, (1, 1): 1}
+WIDE_CORNER: Cells = {(0, 0): 300, (1, 1): 1, (2, 2): 2}
 NEARLY_ALIKE: Cells = {(0, 0): 100, (1, 1): 100, (0, 1): 9}
 ALIKE: Cells = {(0, 0, 0): 100, (1, 1, 1): 100, (0, 1, 1): 9}
 
@@ -97,7 +98,8 @@ SUBJECTS = (
     Subject("full histogram", FullHistogram, SKEWED),
     Subject("MWEM, tables", partial(MWEM, workload=1, rounds=1), SKEWED),
     Subject("MWEM, cells", partial(MWEM, workload=1, rounds=1, queries="cells"), SKEWED),
-    Subject("PrivBayes", partial(PrivBayes, theta=1e-3), CORNER),
+    Subject("PrivBayes, binary", partial(PrivBayes, theta=1e-3), CORNER),
+    Subject("PrivBayes, three levels", partial(PrivBayes, theta=1e-3), WIDE_CORNER),
     Subject("Fourier", partial(Fourier, workload=1), ALIKE),
     Subject("modips, two sets", partial(Modips, sets=2), SKEWED),
     Subject("junction tree", JunctionTree, CORNER),
