@@ -41,6 +41,7 @@ SKEWED: Cells = {(0, 0): 90, (0, 1): 5, (1, 0): 6, (1, 1): 30}
 CORNER: Cells = {(0, 0): 300, (1, 1): 1}
 WIDE_CORNER: Cells = {(0, 0): 300, (1, 1): 1, (2, 2): 2}
 NEARLY_ALIKE: Cells = {(0, 0): 100, (1, 1): 100, (0, 1): 9}
+THREE_ALIKE: Cells = {(0, 0, 0): 100, (1, 1, 1): 100, (2, 2, 2): 100, (0, 1, 2): 9}
 ALIKE: Cells = {(0, 0, 0): 100, (1, 1, 1): 100, (0, 1, 1): 9}
 
 
@@ -94,7 +95,7 @@ def frame(cells: Cells) -> pd.DataFrame:
 
 SUBJECTS = (
     Subject("CIPHER, all pairs", Cipher, ALIKE),
-    Subject("CIPHER, chosen tables", partial(Cipher, workload=Auto()), NEARLY_ALIKE),
+    Subject("CIPHER, designed tables", partial(Cipher, workload=Auto()), NEARLY_ALIKE),
     Subject("full histogram", FullHistogram, SKEWED),
     Subject("MWEM, tables", partial(MWEM, workload=1, rounds=1), SKEWED),
     Subject("MWEM, cells", partial(MWEM, workload=1, rounds=1, queries="cells"), SKEWED),
@@ -105,4 +106,7 @@ SUBJECTS = (
     Subject("junction tree", JunctionTree, CORNER),
     Subject("independent", Independent, SKEWED),
     Subject("uniform", Uniform, SKEWED),
+    Subject(
+        "CIPHER, tables looked at", partial(Cipher, workload=Auto(max_order=2, max_cells=20)), THREE_ALIKE
+    ),
 )
