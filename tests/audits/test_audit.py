@@ -97,6 +97,7 @@ def test_an_urn_with_a_weak_prior_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
     assert not urn_check(20_000).passed
 
 
+@pytest.mark.filterwarnings("ignore::dpcipher.errors.DpcipherWarning")
 def test_noise_that_is_used_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every noise is handed out to two answers in a row: each table alone looks right."""
     right, kept = OpenDPNoise._noisy, list[np.ndarray]()
