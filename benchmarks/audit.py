@@ -17,7 +17,7 @@ from dpcipher.audits.samplers import MECHANISMS, chi_square
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 
 EFFORT = Effort(
-    sampler=1_000_000, mechanism=200_000, choice=200_000, method=200_000, independence=100, runs=300
+    sampler=1_000_000, mechanism=200_000, choice=200_000, method=200_000, independence=100, runs=60
 )
 OFF = (1.02, 1.1)
 DRAWS = 1_000_000
