@@ -77,10 +77,21 @@ def estimate(
     drawn = posterior(release, columns, draws, seed, population=population, interactions=interactions)
     values = _values(function, drawn.draws)
     own = _values(function, drawn.table_draws) if population else values
-    total, noise = values.var(axis=0, ddof=1), own.var(axis=0, ddof=1)
-    # Both are estimated from the same draws, and may cross where sampling adds nothing.
-    noise = np.minimum(noise, total)
+    total = values.var(axis=0, ddof=1)
+    noise = explained_share(own, values) * total
     return Estimate(values.mean(axis=0), noise, total - noise, values, drawn.report, drawn.notes)
+
+
+def explained_share(table: Floats, population: Floats) -> Floats:
+    """The share of a variance over draws that knowing the table itself would remove: what the noise hides, or was not measured; the rest is sampling.
+
+    By the law of total variance the first part is the variance of E(value for the population | table). Each draw of the population was drawn given its
+    own draw of the table, so the share is the squared correlation of their values, where that mean is linear.
+    """
+    one, other = (part - part.mean(axis=0) for part in (table, population))
+    both, alone, whole = (one * other).mean(axis=0), (one**2).mean(axis=0), (other**2).mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
 
 
 def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:

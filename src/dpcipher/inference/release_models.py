@@ -17,6 +17,7 @@ from dpcipher.inference.assumptions import (
 from dpcipher.inference.bin_effects import bin_effects, bin_notes
 from dpcipher.inference.cells import Missing, make_cells
 from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.estimate import explained_share
 from dpcipher.inference.fitted import Family, Models, ReleaseFit
 from dpcipher.inference.formula import parse_formula
 from dpcipher.inference.outcome import NUMERIC, make_regression
@@ -114,14 +115,6 @@ def _task(
 
 
 def noise_share(table: Floats, population: Floats) -> Floats:
-    """The share of the variance that knowing the table itself would remove: what the noise hides, or was not measured.
-
-    The rest is sampling. By the law of total variance the first part is the variance of E(coefficient of the population | table). Each draw of the
-    population was drawn given its own draw of the table, so it is the squared correlation of their coefficients, where that mean is linear.
-    """
-    one, other = (part - part.mean(axis=0) for part in (table, population))
-    both, alone, whole = (one * other).mean(axis=0), (one**2).mean(axis=0), (other**2).mean(axis=0)
+    """The share of each coefficient's variance that is not sampling; not a number where a coefficient is not identified."""
     drawn = Drawn(population)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
-    return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, share)
+    return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, explained_share(table, population))
