@@ -33,7 +33,7 @@ class Outcome:
 def forked(work: Callable[[], object]) -> int:
     """Start work in a child process, which never comes back."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer Pythons warn about forking next to idle threads
+        warnings.simplefilter("ignore")  # newer Pythons warn about forking next to idle BLAS threads
         child = os.fork()
     if child == 0:
         code = 1

@@ -50,7 +50,7 @@ LEDGER_BUGS = (
         """        witness.write(self.path, Witness(book.chain.keep + len(data), head))
         durable.append(fd, self.path, data, keep=book.chain.keep)
 """,
-        "privacy/test_ledger_crash.py::test_kill_between_each_pair_of_system_calls",
+        "faults/test_ledger_crash.py::test_kill_between_each_pair_of_system_calls",
     ),
     Bug(
         "two processes read the same balance",

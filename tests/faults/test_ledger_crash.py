@@ -8,13 +8,13 @@ import random
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kills import forked
 
 from dpcipher.errors import LedgerDamaged, LedgerError, LedgerExceeded
 from dpcipher.privacy import Budget, Ledger, Unit
@@ -22,21 +22,6 @@ from dpcipher.privacy import Budget, Ledger, Unit
 fcntl = pytest.importorskip("fcntl")
 UNIT = Unit("add-remove")
 HUNDREDTH = Budget.parse(epsilon=0.01)
-
-
-def forked(work: Callable[[], None]) -> int:
-    """Start work in a child process, which never comes back into the tests."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer Pythons warn about forking next to idle BLAS threads
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
 
 
 def finished(child: int) -> bool:
