@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from dpcipher.drawing.svg import element, image, standalone, text
 
-WIDTH, HEIGHT = 760, 440
-COLUMNS, BOX, STEP_Y, TOP = 7, (100, 46), 54, 44
+WIDTH, HEIGHT = 872, 440
+COLUMNS, BOX, STEP_Y, TOP = 8, (100, 46), 54, 44
 INK, MUTED, LINE = "#1b1f24", "#57606a", "#8c959f"
 PUBLIC, PRIVATE, CURATOR = ("#f6f8fa", LINE), ("#ffdfb6", "#9a5b00"), ("#fff3df", "#9a5b00")
 
@@ -20,7 +20,7 @@ JOBS = {
     "privacy": "budget, noise",
     "release": "noisy tables",
     "joint": "distribution",
-    "posteriors": "draws, given noise",
+    "posteriors": "draws of joints",
     "engines": "release → joint",
     "selection": "which tables",
     "curator": "private side",
