@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcipher.privacy.noise import Mechanism, SeededNoise
-from dpcipher.selection.posterior import MAX_SAMPLE, posterior_distances
+from dpcipher.selection.distances import MAX_SAMPLE, posterior_distances
 
 LARGEST = 20_000.0
 

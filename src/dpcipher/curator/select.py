@@ -37,8 +37,8 @@ from dpcipher.release.release import NoisyTable
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
 from dpcipher.selection.design import design_tables, is_small, unlooked
+from dpcipher.selection.distances import posterior_distances
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.posterior import posterior_distances
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
 from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.scores import explained, penalties, weights_256
