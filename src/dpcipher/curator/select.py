@@ -5,8 +5,9 @@ The steps, each an exact share of one charge (`selection.rounds`):
     small table: number of rows ─▶ design ─▶ tables
     else: one-way tables ─▶ look at pairs ─▶ at larger tables ─▶ allocation ─▶ tables ─▶ once more for triples, where that pays
 
-A look reads distances: of all candidates, or of a shortlist that the exponential mechanism chooses. The distance of a table is Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is
-post-processing: the allocation (`selection.allocation`) decides which tables are measured, and with which share.
+A look reads distances: of all candidates, or of a shortlist that the exponential mechanism chooses. The distance of a table is
+Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is post-processing: the allocation
+(`selection.allocation`) decides which tables are measured, and with which share.
 
 Sensitivity. The prediction is public, a fixed table of whole sixteenths, and so is the candidate list. One row more or less changes
 one count of a table by one, so 16·Σ|count − prediction| by at most 16, and its floored sixteenth by at most 1. One person changes
