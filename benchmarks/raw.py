@@ -76,8 +76,7 @@ def bank() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]],
     frame = pd.read_csv(data_folder() / "bank" / "bank-full.csv")
     others = [name for name in frame.columns if name not in BANK]
     listed = {
-        name: Column(name, "categorical", levels=[str(v) for v in sorted(frame[name].unique())])
-        for name in others
+        name: Column(name, "categorical", levels=sorted(frame[name].unique().tolist())) for name in others
     }
     return frame, listed, BANK, BANK_HAND
 
