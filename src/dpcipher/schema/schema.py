@@ -19,6 +19,7 @@ from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance, SignOff
@@ -41,6 +42,7 @@ class Schema:
     compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    format: FileFormat = PLAIN
 
     # Reading rows belongs to the curator's room, so the package itself puts the function here.
     draft: ClassVar[Callable[..., "Schema"]]
@@ -189,11 +191,13 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
-        return cls(*spec.read_parts(plain))
+        return cls(*spec.read_parts(plain), format=FileFormat.from_spec(plain.get("format")))
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        return spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        format = self.format.to_spec()
+        return plain | ({"format": format} if format else {})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":
