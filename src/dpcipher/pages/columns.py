@@ -3,6 +3,7 @@
 from dpcipher.drawing.html import facts, paragraphs
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
+from dpcipher.schema.words import read_labels
 
 MOST_LABELS = 40
 
@@ -22,7 +23,7 @@ def _has_words(column: Column) -> bool:
 
 def _meaning(column: Column) -> str:
     parts = [column.description] if column.description else []
-    labelled = [f"{value} = {label}" for value, label in column.value_labels or ()]
+    labelled = [f"{value} = {label}" for value, label in read_labels(column.value_labels or ())]
     if len(labelled) > MOST_LABELS:
         labelled = [*labelled[:MOST_LABELS], f"and {len(labelled) - MOST_LABELS} more"]
     return " ".join([*parts, "; ".join(labelled)]).strip()

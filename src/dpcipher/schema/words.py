@@ -36,7 +36,7 @@ def check_words(column: "Column") -> None:
 def labelled(column: "Column") -> dict[int, str]:
     """The label of each level that has one, by its code. Of a cut column, a value needs a bin of its own to be labelled: 0 in 0..9 has none."""
     codes: dict[int, str] = {}
-    for value, label in column.value_labels or ():
+    for value, label in read_labels(column.value_labels or ()):
         code = column.find_value(value)
         if isinstance(column.domain, Binned) and (code is None or not _is_level(column, code, value)):
             continue
