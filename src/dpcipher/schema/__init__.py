@@ -5,6 +5,7 @@ from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.column import MISSING_LABEL, Column
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Rule
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.workload import Workload
@@ -17,6 +18,7 @@ __all__ = [
     "Cover",
     "Marginal",
     "Provenance",
+    "Rule",
     "Schema",
     "SignOff",
     "Workload",

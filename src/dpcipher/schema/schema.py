@@ -21,6 +21,9 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules import compiled
+from dpcipher.schema.rules.compiled import Compiled
+from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 
 _CODE_LIMIT = 2**31
@@ -41,6 +44,7 @@ class Schema:
     compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    rules: tuple[Rule, ...] = ()
 
     # Reading rows belongs to the curator's room, so the package itself puts the function here.
     draft: ClassVar[Callable[..., "Schema"]]
@@ -53,6 +57,9 @@ class Schema:
         self._check_compounds()
         for zero in self.zeros:
             zero.check(self)
+        object.__setattr__(self, "rules", compiled.read_rules(self.rules))
+        if self.bound_rules:
+            compiled.check_possible(self)
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -164,8 +171,25 @@ class Schema:
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
-        """The structural zeros: axes, and True where no row can be."""
-        return tuple(zero.mask(self) for zero in self.zeros)
+        """The structural zeros, and what rules make of them: axes, and True where no row can be."""
+        masks = dict(self.compiled.masks)
+        for axes, mask in (zero.mask(self) for zero in self.zeros):
+            masks[axes] = masks[axes] | mask if axes in masks else mask
+        return tuple(masks.items())
+
+    @cached_property
+    def bound_rules(self) -> tuple[BoundRule, ...]:
+        """The rules with their columns and levels found."""
+        return compiled.bind_rules(self.rules, self._by_name)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The rules as masks, and as checks of rows where tables cannot hold them."""
+        return compiled.compile_rules(self, self.bound_rules)
+
+    def thresholds(self, column: str) -> tuple[str | int | float, ...]:
+        """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
+        return compiled.thresholds(self, column)
 
     # Rows
 
@@ -193,7 +217,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        return spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        return spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance, self.rules)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":

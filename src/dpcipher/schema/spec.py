@@ -11,12 +11,14 @@ from dpcipher.errors import SchemaError, SizeError, did_you_mean
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import MAX_BINS
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.compiled import read_rules
+from dpcipher.schema.rules.rule import Rule
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
 MAX_TOTAL_BINS = 4 * MAX_BINS
 MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
-_KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes")
+_KEYS = ("version", "columns", "compounds", "zeros", "rules", "drawn_from_data", "sign_off", "notes")
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class Provenance:
     notes: tuple[str, ...] = ()
 
 
-Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
+Parts = tuple[
+    tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance, tuple[Rule, ...]
+]
 
 
 def is_domain(plain: object) -> bool:
@@ -87,6 +91,7 @@ def read_parts(plain: object) -> Parts:
         _read_compounds(plain.get("compounds") or {}),
         _read_zeros(_listed(plain.get("zeros"), "zeros")),
         _read_provenance(plain),
+        read_rules(_listed(plain.get("rules"), "rules")),
     )
 
 
@@ -95,6 +100,7 @@ def write_parts(
     compounds: Mapping[str, Sequence[str]],
     zeros: Sequence[Zero],
     provenance: Provenance,
+    rules: Sequence[Rule] = (),
 ) -> dict[str, object]:
     """The parts of a schema as plain values; what is empty is left out."""
     parts = {
@@ -105,6 +111,7 @@ def write_parts(
             _filled({"impossible": _plain(zero.impossible), "becomes": _plain(zero.becomes)})
             for zero in zeros
         ],
+        "rules": [_plain(rule.to_spec()) for rule in rules],
         "drawn_from_data": provenance.drawn_from_data,
         "notes": list(provenance.notes),
         "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
