@@ -172,10 +172,7 @@ class Schema:
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, and what rules make of them: axes, and True where no row can be."""
-        masks = dict(self.compiled.masks)
-        for axes, mask in (zero.mask(self) for zero in self.zeros):
-            masks[axes] = masks[axes] | mask if axes in masks else mask
-        return tuple(masks.items())
+        return (*(zero.mask(self) for zero in self.zeros), *self.compiled.masks.items())
 
     @cached_property
     def bound_rules(self) -> tuple[BoundRule, ...]:
