@@ -107,8 +107,8 @@ class WithZeros:
         gram = np.asarray((seen.T @ seen).todense())
         known = self.covariance[np.ix_(block.index, block.index)]
         change = block.precision @ known @ block.precision - block.precision
-        total = table.variance * sums.nnz + float((change * gram).sum())
-        return max(total, 0.0) / sums.shape[0]
+        total: float = table.variance * int(sums.nnz) + float((change * gram).sum())
+        return max(total, 0.0) / int(sums.shape[0])
 
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
@@ -187,7 +187,7 @@ def _block(table: Noisy, shape: Shape, where: Mapping[Axes, int], empty: Bools) 
 def _inverse(gram: Floats, *, whole: bool) -> tuple[Floats, Floats]:
     """The inverse of BBᵀ, on the directions that have one, and the others; only zeros can make rows of B dependent."""
     if whole:
-        return np.linalg.inv(gram), np.zeros((0, len(gram)))
+        return np.asarray(np.linalg.inv(gram), dtype=np.float64), np.zeros((0, len(gram)))
     values, vectors = np.linalg.eigh(gram)
     real = values > 1e-9 * values.max(initial=1.0)
     return (vectors[:, real] / values[real]) @ vectors[:, real].T, vectors[:, ~real].T
