@@ -125,6 +125,16 @@ def test_special_values_are_levels_of_their_own():
     assert Column.from_spec("d", {k: v for k, v in column.to_spec().items() if k != "name"}) == column
 
 
+def test_no_code_for_a_missing_value_is_drawn():
+    """A value inside a bin must not read as missing; one that is special too is refused."""
+    column = Column("d", "integer", min=-10, max=9, bins=2, missing_values=[-9, "N"])
+    codes = np.repeat([0, 1], 500).astype(np.int32)
+    drawn = column.values(codes, RNG(0))
+    assert set(drawn.to_pylist()) == set(range(-10, 10)) - {-9}
+    with pytest.raises(SchemaError, match="missing_values"):
+        Column("d", "integer", min=-10, max=9, bins=2, missing_values=[-9, "N"], special=[-9])
+
+
 def test_a_range_asks_for_the_special_values_in_it():
     """{min, max} allows the bins and the special values between."""
     schema = dc.Schema((Column("d", "integer", min=0, max=99, bins=2, special=[-1, 60, 999]),))

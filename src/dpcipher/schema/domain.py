@@ -137,13 +137,14 @@ class Binned:
 
     Dates are days since 1970-01-01. The last bin of numbers also holds its right edge. One bin for each whole number is a
     `range`, so that a column of a billion levels is refused for its size rather than built. A special value is in no bin, wherever it lies.
-    Values are drawn on the `grid`; None is for reals.
+    Values are drawn on the `grid`; None is for reals. Codes for missing values are `barred`: none is drawn inside a bin.
     """
 
     kind: BinnedKind
     edges: range | tuple[float, ...]
     special: tuple[float, ...] = ()
     grid: Grid | None = None
+    barred: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.edges, range) and any(low >= high for low, high in pairwise(self.edges)):
@@ -256,7 +257,10 @@ class Binned:
 
     @cached_property
     def _values(self) -> BinValues:
-        return BinValues(tuple(self.edges), self.kind == "number", self.special, self.grid)
+        edges, closed = tuple(self.edges), self.kind == "number"
+        values = BinValues(edges, closed, self.special + self.barred, self.grid)
+        full = bool((np.diff(values.starts) > 0).all())  # a bin of a barred value alone keeps it
+        return values if full else BinValues(edges, closed, self.special, self.grid)
 
     @cached_property
     def _points(self) -> NDArray[Any]:
@@ -302,15 +306,17 @@ def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Bin
 
 
 def with_values(
-    domain: Binned, *, special: object = None, step: object = None, decimals: object = None
+    domain: Binned, *, special: object, step: object, decimals: object, barred: tuple[float, ...]
 ) -> Binned:
-    """The bins with the special values and the grid that their column declares."""
+    """The bins with the special values and the grid that their column declares; `barred` are its codes for missing values."""
     if not isinstance(special, tuple | None):
         raise SchemaError(f"special ({special!r:.60}) must be a list of values; try special: [0, 99999]")
     points = tuple(_point(domain.kind, value, "special") for value in special or ())
     reach = (domain.edges[0], domain.edges[-1], *points)
     grid = declared_grid(domain.kind, step, decimals, reach) or domain.grid
-    return replace(domain, special=points, grid=grid)
+    if set(points) & set(barred):
+        raise SchemaError("a special value must not be among missing_values; leave it out of one of them")
+    return replace(domain, special=points, grid=grid, barred=barred)
 
 
 def _point(kind: BinnedKind, value: object, name: str) -> float:

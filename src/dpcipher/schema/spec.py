@@ -10,13 +10,14 @@ import numpy as np
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import MAX_BINS
+from dpcipher.schema.missing import with_default
 from dpcipher.schema.rows import Zero
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
 MAX_TOTAL_BINS = 4 * MAX_BINS
 MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
-_KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes")
+_KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes", "missing_values")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def read_parts(plain: object) -> Parts:
             f"version ({plain['version']!r:.60}) must be {VERSION}; a newer dpcipher may be needed"
         )
     return (
-        _read_columns(plain["columns"]),
+        _read_columns(with_default(plain["columns"], plain.get("missing_values"))),
         _read_compounds(plain.get("compounds") or {}),
         _read_zeros(_listed(plain.get("zeros"), "zeros")),
         _read_provenance(plain),
