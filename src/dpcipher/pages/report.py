@@ -43,7 +43,7 @@ def report(
     standing = _standing(release, key, ledger)
     shown, target = standing.release, Path(path)
     check_target(shown, target)
-    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic"), standing)
+    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), standing)
     try:
         return write_text(target, text)
     except OSError as error:

@@ -21,6 +21,7 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
+from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance, SignOff
@@ -46,6 +47,7 @@ class Schema:
     provenance: Provenance = field(default_factory=Provenance)
     title: str | None = None
     description: str | None = None
+    format: FileFormat = PLAIN
 
     # Reading rows belongs to the curator's room, so the package itself puts the function here.
     draft: ClassVar[Callable[..., "Schema"]]
@@ -201,13 +203,14 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
-        return cls(*spec.read_parts(plain), title=plain.get("title"), description=plain.get("description"))  # type: ignore[arg-type]
+        words = {"title": plain.get("title"), "description": plain.get("description")}
+        return cls(*spec.read_parts(plain), **words, format=FileFormat.from_spec(plain.get("format")))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
         plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
-        words = {"title": self.title, "description": self.description}
-        return plain | {key: text for key, text in words.items() if text}
+        more = {"title": self.title, "description": self.description, "format": self.format.to_spec()}
+        return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":

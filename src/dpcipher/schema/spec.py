@@ -29,6 +29,7 @@ _KEYS = (
     "missing_values",
     "title",
     "description",
+    "format",
 )
 
 

@@ -29,7 +29,10 @@ def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema,
     place = private_folder(folder)
     first = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
     text = render(
-        scores, coded_rows(private, schema, "private"), coded_rows(first, schema, "synthetic"), schema
+        scores,
+        coded_rows(private, schema, "private"),
+        coded_rows(first, schema, "synthetic", ours=True),
+        schema,
     )
     write(place / NUMBERS, json.dumps(scores.to_dict(), indent=2) + "\n")
     return write(place / PAGE, text)
