@@ -37,7 +37,7 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
         said_extra(source.names, schema.names),
         (*wrong, *absent, *seen.findings()),
         format.to_spec() if wrong else {},
-        ready=not schema.drawn_from_data or schema.signed,
+        ready=not schema.needs_signature or schema.signed,
     )
 
 

@@ -93,7 +93,7 @@ class SchemaCheck:
         lines += ["Refused by measure:", *refused] if refused else ["Measure would refuse no row."]
         lines += ["Handled as the schema says:", *moved] if moved else []
         lines += (
-            [] if self.ready else ["The schema was drawn from data and is not signed: measure refuses it."]
+            [] if self.ready else ["The schema needs a signature, and measure refuses it until it is signed."]
         )
         return "\n".join([*lines, AFTERWARDS])
 

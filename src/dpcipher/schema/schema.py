@@ -19,6 +19,8 @@ from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.dictionaries.frictionless import write_frictionless
+from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
@@ -221,7 +223,32 @@ class Schema:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as YAML or JSON, by the extension of the path."""
-        files.write(path, self.to_dict(), awaiting=self.drawn_from_data and not self.signed)
+        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed)
+
+    @classmethod
+    def import_dictionary(
+        cls,
+        source: str | PathLike[str] | Mapping[str, object],
+        *,
+        form: Form = "auto",
+        table: str | None = None,
+        open_ranges: bool = False,
+    ) -> "Schema":
+        """The schema that a data dictionary describes: a Frictionless table schema, a DDI codebook, NIST's data_dictionary.json or SDV metadata.
+
+        What it leaves open is found privately by `measure`; with `open_ranges` so are all ranges. A dictionary may have been computed from the rows, so a person must
+        sign what it states: the notes say where each fact came from.
+        """
+        try:
+            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+        except (SchemaError, SizeError) as wrong:
+            if isinstance(source, Mapping):
+                raise
+            raise type(wrong)(f"{source}: {wrong}") from None
+
+    def to_frictionless(self) -> dict[str, object]:
+        """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
+        return write_frictionless(self)
 
     # Provenance
 
@@ -229,6 +256,11 @@ class Schema:
     def drawn_from_data(self) -> bool:
         """Whether this is a draft that was read off private rows."""
         return self.provenance.drawn_from_data
+
+    @property
+    def needs_signature(self) -> bool:
+        """Whether a person must say that it holds nothing private: rows, or a dictionary that may come from them, had a part in it."""
+        return self.drawn_from_data or self.provenance.imported_from is not None
 
     @property
     def signed(self) -> bool:
@@ -249,10 +281,11 @@ class Schema:
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""
-        if not self.drawn_from_data or self.signed:
+        if not self.needs_signature or self.signed:
             return
         state = "was edited after its sign-off" if self.provenance.sign_off else "has not been signed off"
+        origin = "drawn from data" if self.drawn_from_data else "imported from a dictionary"
         raise SchemaError(
-            f"the schema was drawn from data and {state}, so it may reveal private values; "
+            f"the schema was {origin} and {state}, so it may reveal private values; "
             "check every level and range, then sign it: dpcipher schema sign FILE --name NAME"
         )
