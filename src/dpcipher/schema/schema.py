@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +49,9 @@ class Schema:
     description: str | None = None
     format: FileFormat = PLAIN
 
-    # Reading rows belongs to the curator's room, so the package itself puts the function here.
+    # Reading rows belongs to the curator's room, so the package itself puts the functions here.
     draft: ClassVar[Callable[..., "Schema"]]
+    check: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
