@@ -9,16 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Axes, Bools, Codes
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.dictionaries.frictionless import write_frictionless
+from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
@@ -51,8 +53,9 @@ class Schema:
     format: FileFormat = PLAIN
     rules: tuple[Rule, ...] = ()
 
-    # Reading rows belongs to the curator's room, so the package itself puts the function here.
+    # Reading rows belongs to the curator's room, so the package itself puts the functions here.
     draft: ClassVar[Callable[..., "Schema"]]
+    check: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -206,9 +209,14 @@ class Schema:
         """Rows as codes, one column for each attribute."""
         return rows.encode(self, table)
 
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Table:
-        """Codes as rows again, with the columns and types of the user's table."""
-        return rows.decode(self, codes, rng)
+    def decode(
+        self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
+    ) -> pa.Table:
+        """Codes as rows again, with the columns and types of the user's table.
+
+        `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
+        """
+        return rows.decode(self, codes, rng, masses=masses)
 
     # Files
 
@@ -242,7 +250,32 @@ class Schema:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as YAML or JSON, by the extension of the path."""
-        files.write(path, self.to_dict(), awaiting=self.drawn_from_data and not self.signed)
+        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed)
+
+    @classmethod
+    def import_dictionary(
+        cls,
+        source: str | PathLike[str] | Mapping[str, object],
+        *,
+        form: Form = "auto",
+        table: str | None = None,
+        open_ranges: bool = False,
+    ) -> "Schema":
+        """The schema that a data dictionary describes: a Frictionless table schema, a DDI codebook, NIST's data_dictionary.json or SDV metadata.
+
+        What it leaves open is found privately by `measure`; with `open_ranges` so are all ranges. A dictionary may have been computed from the rows, so a person must
+        sign what it states: the notes say where each fact came from.
+        """
+        try:
+            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+        except (SchemaError, SizeError) as wrong:
+            if isinstance(source, Mapping):
+                raise
+            raise type(wrong)(f"{source}: {wrong}") from None
+
+    def to_frictionless(self) -> dict[str, object]:
+        """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
+        return write_frictionless(self)
 
     # Provenance
 
@@ -250,6 +283,11 @@ class Schema:
     def drawn_from_data(self) -> bool:
         """Whether this is a draft that was read off private rows."""
         return self.provenance.drawn_from_data
+
+    @property
+    def needs_signature(self) -> bool:
+        """Whether a person must say that it holds nothing private: rows, or a dictionary that may come from them, had a part in it."""
+        return self.drawn_from_data or self.provenance.imported_from is not None
 
     @property
     def signed(self) -> bool:
@@ -270,10 +308,11 @@ class Schema:
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""
-        if not self.drawn_from_data or self.signed:
+        if not self.needs_signature or self.signed:
             return
         state = "was edited after its sign-off" if self.provenance.sign_off else "has not been signed off"
+        origin = "drawn from data" if self.drawn_from_data else "imported from a dictionary"
         raise SchemaError(
-            f"the schema was drawn from data and {state}, so it may reveal private values; "
+            f"the schema was {origin} and {state}, so it may reveal private values; "
             "check every level and range, then sign it: dpcipher schema sign FILE --name NAME"
         )

@@ -28,6 +28,7 @@ _KEYS = (
     "drawn_from_data",
     "sign_off",
     "notes",
+    "imported_from",
     "missing_values",
     "title",
     "description",
@@ -63,11 +64,12 @@ class SignOff:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Declared by a person (the default), or drawn from data; `notes` tell the person what to check."""
+    """Declared by a person (the default), drawn from data, or imported from a dictionary; `notes` tell the person what to check."""
 
     drawn_from_data: bool = False
     sign_off: SignOff | None = None
     notes: tuple[str, ...] = ()
+    imported_from: str | None = None
 
 
 Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
@@ -129,6 +131,7 @@ def write_parts(
         ],
         "rules": [_plain(rule.to_spec()) for rule in rules],
         "drawn_from_data": provenance.drawn_from_data,
+        "imported_from": provenance.imported_from,
         "notes": list(provenance.notes),
         "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
     }
@@ -187,7 +190,10 @@ def _read_provenance(plain: Mapping[str, object]) -> Provenance:
     if not isinstance(drawn, bool):
         raise SchemaError(f"drawn_from_data ({drawn!r:.60}) must be true or false")
     notes = tuple(str(note) for note in _listed(plain.get("notes"), "notes"))
-    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes)
+    imported = plain.get("imported_from")
+    if imported is not None and (not isinstance(imported, str) or not imported.strip()):
+        raise SchemaError(f"imported_from ({imported!r:.60}) must be the name of a dictionary")
+    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes, imported)
 
 
 def _listed(plain: object, key: str) -> Sequence[object]:
