@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 
 from dpcipher.errors import SolveError
 from dpcipher.inference.design import identified
-from dpcipher.inference.newton import Point, gram, maximise
+from dpcipher.inference.newton import Point, gram, inverse, maximise
 from dpcipher.marginals.arrays import Bools, Floats
 
 
@@ -65,7 +65,7 @@ def fit_logit(x: Floats, counts: Floats, *, firth: bool = False, start: Floats |
         beta, point, converged[part] = maximise(
             partial(_evaluate, x[:, keep], stack[part], firth), begin, finite=firth
         )
-        spread = np.diagonal(np.linalg.pinv(point.information), axis1=1, axis2=2)
+        spread = np.diagonal(inverse(point.information), axis1=1, axis2=2)
         place = np.ix_(part, np.arange(classes - 1), keep)
         coefficients[place] = beta.reshape(len(part), classes - 1, -1)
         variances[place] = spread.reshape(len(part), classes - 1, -1)
@@ -101,8 +101,8 @@ def _evaluate(x: Floats, stack: Floats, firth: bool, which: NDArray[np.intp], be
         sign, logdet = np.linalg.slogdet(information)
         value = np.where(sign > 0, value + 0.5 * logdet, -np.inf)
         # A trial point that is refused may have a singular information; it must not stop the other fits.
-        inverse = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
-        residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverse, dtype=float))
+        inverted = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
+        residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverted, dtype=float))
     return Point(value, (residual.transpose(0, 2, 1) @ x).reshape(len(counts), -1), information)
 
 
