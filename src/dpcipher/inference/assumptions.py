@@ -71,5 +71,6 @@ def prior_share(release: Release, task: Task, drawn: Drawn, asked: Sequence[Axes
 
 
 def _width(draws: Floats) -> Floats:
-    low, high = np.nanquantile(draws, [0.25, 0.75], axis=0)
-    return np.asarray(high - low)
+    width, known = np.full(draws.shape[1], np.nan), ~np.isnan(draws).all(axis=0)
+    width[known] = np.diff(np.nanquantile(draws[:, known], [0.25, 0.75], axis=0), axis=0)[0]
+    return width
