@@ -57,7 +57,8 @@ def ours() -> tuple[Drawn, float]:
         started = time.process_time()
         models = fit_models(release, FORMULA, "multinomial", seed=1)
         seconds.append(time.process_time() - started)
-    assert models.release is not None and models.release.closed is not None
+    assert models.release is not None
+    assert models.release.closed is not None
     return models.release.closed, min(seconds)
 
 
