@@ -161,15 +161,30 @@ class LogLinear:
 
     def _by_axes(self, coefficients: Floats) -> Floats:
         tables = []
-        for factor in self.factors:
-            table = np.zeros((len(coefficients), prod(factor.sizes)))
-            table[:, factor.slots] = coefficients[:, factor.start : factor.stop] * factor.scale
-            tables.append(self._turn(table.reshape(-1, *factor.sizes), factor.axes))
+        for factor, matrix in zip(self.factors, self._matrices, strict=True):
+            own = coefficients[:, factor.start : factor.stop]
+            table = self._by_slots(factor, own) if matrix is None else own @ matrix
+            tables.append(table.reshape(-1, *factor.sizes))
         return self._nested.spread(tables, self.shape)
 
     @cached_property
     def _nested(self) -> Nested:
         return Nested.of(tuple(range(len(self.shape))), self.tables)
+
+    @cached_property
+    def _matrices(self) -> list[Floats | None]:
+        """Of every factor: the table of each of its coefficients as a row, where that is small enough to be a matrix."""
+        return [
+            self._by_slots(factor, np.eye(len(factor.slots)))
+            if len(factor.slots) * prod(factor.sizes) <= DENSE
+            else None
+            for factor in self.factors
+        ]
+
+    def _by_slots(self, factor: _Factor, coefficients: Floats) -> Floats:
+        table = np.zeros((len(coefficients), prod(factor.sizes)))
+        table[:, factor.slots] = coefficients * factor.scale
+        return self._turn(table.reshape(-1, *factor.sizes), factor.axes).reshape(len(coefficients), -1)
 
     def _turn(self, table: Floats, axes: Axes, *, back: bool = False) -> Floats:
         """Change the basis along every axis: coefficients to cells, or back."""
@@ -185,6 +200,10 @@ class LogLinear:
             return np.asarray(slopes @ self.design)
         sums, parts = self._nested.sums(slopes.reshape(len(slopes), *self.shape)), []
         for number, factor in enumerate(self.factors):
+            matrix = self._matrices[number]
+            if matrix is not None:
+                parts.append(sums[number].reshape(len(slopes), -1) @ matrix.T)
+                continue
             table = self._turn(sums[number], factor.axes, back=True)
             parts.append(table.reshape(len(slopes), -1)[:, factor.slots] * factor.scale)
         return np.concatenate(parts, axis=1)

@@ -64,7 +64,9 @@ class Nested:
 
     def _spread(self, tables: Sequence[Floats]) -> Floats:
         parts = [tables[number] for number in self.own]
-        parts += [np.expand_dims(inner._spread(tables), place) for place, inner in self.margins]
+        for place, inner in self.margins:
+            table = inner._spread(tables)
+            parts.append(table.reshape(*table.shape[:place], 1, *table.shape[place:]))
         total = parts[0]
         for number, part in enumerate(parts[1:]):
             total = (
