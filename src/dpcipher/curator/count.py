@@ -23,7 +23,7 @@ from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.read import Source, open_table
+from dpcipher.tables.read import Source, open_declared
 
 Owned = tuple[pa.Array, Codes]
 LARGEST_INT32 = 2**31 - 1
@@ -207,7 +207,7 @@ def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming
     """Open private rows, of whatever kind, without reading them."""
     if is_spark(data):
         return SparkRows(data, schema, person)
-    return LocalRows(open_table(data), schema, person)
+    return LocalRows(open_declared(data, schema), schema, person)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:

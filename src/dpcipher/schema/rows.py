@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Codes
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.plain import product_within
 
@@ -105,23 +105,37 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
     return out
 
 
-def decode(schema: "Schema", codes: Codes, rng: np.random.Generator) -> pa.Table:
-    """A value for each code, in the order of the user's columns."""
+def decode(
+    schema: "Schema",
+    codes: Codes,
+    rng: np.random.Generator,
+    *,
+    masses: Mapping[str, Floats] | None = None,
+) -> pa.Table:
+    """A cell for each code, in the order of the user's columns; `masses` are the probabilities of the levels of some columns."""
+    apart, known = by_column(schema, codes), masses or {}
+    arrays = [
+        column.decode(apart[column.name], rng, masses=known.get(column.name)) for column in schema.columns
+    ]
+    return pa.table(arrays, names=list(schema.names))
+
+
+def by_column(schema: "Schema", codes: Codes) -> dict[str, Codes]:
+    """The codes of each column of the user's table, compounds taken apart."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(schema.attrs):
         raise ParameterError(
             f"codes must have one column for each of the {len(schema.attrs)} attributes, not {codes.shape}"
         )
-    by_column: dict[str, Codes] = {}
+    apart: dict[str, Codes] = {}
     for axis, attr in enumerate(schema.attrs):
         parts = schema.parts(attr)
         if len(parts) == 1:
-            by_column[attr] = codes[:, axis]
+            apart[attr] = codes[:, axis]
             continue
-        apart = np.unravel_index(codes[:, axis], [part.size for part in parts])
-        by_column |= {part.name: code.astype(np.int32) for part, code in zip(parts, apart, strict=True)}
-    arrays = [column.decode(by_column[column.name], rng) for column in schema.columns]
-    return pa.table(arrays, names=list(schema.names))
+        crossed = np.unravel_index(codes[:, axis], [part.size for part in parts])
+        apart |= {part.name: code.astype(np.int32) for part, code in zip(parts, crossed, strict=True)}
+    return apart
 
 
 def _check_names(schema: "Schema", table: pa.RecordBatch | pa.Table) -> None:
