@@ -128,7 +128,7 @@ class Cover:
 
     def fold(self, table: Floats) -> Floats:
         """Sum out what was not asked for, and put the axes in the order of the names."""
-        return self.fold_stack(np.asarray(table)[None])[0]
+        return np.asarray(self.fold_stack(np.asarray(table)[None])[0])
 
     def fold_stack(self, stack: Floats) -> Floats:
         """`fold` of every table of a stack, which runs along the first dimension."""
