@@ -6,6 +6,9 @@ What the standard has no word for (bins, edges, where other values go) is writte
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dpcipher.errors import SchemaError
 from dpcipher.schema.dictionaries.tables import choose_table
 from dpcipher.schema.dictionaries.variable import (
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
 OURS = "dpcipher"
+_LONGEST_PATTERN = 1000
 _KINDS: dict[str, VariableKind] = {
     "string": "text",
     "any": "text",
@@ -96,6 +100,7 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
         title=one.get("title"),
         description=one.get("description"),
         unit=one.get("unit"),
+        pattern=_pattern(rules.get("pattern")),
         declared=declared if isinstance(declared, Mapping) else {},
         source="its constraints",
         notes=("the time of day is dropped",) if form == "datetime" else (),
@@ -137,6 +142,17 @@ def _bound(kind: VariableKind, rules: Mapping[str, Any], side: str) -> Any:
     return bound
 
 
+def _pattern(pattern: object) -> str:
+    """The pattern of the standard, which is that of XML Schema, where it is one of RE2 too."""
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= _LONGEST_PATTERN:
+        return ""
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return ""
+    return pattern
+
+
 def _is_iso(form: str) -> bool:
     return form in ("default", "any") or form.startswith("%Y-%m-%d")
 
@@ -166,6 +182,7 @@ def _field(column: "Column") -> dict[str, Any]:
     field |= {"missingValues": [*blank, *codes]} if codes else {}
     field |= {"constraints": rules} if rules else {}
     ours = {key: value for key, value in spec.items() if key not in _STANDARD}
+    ours |= {"levels": levels} if isinstance(levels, str) else {}
     return field | {OURS: ours}
 
 
