@@ -66,7 +66,7 @@ def read_frictionless(plain: Mapping[str, Any], table: str | None) -> Dictionary
     if not isinstance(fields, list) or not all(isinstance(one, Mapping) and "name" in one for one in fields):
         raise SchemaError("a Frictionless table schema must have fields, each with a name")
     keys = schema.get("primaryKey", [])
-    keys = [keys] if isinstance(keys, str) else keys
+    keys = keys if isinstance(keys, list) else [keys]
     variables = [
         _variable(one, schema.get("missingValues"), len(keys) == 1 and one["name"] in keys) for one in fields
     ]
@@ -113,9 +113,9 @@ def _values(
     """The listed levels with their labels, and whether they are in order."""
     pairs = _pairs(one.get("categories")) or _pairs(rules.get("enum"))
     if not pairs and one.get("type") == "boolean":
-        true, false = one.get("trueValues", _TRUE), one.get("falseValues", _FALSE)
-        usual = set(true) <= set(_TRUE) and set(false) <= set(_FALSE)
-        pairs = [] if usual else [(value, None) for value in (*false, *true)]
+        true, false = _pairs(one.get("trueValues", _TRUE)), _pairs(one.get("falseValues", _FALSE))
+        usual = {value for value, _ in true} <= set(_TRUE) and {value for value, _ in false} <= set(_FALSE)
+        pairs = [] if usual else [*false, *true]
     if not pairs:
         return None, {}, False
     labels = {str(value): label for value, label in pairs if label is not None}
