@@ -128,11 +128,15 @@ class Cover:
 
     def fold(self, table: Floats) -> Floats:
         """Sum out what was not asked for, and put the axes in the order of the names."""
+        return np.asarray(self.fold_stack(np.asarray(table)[None])[0])
+
+    def fold_stack(self, stack: Floats) -> Floats:
+        """`fold` of every table of a stack, which runs along the first dimension."""
         inner = [name for name, _ in self.opened]
-        cube = np.asarray(table).reshape([size for _, size in self.opened])
+        cubes = stack.reshape([len(stack), *(size for _, size in self.opened)])
         kept = [name for name in inner if name in self.names]
-        summed = cube.sum(axis=tuple(i for i, name in enumerate(inner) if name not in self.names))
-        return np.asarray(summed).transpose([kept.index(name) for name in self.names])
+        summed = cubes.sum(axis=tuple(1 + i for i, name in enumerate(inner) if name not in self.names))
+        return np.asarray(summed).transpose([0, *(1 + kept.index(name) for name in self.names)])
 
     def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
         """For each cell of the opened dimensions, the value of the cell over `names` that `fold` sums it into."""
