@@ -54,7 +54,9 @@ def schema_of(cut: Callable[[str], dict[str, object]]) -> Schema:
     """The schema, its numbers cut as told."""
     kinds = {name: "number" if name == "score" else "integer" for name in NUMBERS}
     columns = [Column.from_spec(name, {"kind": kinds[name], **cut(name)}) for name in NUMBERS]
-    return Schema((*columns, *(Column(f"c{i}", "integer", min=0, max=k - 1) for i, k in enumerate((2, 3, 5, 12)))))
+    return Schema(
+        (*columns, *(Column(f"c{i}", "integer", min=0, max=k - 1) for i, k in enumerate((2, 3, 5, 12))))
+    )
 
 
 def auto(name: str) -> dict[str, object]:
@@ -90,7 +92,9 @@ def quantiles(values: np.ndarray, bounds: tuple[float, float], rho: float, rng: 
     return [low + (high - low) * (place + 1) / 2**levels for place in places]
 
 
-def privtree(values: np.ndarray, bounds: tuple[float, float], epsilon: float, rng: np.random.Generator) -> Edges:
+def privtree(
+    values: np.ndarray, bounds: tuple[float, float], epsilon: float, rng: np.random.Generator
+) -> Edges:
     """PrivTree (Zhang, Xiao and Xie 2016) for intervals: fan-out 2, threshold 0, noise 3/epsilon, a bias of noise times ln 2 for each level."""
     scale = 3 / epsilon
     bias, edges, waiting = scale * math.log(2), [], [(bounds[0], bounds[1], 0)]
@@ -112,7 +116,11 @@ def cut_by(way: str, frame: pd.DataFrame, epsilon: float, seed: int) -> tuple[Sc
         return schema_of(auto), 1.0
     if way == "equal":
         return schema_of(equal), 1.0
-    rho = float(dc.Budget.parse(epsilon=epsilon, delta=1e-9).composable().amount) if hasattr(dc, "Budget") else rho_of(epsilon)
+    rho = (
+        float(dc.Budget.parse(epsilon=epsilon, delta=1e-9).composable().amount)
+        if hasattr(dc, "Budget")
+        else rho_of(epsilon)
+    )
     each = SPENT * rho / len(NUMBERS)
     found = {}
     for name, bounds in NUMBERS.items():
@@ -143,7 +151,9 @@ def scores(frame: pd.DataFrame, synthetic: pd.DataFrame, seed: int) -> dict[str,
         hits[name] = []
         for turn in range(60):
             ends = np.sort(rng.choice(mine, 2) if turn % 2 else rng.uniform(low, high, 2))
-            hits[name].append(((mine >= ends[0]) & (mine <= ends[1]), (theirs >= ends[0]) & (theirs <= ends[1])))
+            hits[name].append(
+                ((mine >= ends[0]) & (mine <= ends[1]), (theirs >= ends[0]) & (theirs <= ends[1]))
+            )
         result[f"range {name}"] = float(np.mean([abs(a.mean() - b.mean()) for a, b in hits[name]]))
     names = list(NUMBERS)
     for name in names:
@@ -195,4 +205,6 @@ def table(frame: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "bins.jsonl"), int(sys.argv[2]) if len(sys.argv) > 2 else 5)
+    main(
+        Path(sys.argv[1] if len(sys.argv) > 1 else "bins.jsonl"), int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    )

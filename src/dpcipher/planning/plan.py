@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
+from dpcipher.curator.find import after_finding, given_tables
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import page
 from dpcipher.planning.auto import AutoPlan, plan_auto
+from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
@@ -43,6 +45,9 @@ class Plan:
         bool  # whether the release will state the exact number of rows, which changes what it protects
     )
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
+    bins: tuple[
+        BinPlan, ...
+    ] = ()  # of columns whose bins are found; tables are then planned with the most there can be
 
     @property
     def n_cells(self) -> int:
@@ -130,13 +135,14 @@ def plan(
     request = make_request(
         schema,
         workload=workload,
-        budget=budget,
+        budget=after_finding(budget, schema),
         unit=protects,
         sets=sets,
         weights=weights,
         n_rows_public=told,
     )
-    return _plan_given(request, rows)
+    bins = plan_bins(schema, budget, protects, given_tables(request), rows)
+    return replace(_plan_given(request, rows), budget=budget, bins=bins)
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
