@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.curator import count
 from dpcipher.curator import count as truth
+from dpcipher.curator import kernel
 from dpcipher.curator.count import CountSource, RowCounts, TableCounts, count_codes, count_columns, receive
 from dpcipher.schema.schema import Schema
 
@@ -70,9 +70,12 @@ def test_counting_leaves_the_rows_as_they_were() -> None:
 def test_cell_numbers_beyond_32_bits_are_counted_with_64(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wide way counts alike, and is taken where the narrow one would overflow."""
     narrow = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
-    monkeypatch.setattr(count, "LARGEST_INT32", 3)
+    monkeypatch.setattr(kernel, "LARGEST_UINT16", 3)
+    middle = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
+    monkeypatch.setattr(kernel, "LARGEST_INT32", 3)
     wide = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
     assert all(np.array_equal(one, other) for one, other in zip(narrow, wide, strict=True))
+    assert all(np.array_equal(one, other) for one, other in zip(narrow, middle, strict=True))
 
 
 def test_rows_in_pieces_count_as_rows_in_one_piece() -> None:

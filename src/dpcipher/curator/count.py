@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpcipher.curator.kernel import Columns, TableCounter, count_columns, in_threads
 from dpcipher.curator.request import Person
 from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
@@ -25,8 +26,7 @@ from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import Source, open_table
 
-Owned = tuple[pa.Array, Codes]
-LARGEST_INT32 = 2**31 - 1
+Owned = tuple[pa.Array, Columns]
 
 
 @dataclass(frozen=True)
@@ -47,47 +47,41 @@ def empty_tally(schema: Schema, tables: Sequence[Axes]) -> Tally:
     return Tally(0, tuple(np.zeros([schema.shape[a] for a in axes], dtype=np.int64) for axes in tables))
 
 
-def count_codes(codes: Codes, shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
-    """The kernel: coded rows to counts of every table."""
-    columns = columns_of(codes)
-    return Tally(len(codes), tuple(count_columns(columns, shape, axes) for axes in tables))
+def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
+    """Coded rows to counts of every table."""
+    counter = TableCounter(shape, tables)
+    counter.add(columns_of(codes))
+    return Tally(counter.n_rows, counter.tables())
 
 
-def columns_of(codes: Codes) -> list[Codes]:
+def columns_of(codes: Codes | Columns) -> Columns:
     """The columns of coded rows, each in one piece of memory."""
-    return [np.ascontiguousarray(codes[:, axis], dtype=np.int32) for axis in range(codes.shape[1])]
-
-
-def count_columns(columns: Sequence[Codes], shape: tuple[int, ...], axes: Axes) -> Counts:
-    """The counts of one table: every row is the number of its cell, and those are counted."""
-    sizes = [shape[axis] for axis in axes]
-    n_cells = math.prod(sizes)
-    # 32 bits are half the memory to go through; only a table that large needs more for the number of a cell.
-    width: type[np.signedinteger[Any]] = np.int32 if n_cells <= LARGEST_INT32 else np.int64
-    number: NDArray[Any] = columns[axes[0]].astype(width, copy=len(axes) > 1)
-    for axis in axes[1:]:
-        number *= shape[axis]
-        number += columns[axis]
-    return np.bincount(number, minlength=n_cells).astype(np.int64, copy=False).reshape(sizes)
+    if not isinstance(codes, np.ndarray):
+        return codes
+    return [np.ascontiguousarray(codes[:, axis]) for axis in range(codes.shape[1])]
 
 
 def count_batches(
     batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], person: Person | None = None
 ) -> Tally:
-    """Add up the kernel's counts over a stream of batches."""
-    tally = empty_tally(schema, tables)
-    for codes in coded_rows(batches, schema, person):
-        tally += count_codes(codes, schema.shape, tables)
-    return tally
+    """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
+    counter = TableCounter(schema.shape, tables)
+    if person is None:
+        for _ in in_threads(lambda batch: counter.add(schema.encode_columns(batch)), batches):
+            pass
+    else:
+        for columns in coded_rows(batches, schema, person):
+            counter.add(columns)
+    return Tally(counter.n_rows, counter.tables())
 
 
 def coded_rows(
     batches: Iterable[pa.RecordBatch], schema: Schema, person: Person | None = None
-) -> Iterator[Codes]:
+) -> Iterator[Columns]:
     """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
     if person is None:
-        return (schema.encode(batch) for batch in batches)
-    owned = [owned_rows(batch, schema, person) for batch in batches]
+        return in_threads(schema.encode_columns, batches)
+    owned = list(in_threads(lambda batch: owned_rows(batch, schema, person), batches))
     return iter([limit_person(owned, person.max_rows)] if owned else [])
 
 
@@ -101,16 +95,16 @@ def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
         )
     named = pc.is_valid(owner)
     batch = batch.select(list(schema.names))
-    return (owner.filter(named), schema.encode(batch.filter(named) if owner.null_count else batch))
+    return (owner.filter(named), schema.encode_columns(batch.filter(named) if owner.null_count else batch))
 
 
-def limit_person(owned: Sequence[Owned], max_rows: int) -> Codes:
+def limit_person(owned: Sequence[Owned], max_rows: int) -> Columns:
     """Coded rows, at most `max_rows` of them for each person.
 
     Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
     table, so one person more or less changes the counts by that person's rows and no others.
     """
-    rows = np.concatenate([codes for _, codes in owned])
+    rows = joined_columns([columns for _, columns in owned])
     owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
     order = np.lexsort((_row_hash(rows), owner))
     ranked = owner[order]
@@ -118,13 +112,14 @@ def limit_person(owned: Sequence[Owned], max_rows: int) -> Codes:
         np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
     )
     rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
-    return np.asarray(rows[order[rank < max_rows]])
+    kept = order[rank < max_rows]
+    return [column[kept] for column in rows]
 
 
-def _row_hash(rows: Codes) -> NDArray[np.uint64]:
+def _row_hash(rows: Columns) -> NDArray[np.uint64]:
     """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
-    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in rows.T:
+    mixed = np.full(len(rows[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in rows:
         mixed ^= (
             column.astype(np.uint64)
             + np.uint64(0x9E3779B97F4A7C15)
@@ -150,7 +145,7 @@ class Incoming(ABC):
         """The true counts of these tables."""
 
     @abstractmethod
-    def rows(self) -> list[Codes]:
+    def rows(self) -> list[Columns]:
         """The codes of all rows that count, in pieces."""
 
 
@@ -165,7 +160,7 @@ class LocalRows(Incoming):
         """Counted batch by batch, in one pass."""
         return count_batches(self._batches(), self._schema, tables, self._person)
 
-    def rows(self) -> list[Codes]:
+    def rows(self) -> list[Columns]:
         """Kept in memory."""
         return list(_joined(coded_rows(self._batches(), self._schema, self._person)))
 
@@ -188,7 +183,7 @@ class SparkRows(Incoming):
 
         return spark_tally(self._frame, self._schema, tables, self._person)
 
-    def rows(self) -> list[Codes]:
+    def rows(self) -> list[Columns]:
         """Codes on a file of this process that has no name, since Spark would read its source again for every question."""
         from dpcipher.curator.spark import spark_rows
 
@@ -215,16 +210,21 @@ def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
     return list(dict.fromkeys([*schema.names, *([] if person is None else [person.column])]))
 
 
-def _joined(pieces: Iterable[Codes]) -> Iterator[Codes]:
+def _joined(pieces: Iterable[Columns]) -> Iterator[Columns]:
     """Pieces put together until they are worth a round of their own."""
-    waiting: list[Codes] = []
+    waiting: list[Columns] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(map(len, waiting)) >= CHUNK_ROWS:
-            yield np.concatenate(waiting)
+        if sum(len(columns[0]) for columns in waiting) >= CHUNK_ROWS:
+            yield joined_columns(waiting)
             waiting = []
     if waiting:
-        yield np.concatenate(waiting)
+        yield joined_columns(waiting)
+
+
+def joined_columns(pieces: Sequence[Columns]) -> Columns:
+    """Rows one piece after the other."""
+    return pieces[0] if len(pieces) == 1 else [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
 
 
 class CountSource(ABC):
@@ -263,10 +263,10 @@ class TableCounts(CountSource):
 class RowCounts(CountSource):
     """Coded rows, in one piece or several, counted anew for every question."""
 
-    def __init__(self, codes: Codes | Sequence[Codes], shape: tuple[int, ...]) -> None:
+    def __init__(self, codes: Codes | Sequence[Codes | Columns], shape: tuple[int, ...]) -> None:
         pieces = [codes] if isinstance(codes, np.ndarray) else codes
         self._pieces, self._shape = [columns_of(piece) for piece in pieces], shape
-        self.n_rows = sum(map(len, pieces))
+        self.n_rows = sum(len(columns[0]) for columns in self._pieces)
 
     def _counts(self, axes: Axes) -> Counts:
         blank = np.zeros([self._shape[axis] for axis in axes], dtype=np.int64)

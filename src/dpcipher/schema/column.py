@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Codes
-from dpcipher.schema.cells import as_text, by_type, flat, is_missing
+from dpcipher.marginals.arrays import CodeColumn, Codes
+from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
+from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 MISSING_LABEL = "(missing)"
-_UNLISTED, _ABSENT = -1, -2
+_UNLISTED, _ABSENT = -1, ABSENT
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
 
@@ -122,18 +123,26 @@ class Column:
         """The name of each level, the missing one last."""
         return self.domain.labels + ((MISSING_LABEL,) if self.missing == "level" else ())
 
-    def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def encode(self, cells: pa.Array | pa.ChunkedArray) -> CodeColumn:
         """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
 
-        Stability 1: one row more or less changes the code of no other row.
+        Stability 1: one row more or less changes the code of no other row. Codes are of the narrowest integer type that holds them.
         """
-        codes = self._marks(cells)
-        absent, unlisted = codes == _ABSENT, codes == _UNLISTED
-        if absent.any():
-            codes[absent] = self._missing_code
-        if unlisted.any():
-            codes[unlisted] = self._other_code
-        return codes
+        absent = int(self._ruled(np.array([_ABSENT], dtype=np.int32))[0])
+        marks = marks_of(cells, lambda part: self._ruled(self._plain_marks(part)), self.size, absent=absent)
+        if len(marks) and marks.min() < 0:
+            # What no rule could place is refused; an absent cell before an unlisted one, whatever the order of the rows.
+            _ = self._missing_code if (marks == _ABSENT).any() else self._other_code
+        return narrow_codes(marks, self.size)
+
+    def _ruled(self, marks: Codes) -> Codes:
+        """Codes in the place of marks, where a rule says where such cells go; marks stay where they are to be refused."""
+        if self.missing == "level":
+            marks[marks == _ABSENT] = self._missing_code
+        unlisted = marks == _UNLISTED
+        if self.other not in ("refuse", "nearest") and unlisted.any():
+            marks[unlisted] = self._other_code
+        return marks
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A value for each code: drawn uniformly inside a bin, null for the missing level."""
@@ -190,12 +199,11 @@ class Column:
             raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(KINDS)}")
         return cls(name, **spec)
 
-    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Marks:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
-        marks = pc.fill_null(by_type(cells, self._plain_marks), _ABSENT)  # a null index of a dictionary
-        return np.array(marks.to_numpy(zero_copy_only=False), dtype=np.int32)
+        return marks_of(cells, self._plain_marks, self.size)
 
-    def _plain_marks(self, cells: pa.Array) -> pa.Array:
+    def _plain_marks(self, cells: pa.Array) -> Codes:
         """The marks of cells of one type."""
         if isinstance(self.domain, Binned):
             codes = self.domain.codes(cells, nearest=self.other == "nearest")
@@ -203,7 +211,7 @@ class Column:
             codes = self.domain.codes(cells)
         codes[(codes < 0) & is_missing(cells, blank=True)] = _ABSENT  # unless a level is called so
         codes[is_missing(cells, blank=False)] = _ABSENT
-        return pa.array(codes)
+        return codes
 
     @property
     def _missing_code(self) -> int:
