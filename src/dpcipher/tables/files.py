@@ -28,6 +28,9 @@ _UNREADABLE = (
     zlib.error,
     csv.Error,
 )  # what opening and unpacking a damaged CSV file raises
+_TEXTS = pa.dictionary(
+    pa.int32(), pa.string()
+)  # each distinct text of a block is kept, and later coded, once
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
 
 
@@ -123,7 +126,7 @@ def _csv_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatc
                 read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
                 parse_options=pacsv.ParseOptions(newlines_in_values=True),
                 convert_options=pacsv.ConvertOptions(
-                    column_types={cell: pa.string() for cell in header},
+                    column_types={cell: _TEXTS for cell in header},
                     include_columns=header,
                     strings_can_be_null=False,
                 ),
@@ -135,11 +138,18 @@ def _csv_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatc
 
 def _parquet_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, read_dictionary=_text_columns(path, columns)) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 yield batch.select(list(columns))
     except (pa.ArrowException, OSError, UnicodeDecodeError):  # of a name that is no text
         raise _damaged(path, "Parquet") from None
+
+
+def _text_columns(path: Path, columns: tuple[str, ...]) -> list[str]:
+    """The columns of texts or bytes, whose distinct values are read once."""
+    fields = pq.read_schema(path)
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return [name for name in columns if any(is_kind(fields.field(name).type) for is_kind in kinds)]
 
 
 def _only_header(path: Path) -> bool:
