@@ -11,7 +11,7 @@ from dpcipher.marginals.arrays import Axes, Shape
 
 
 def joint_tables(shape: Shape, tables: Sequence[Axes], most_cells: int) -> dict[Axes, Axes]:
-    """For each table a joint table that holds it: itself, or one of at most `most_cells` cells. Greedily, the largest tables first.
+    """For each table a joint table that holds it: one of the tables, or one of at most `most_cells` cells. Greedily, the largest tables first.
 
     >>> joint_tables((2, 2, 2, 9), [(0, 1), (0, 2), (1, 2), (0, 3)], 8)
     {(0, 3): (0, 3), (0, 1): (0, 1, 2), (0, 2): (0, 1, 2), (1, 2): (0, 1, 2)}

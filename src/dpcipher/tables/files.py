@@ -126,7 +126,7 @@ def _csv_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatc
                 read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
                 parse_options=pacsv.ParseOptions(newlines_in_values=True),
                 convert_options=pacsv.ConvertOptions(
-                    column_types={cell: _TEXTS for cell in header},
+                    column_types=dict.fromkeys(header, _TEXTS),
                     include_columns=header,
                     strings_can_be_null=False,
                 ),
