@@ -15,18 +15,14 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from dpcipher.curator.kernel import Columns, TableCounter, count_columns, in_threads
+from dpcipher.curator.kernel import Columns, TableCounter, in_threads, joined_columns
+from dpcipher.curator.persons import limited_rows
 from dpcipher.curator.request import Person
-from dpcipher.errors import DataError
+from dpcipher.curator.spill import HeldRows
 from dpcipher.marginals.arrays import Axes, Codes, Counts
-from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import Source, open_table
-
-Owned = tuple[pa.Array, Columns]
 
 
 @dataclass(frozen=True)
@@ -81,57 +77,12 @@ def coded_rows(
     """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
     if person is None:
         return in_threads(schema.encode_columns, batches)
-    owned = list(in_threads(lambda batch: owned_rows(batch, schema, person), batches))
-    return iter([limit_person(owned, person.max_rows)] if owned else [])
-
-
-def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
-    """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
-    owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
-    if owner.null_count and person.missing == "refuse":
-        raise DataError(
-            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
-            "fill the column, or leave such rows out with missing_person='drop'"
-        )
-    named = pc.is_valid(owner)
-    batch = batch.select(list(schema.names))
-    return (owner.filter(named), schema.encode_columns(batch.filter(named) if owner.null_count else batch))
-
-
-def limit_person(owned: Sequence[Owned], max_rows: int) -> Columns:
-    """Coded rows, at most `max_rows` of them for each person.
-
-    Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
-    table, so one person more or less changes the counts by that person's rows and no others.
-    """
-    rows = joined_columns([columns for _, columns in owned])
-    owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
-    order = np.lexsort((_row_hash(rows), owner))
-    ranked = owner[order]
-    starts = (
-        np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
-    )
-    rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
-    kept = order[rank < max_rows]
-    return [column[kept] for column in rows]
-
-
-def _row_hash(rows: Columns) -> NDArray[np.uint64]:
-    """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
-    mixed = np.full(len(rows[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in rows:
-        mixed ^= (
-            column.astype(np.uint64)
-            + np.uint64(0x9E3779B97F4A7C15)
-            + (mixed << np.uint64(6))
-            + (mixed >> np.uint64(2))
-        )
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return mixed
+    return limited_rows(batches, schema, person)
 
 
 # Up to so many cells the full table answers every question; beyond, the coded rows are kept.
 FULL_TABLE_CELLS = 2**20
+PASS_CELLS = 2**22  # of the tables that are counted in one pass over held rows
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 
@@ -161,8 +112,11 @@ class LocalRows(Incoming):
         return count_batches(self._batches(), self._schema, tables, self._person)
 
     def rows(self) -> list[Columns]:
-        """Kept in memory."""
-        return list(_joined(coded_rows(self._batches(), self._schema, self._person)))
+        """Kept in memory, or in a file without a name where they are many."""
+        held = HeldRows()
+        for columns in _joined(coded_rows(self._batches(), self._schema, self._person)):
+            held.add(columns)
+        return held.blocks
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._source.batches(wanted_columns(self._schema, self._person))
@@ -222,9 +176,19 @@ def _joined(pieces: Iterable[Columns]) -> Iterator[Columns]:
         yield joined_columns(waiting)
 
 
-def joined_columns(pieces: Sequence[Columns]) -> Columns:
-    """Rows one piece after the other."""
-    return pieces[0] if len(pieces) == 1 else [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
+def _within(tables: Sequence[Axes], shape: tuple[int, ...], most_cells: int) -> Iterator[list[Axes]]:
+    """Tables in their order, so many at a time that their cells are within bounds; at least one."""
+    some: list[Axes] = []
+    n_cells = 0
+    for axes in tables:
+        cells = math.prod(shape[axis] for axis in axes)
+        if some and n_cells + cells > most_cells:
+            yield some
+            some, n_cells = [], 0
+        some.append(axes)
+        n_cells += cells
+    if some:
+        yield some
 
 
 class CountSource(ABC):
@@ -269,8 +233,16 @@ class RowCounts(CountSource):
         self.n_rows = sum(len(columns[0]) for columns in self._pieces)
 
     def _counts(self, axes: Axes) -> Counts:
-        blank = np.zeros([self._shape[axis] for axis in axes], dtype=np.int64)
-        return sum((count_columns(columns, self._shape, axes) for columns in self._pieces), blank)
+        return next(self.many([axes]))
+
+    def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
+        """Some tables at a time, each time in one pass over the rows."""
+        for some in _within(tables, self._shape, PASS_CELLS):
+            counter = TableCounter(self._shape, some)
+            counting = in_threads if len(self._pieces) > 1 else map
+            for _ in counting(counter.add, self._pieces):
+                pass
+            yield from counter.tables()
 
 
 @final

@@ -56,6 +56,11 @@ def _cell_numbers(block: Columns, sizes: Sequence[int]) -> NDArray[Any]:
     return number
 
 
+def joined_columns(pieces: Sequence[Columns]) -> Columns:
+    """Rows one piece after the other."""
+    return pieces[0] if len(pieces) == 1 else [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
+
+
 class TableCounter:
     """Adds up the counts of given tables over blocks of rows; several threads may add at once."""
 

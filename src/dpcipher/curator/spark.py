@@ -3,7 +3,6 @@
 A refusal travels back as a message among the results, not as an exception of a worker, whose traceback would be Spark's and not ours.
 """
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,19 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpcipher.curator.count import (
-    Owned,
-    Tally,
-    columns_of,
-    count_codes,
-    empty_tally,
-    limit_person,
-    owned_rows,
-)
+from dpcipher.curator.count import Tally, columns_of, count_codes, empty_tally
 from dpcipher.curator.kernel import Columns
+from dpcipher.curator.persons import Owned, limit_person, owned_rows
 from dpcipher.curator.request import Person
+from dpcipher.curator.spill import HeldRows
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.marginals.arrays import Axes, Codes
+from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import check_names
 
@@ -54,25 +48,16 @@ def spark_rows(frame: Any, schema: Schema, person: Person | None = None) -> list
     blobs = _coded(frame, schema, person).mapInArrow(
         _Packing(width, None if person is None else person.max_rows), BLOB
     )
-    spill = tempfile.TemporaryFile()  # noqa: SIM115 - the arrays below keep it open; mode 0600, never linked
-    sizes: list[int] = []
+    held = HeldRows(in_file=True)
 
     def fetch() -> None:
         for row in blobs.toLocalIterator():
             _refuse([row["refusal"]])
-            spill.write(row["codes"])
-            sizes.append(len(row["codes"]) // (4 * width))
+            codes = np.frombuffer(row["codes"], np.int32).reshape((-1, width), order="F")
+            held.add([codes[:, axis].astype(code_type(size)) for axis, size in enumerate(schema.shape)])
 
     _run(fetch)
-    spill.flush()
-    starts = np.cumsum([0, *sizes])[:-1]
-    return [
-        columns_of(
-            np.memmap(spill, np.int32, "r", offset=4 * width * int(start), shape=(size, width), order="F")
-        )
-        for start, size in zip(starts, sizes, strict=True)
-        if size
-    ]
+    return held.blocks
 
 
 def _functions() -> Any:
