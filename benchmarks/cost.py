@@ -48,7 +48,7 @@ def once(engine: str, n_columns: int, levels: int) -> None:
     started = time.process_time()
     misfit = np.nan
     if engine == "paper":
-        solve_paper(shape, [(one.axes, one.counts, one.variance) for one in measured], seed=0)
+        solve_paper(shape, [(one.axes, one.counts, one.variance) for one in measured])
     elif engine == "table":
         misfit = max(solve_table(denoise(reconcile(shape, measured)))[1].residuals.values())
     else:

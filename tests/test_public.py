@@ -25,6 +25,7 @@ NAMES = [
     "Modips",
     "MultinomialDirichlet",
     "PrivBayes",
+    "Reading",
     "Release",
     "Schema",
     "Uniform",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpcipher.audits.audit import audit
     from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
+    from dpcipher.engines.reading import Reading
     from dpcipher.engines.solve import solve
     from dpcipher.inference.combine import combine
     from dpcipher.inference.estimate import estimate
@@ -56,6 +57,7 @@ __all__ = [
     "Modips",
     "MultinomialDirichlet",
     "PrivBayes",
+    "Reading",
     "Release",
     "Schema",
     "Uniform",
@@ -77,6 +79,7 @@ _HOMES = {
     "Auto": "selection.target",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",
+    "Reading": "engines.reading",
     "Release": "release.release",
     "Schema": "schema.schema",
     "audit": "audits.audit",

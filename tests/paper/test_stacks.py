@@ -155,7 +155,10 @@ def test_cipher_is_the_paper_engine_on_the_same_noise() -> None:
     counts, seed = tables(many=2), np.random.SeedSequence(5)
     noisy = Sanitized.of(counts, PAIRS, 1.0, seed)
     direct = solve_paper(
-        SHAPE, [(a, t[1], noisy.mechanism.variance) for a, t in zip(PAIRS, noisy.tables, strict=True)], seed=1
+        SHAPE,
+        [(a, t[1], noisy.mechanism.variance) for a, t in zip(PAIRS, noisy.tables, strict=True)],
+        CIPHER_2.reading,
+        rng=np.random.default_rng(1),
     )
     np.testing.assert_allclose(
         CIPHER_2.synthesize(counts, epsilon=1.0, seed=np.random.SeedSequence(5))[1], direct[0]

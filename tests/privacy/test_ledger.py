@@ -207,8 +207,8 @@ def test_a_future_version_is_refused(ledger: Ledger) -> None:
     (header,) = read_chain(ledger.path.read_bytes()).records
     (ledger.witness or Path()).unlink()
     body = {key: value for key, value in header.items() if key not in ("hash", "previous")}
-    ledger.path.write_bytes(HashChain((), 0).appended({**body, "version": 2})[0])
-    with pytest.raises(LedgerError, match=r"version \(2\)"):
+    ledger.path.write_bytes(HashChain((), 0).appended({**body, "version": 3})[0])
+    with pytest.raises(LedgerError, match=r"version \(3\)"):
         Ledger.open(ledger.path)
 
 

@@ -21,15 +21,20 @@ FORMULA = re.compile(r"'(?!'*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z)'*[=+@\t\r\
 
 def code_of(column: Column, value: Any) -> int:
     """The code of a cell, for columns that refuse nothing."""
+    kind = _missing_kind(column, value)
+    if kind is not None:
+        return column.domain.size + kind
     if is_missing(column, value):
-        return column.domain.size
+        return column.size - 1
     code = {"categorical": _listed, "ordinal": _listed, "boolean": _truth, "date": _date}.get(
         column.kind, _cut
     )(column, value)
     if code is not None:
         return code
     if column.other == "missing":
-        return column.domain.size
+        return column.size - 1
+    if column.other in (column.missing_values or ()):
+        return column.domain.size + column.missing_values.index(column.other)
     return [str(level) for level in column.levels].index(str(column.other))
 
 
@@ -40,6 +45,23 @@ def is_missing(column: Column, value: Any) -> bool:
     if isinstance(value, float | Decimal):
         return math.isnan(value)
     return value in ("", "nan", "NaN", "NAN") and value not in (column.levels or ())
+
+
+def _missing_kind(column: Column, value: Any) -> int | None:
+    """Which of the codes for missing a cell is: by its text, with or without the quote of a CSV file, as the same number, or day."""
+    codes = list(column.missing_values or ())
+    cell = text(value)
+    for spelling in (cell, cell[1:] if FORMULA.match(cell or "") else None):
+        for kind, code in enumerate(codes):
+            if spelling is not None and spelling == text(code):
+                return kind
+    for kind, code in enumerate(codes):
+        if number(code) == number(value):
+            return kind
+    if column.kind != "date":
+        return None
+    days = [_day(code) for code in codes]
+    return days.index(_day(value)) if _day(value) is not None and _day(value) in days else None
 
 
 def text(value: Any) -> str | None:
@@ -104,6 +126,11 @@ def _truth(column: Column, value: Any) -> int | None:
 
 
 def _date(column: Column, value: Any) -> int | None:
+    day = _day(value)
+    return None if day is None else _bin(column, (day - dt.date(1970, 1, 1)).days)
+
+
+def _day(value: Any) -> dt.date | None:
     if isinstance(value, str | bytes):
         shown = re.fullmatch(r"(\d{4}-\d{2}-\d{2})([T ].*)?", text(value) or "")
         try:
@@ -112,8 +139,7 @@ def _date(column: Column, value: Any) -> int | None:
             value = None
     if not isinstance(value, dt.date):
         return None
-    day = value.date() if isinstance(value, dt.datetime) else value
-    return _bin(column, (day - dt.date(1970, 1, 1)).days)
+    return value.date() if isinstance(value, dt.datetime) else value
 
 
 def _cut(column: Column, value: Any) -> int | None:

@@ -34,6 +34,20 @@ COLUMNS = (
     Column("x", "boolean", missing="level", other="missing"),
     Column("x", "integer", min=-3, max=9, bins=4, missing="level", other="missing"),
     Column("x", "number", edges=[-1.5, 0.0, 0.3, 2.5], missing="level", other="missing"),
+    Column("x", "categorical", levels=["1", "2"], missing_values=["N", "-", 7], other="-", missing="level"),
+    Column("x", "ordinal", levels=[1, 0], missing_values=[3, -3], other=3, missing="level"),
+    Column("x", "boolean", missing_values=["NA", 7], missing="level", other="missing"),
+    Column("x", "integer", min=-9, max=9, missing_values=[-3, "N"], missing="level", other="N"),
+    Column("x", "number", edges=[-1.5, 0.0, 2.5], missing_values=[-1.5, 1], missing="level", other="missing"),
+    Column(
+        "x",
+        "date",
+        min="2024-01-01",
+        max="2024-12-31",
+        missing_values=["2024-01-31", 7],
+        missing="level",
+        other=7,
+    ),
     Column("x", "date", min="2024-01-01", max="2024-12-31", bins=6, missing="level", other="missing"),
 )
 DAYS = [dt.date(2024, 1, 31), dt.date(2024, 12, 31), dt.date(2023, 2, 28)]

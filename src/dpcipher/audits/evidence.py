@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, logit, ndtri
 
 from dpcipher.marginals.arrays import Floats
 
@@ -45,6 +45,15 @@ def clopper_pearson(hits: ArrayLike, trials: int, alpha: float) -> tuple[Floats,
 def epsilon_of(p: float, q: float) -> float:
     """The epsilon that an event needs at least: log(p/q)."""
     return float(np.log(p / q)) if p > q > 0 else 0.0
+
+
+def range_of(p: float, q: float) -> float:
+    """The range that an event and its contrary show: how far the logarithms of their ratios lie apart (Durfee and Rogers 2019).
+
+    >>> round(range_of(0.75, 0.25), 6) == round(2 * np.log(3), 6)
+    True
+    """
+    return float(logit(p) - logit(q)) if 1 > p > q > 0 else 0.0
 
 
 def mu_of(p: float, q: float) -> float:

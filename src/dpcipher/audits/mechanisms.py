@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from dpcipher.audits.check import EACH, Check, describe
-from dpcipher.audits.evidence import epsilon_of, lower_bound, mu_on_integers, root_rho_of
+from dpcipher.audits.evidence import epsilon_of, lower_bound, mu_on_integers, range_of
 from dpcipher.audits.subjects import UNITS
 from dpcipher.audits.transcript import additive_losses, choice_losses
 from dpcipher.marginals.arrays import Counts, Floats
@@ -19,7 +19,6 @@ from dpcipher.privacy.choose import OpenDPChooser, choice_cost, polya_urn
 from dpcipher.privacy.noise import Mechanism, OpenDPNoise, mechanism_for
 from dpcipher.privacy.unit import Unit
 
-CANDIDATES = 8
 OTHERS = 3
 
 
@@ -28,7 +27,7 @@ def mechanism_checks(trials: int, slow_trials: int) -> Iterator[Check]:
     for unit in UNITS:
         for budget in (Budget(epsilon=Fraction(1)), Budget(rho=Fraction(1, 2))):
             yield noise_check(mechanism_for(budget, unit), unit, trials)
-    yield from choice_checks(slow_trials)
+    yield choice_check(slow_trials)
     yield urn_check(slow_trials)
 
 
@@ -54,12 +53,14 @@ def noise_check(mechanism: Mechanism, unit: Unit, trials: int) -> Check:
     return Check("mechanisms", f"{mechanism.name} noise, {measure}", describe(unit), claimed, found, trials)
 
 
-def choice_checks(trials: int) -> Iterator[Check]:
-    """One candidate whose score a person raises, among others whose scores the same person lowers: the whole range, a seldom choice."""
-    scale, pure = 2 / 3, 3.0
-    first = np.array([0, *[2] * CANDIDATES], dtype=np.int64)
-    second = np.array([1, *[1] * CANDIDATES], dtype=np.int64)
-    assert math.isclose(choice_cost(scale, 1).amount, pure)
+def choice_check(trials: int) -> Check:
+    """Two candidates, of which a person raises the score of one and lowers the other's: their odds change by the whole range.
+
+    What the exponential mechanism costs is its range: the logarithms of all ratios lie within epsilon of each other, and rho is epsilon²/8.
+    """
+    scale, claimed = 2 / 3, 3.0
+    first, second = np.array([0, 1], dtype=np.int64), np.array([1, 0], dtype=np.int64)
+    assert math.isclose(choice_cost(scale, 1).amount, claimed)
     here, there = (
         choice_losses(
             first / scale,
@@ -68,13 +69,8 @@ def choice_checks(trials: int) -> Iterator[Check]:
         )
         for scores in (first, second)
     )
-    yield Check(
-        "mechanisms", "choice, epsilon", "any", pure, lower_bound(here, there, epsilon_of, EACH), trials
-    )
-    # rho is epsilon²/8, so that √(2 rho) is epsilon/2.
-    yield Check(
-        "mechanisms", "choice, √(2 rho)", "any", pure / 2, lower_bound(here, there, root_rho_of, EACH), trials
-    )
+    found = lower_bound(here, there, range_of, EACH)
+    return Check("mechanisms", "choice, epsilon = √(8 rho)", "any", claimed, found, trials)
 
 
 def urn_check(trials: int) -> Check:

@@ -190,7 +190,11 @@ budget = _together(
         type=Exact(),
         help="Pure epsilon, or the epsilon of (epsilon, delta). Parsed exactly.",
     ),
-    click.option("--delta", type=Exact(), help="Delta, with --epsilon: Gaussian noise."),
+    click.option(
+        "--delta",
+        type=Exact(),
+        help="Delta, with --epsilon: Gaussian noise; with --rho: for levels found in the rows.",
+    ),
     click.option(
         "--rho",
         type=Exact(),

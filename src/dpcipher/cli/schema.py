@@ -1,21 +1,27 @@
 """`dpcipher schema`: the public facts about a table."""
 
 import datetime
+import json
 from pathlib import Path
 
 import click
 
 from dpcipher.cli import options, output
 from dpcipher.curator.draft import draft as draft_schema
+from dpcipher.files import write_text
+from dpcipher.schema.column import Column
+from dpcipher.schema.dictionaries.read import Form
 from dpcipher.schema.schema import Schema
+
+LONGEST_LABEL = 40
 
 
 @click.group("schema")
 def command() -> None:
-    """Draft, check, sign and show the public schema.
+    """Draft, import, check, sign, show and export the public schema.
 
-    A schema says which columns a table has and which values they can take. It must be public knowledge: write it by hand, or draft it
-    from the rows and have a person check and sign it.
+    A schema says which columns a table has and which values they can take. It must be public knowledge: write it by hand, import it from a
+    data dictionary, or draft it from the rows; what is imported or drafted has a person check and sign it.
 
     \b
     Example:
@@ -46,6 +52,73 @@ def draft(data: str, target: Path, json_: bool) -> None:
         f'Next     check every level and range in it, then: dpcipher schema sign {target} --name "Your Name"'
     )
     output.show(text, {"schema": str(target), "columns": list(drafted.names), "signed": False}, as_json=json_)
+
+
+@command.command("import")
+@click.argument("dictionary", type=options.FILE)
+@options.output("target", "The schema file to write (.yaml or .json).")
+@click.option(
+    "--form",
+    metavar="auto|frictionless|ddi|nist|sdv",
+    default="auto",
+    show_default=True,
+    help="The format of the dictionary.",
+)
+@click.option("--table", metavar="NAME", help="Which table, where the dictionary has several.")
+@click.option(
+    "--open-ranges", is_flag=True, help="Take no minimum or maximum from it; measure finds them privately."
+)
+@options.as_json
+def import_(
+    dictionary: Path, target: Path, form: Form, table: str | None, open_ranges: bool, json_: bool
+) -> None:
+    """Make a schema from the data dictionary in DICTIONARY: Frictionless, DDI Codebook, NIST or SDV.
+
+    No rows are read. What the dictionary leaves open is written as `auto` or `discover`, which `measure` finds privately. A dictionary may have been computed
+    from the rows, so a person must check and sign what it states; the notes in the schema say where each fact came from.
+
+    \b
+    Example:
+      dpcipher schema import data_dictionary.json -o people.yaml
+      dpcipher schema sign people.yaml --name "Ada Curator"
+    """
+    schema = Schema.import_dictionary(dictionary, form=form, table=table, open_ranges=open_ranges)
+    schema.save(target)
+    left_out = [note for note in schema.provenance.notes if note.startswith("left out")]
+    lines = [
+        f"Wrote    {target}: {len(schema.columns)} columns from {dictionary}",
+        *left_out,
+        _next(schema, target),
+    ]
+    facts = {
+        "schema": str(target),
+        "columns": list(schema.names),
+        "notes": list(schema.provenance.notes),
+        "needs_signature": schema.needs_signature,
+    }
+    output.show("\n".join(lines), facts, as_json=json_)
+
+
+def _next(schema: Schema, target: Path) -> str:
+    if not schema.needs_signature:
+        return "Next     nothing in it could come from the rows: it is ready for a release"
+    return f'Next     check that what it states is public, then: dpcipher schema sign {target} --name "Your Name"'
+
+
+@command.command("export")
+@click.argument("file", type=options.FILE)
+@options.output("target", "The Frictionless table schema to write (.json).")
+@options.as_json
+def export(file: Path, target: Path, json_: bool) -> None:
+    """Write the schema in FILE as a Frictionless Table Schema, for the synthetic rows.
+
+    \b
+    Example:
+      dpcipher schema export people.yaml -o people.schema.json
+    """
+    plain = Schema.load(file).to_frictionless()
+    write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+    output.show(f"Wrote    {target}: a Frictionless table schema", plain, as_json=json_)
 
 
 @command.command("check")
@@ -97,24 +170,33 @@ def show(file: Path, json_: bool) -> None:
     """
     schema = Schema.load(file)
     width = max(len(name) for name in schema.names)
-    lines = [
-        f"{column.name:<{width}}  {column.kind:<11}  {column.size:>5} levels  {_some(column.labels)}"
-        for column in schema.columns
-    ]
+    lines = [line for column in schema.columns for line in _column_lines(column, width)]
     lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
     output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_)
 
 
+def _column_lines(column: Column, width: int) -> list[str]:
+    """A column with its levels, and under it what it is where the schema says so."""
+    first = (
+        f"{column.name:<{width}}  {column.kind:<11}  {column.size:>5} levels  {_some(column.shown_labels)}"
+    )
+    said = column.heading.removeprefix(column.name).removeprefix(": ").strip()
+    words = ": ".join(text for text in (said, column.description) if text)
+    return [first, *([f"{'':<{width}}  {words}"] if words else [])]
+
+
 def _some(labels: tuple[str, ...], most: int = 6) -> str:
     """The first levels, and the last one, of many."""
-    return ", ".join(labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1]))
+    some = labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1])
+    return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in some)
 
 
 def _state(schema: Schema) -> str:
-    if not schema.drawn_from_data:
+    if not schema.needs_signature:
         return "Declared by hand; ready for a release."
+    origin = "drawn from data" if schema.drawn_from_data else "imported from a dictionary"
     return (
-        "Drawn from data and signed."
+        f"{origin.capitalize()} and signed."
         if schema.signed
-        else "DRAWN FROM DATA, NOT SIGNED: a release refuses it."
+        else f"{origin.upper()}, NOT SIGNED: a release refuses it."
     )

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint, checked_n_rows
 from dpcipher.release.release import Release
@@ -33,6 +34,13 @@ from dpcipher.tables.write import check_writable, write_table
     default="auto",
     show_default=True,
     help="How to solve for the joint distribution.",
+)
+@click.option(
+    "--reading",
+    metavar="NAME",
+    default="literal",
+    show_default=True,
+    help=f"Of --engine paper, how its algorithm is read: {', '.join(READINGS)}.",
 )
 @click.option(
     "--draws",
@@ -79,6 +87,7 @@ def command(
     seed: int | None,
     given: tuple[tuple[str, str], ...],
     engine: str,
+    reading: str,
     draws: int | None,
     independent: bool,
     raw_text: bool,
@@ -104,7 +113,7 @@ def command(
     check_writable(target)
     with output.progress() as say:
         say("solving")
-        joints = _joints(source, engine, draws, seed)
+        joints = _joints(source, engine, reading, draws, seed)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         for number, (joint, file) in enumerate(zip(joints, files, strict=True)):
@@ -143,14 +152,16 @@ def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> No
     schema.allowed(given)
 
 
-def _joints(source: Release | Joint, engine: str, draws: int | None, seed: int | None) -> list[Joint]:
+def _joints(
+    source: Release | Joint, engine: str, reading: str, draws: int | None, seed: int | None
+) -> list[Joint]:
     if isinstance(source, Joint):
         if draws is not None:
             raise click.UsageError("--draws needs a release; a saved joint holds no noise to draw from")
         return [source]
     if draws is not None:
         return solve(source, engine=engine, draws=draws, seed=secrets.randbits(63) if seed is None else seed)
-    return solve(source, set="all", engine=engine)
+    return solve(source, set="all", engine=engine, reading=reading)
 
 
 def _numbered(path: Path, number: int, of: int) -> Path:

@@ -22,7 +22,7 @@ from dpcipher.curator.request import Person
 from dpcipher.curator.spill import HeldRows
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.read import Source, open_table
+from dpcipher.tables.read import Source, open_declared
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming
     """Open private rows, of whatever kind, without reading them."""
     if is_spark(data):
         return SparkRows(data, schema, person)
-    return LocalRows(open_table(data), schema, person)
+    return LocalRows(open_declared(data, schema), schema, person)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:

@@ -20,7 +20,7 @@ from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileErr
 from dpcipher.marginals.arrays import Axes, Codes
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.read import check_names
+from dpcipher.tables.header import check_names
 
 PARTIAL = "cell long, count long, refusal string"
 CODED = "owner string, codes binary, refusal string"

@@ -10,8 +10,9 @@ the end. The printed algorithm has slips; where we read it differently:
 * the loop runs from j = 2 over the sets outside closure(Q), not from the lowest order in Q, and k to j, not j − 1;
 * the A_k are stacked over one z, as in the supplement, not put side by side;
 * coefficients come from the one table P(S∖x₁); a right-hand side is divided by the sums of its own table P(S∖x_k);
-* a noisy table is divided by its own sum (at least 1); several tables that cover S are averaged by inverse variance;
-* an equation whose denominator is below half a count, or a tenth of the absolute values it sums, is left out (`guard`).
+* a noisy table is divided by its own sum (at least 1); several tables that cover S are averaged by inverse variance.
+
+What it leaves open is a `Reading`.
 """
 
 from collections.abc import Sequence
@@ -22,14 +23,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.engines.reading import Reading
 from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
-from dpcipher.errors import ParameterError, SizeError, WorkloadError, did_you_mean
+from dpcipher.errors import SizeError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import margin
 
-TARGETS = ("random", "largest", "last", "average")
-GUARDS = ("rows", "clip", "none")
-MISSING = ("build", "drop")
 # The cells of all 2^p - 1 subset tables together; ten attributes of five levels have 60 million.
 MAX_CELLS = 2**27
 
@@ -55,44 +54,20 @@ class PaperFit:
     converged: bool = True
 
 
-@dataclass(frozen=True)
-class _Options:
-    lam: float
-    target: str
-    guard: str
-    missing: str
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.lam) and self.lam > 0):
-            raise ParameterError(f"lam ({self.lam}) must be a finite number above 0; try lam=0.01")
-        _check_word("target", self.target, TARGETS)
-        _check_word("guard", self.guard, GUARDS)
-        _check_word("missing", self.missing, MISSING)
-
-
 def solve_paper(
     shape: tuple[int, ...],
     tables: Sequence[Measured],
+    reading: Reading = Reading(),  # noqa: B008 - a frozen value
     *,
-    lam: float = 0.01,
-    seed: int | None = 0,
-    target: str = "random",
-    guard: str = "rows",
-    missing: str = "build",
+    rng: np.random.Generator | None = None,
 ) -> tuple[Floats, PaperFit]:
-    """The paper's joint distribution, dense, from noisy counts `(axes, counts, variance of a cell)`.
-
-    `target` chooses x₁: `"random"` (by `seed`), `"largest"` (most levels), `"last"`, or `"average"` (over all choices).
-    `guard`: `"rows"` leaves out equations with a bad denominator, `"clip"` clips the noisy tables at zero first as well, `"none"` divides by whatever comes (but zero). `missing`: a table P(S∖x_k) with a pair of attributes
-    that were never measured together is built like any other (`"build"`), or its equations are dropped (`"drop"`).
-    """
-    options = _Options(lam, target, guard, missing)
-    known = _Known(shape, tables, clip=guard == "clip")
+    """The paper's joint distribution, dense, from noisy counts `(axes, counts, variance of a cell)`; `rng` draws random targets."""
+    known = _Known(shape, tables, clip=reading.clip)
     everything = tuple(range(len(shape)))
     if known.covers(everything):
         return _corrected(known.counts(everything), {}, 0, True)
     check_size(shape)
-    run = _Run(shape, known, options, np.random.default_rng(seed))
+    run = _Run(shape, known, reading, rng or np.random.default_rng())
     for order in range(2, len(shape) + 1):
         run.climb(order)
     return _corrected(run.latest[everything], run.built, run.skipped, run.converged)
@@ -108,23 +83,20 @@ def check_size(shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
-    if word not in known:
-        raise ParameterError(
-            f"{name} ({word!r}) must be one of {', '.join(known)}{did_you_mean(word, known)}"
-        )
-
-
 def _corrected(
     table: Floats, built: dict[Axes, int], skipped: int, converged: bool
 ) -> tuple[Floats, PaperFit]:
     """Clip and normalise, once; a table with nothing left becomes uniform."""
+    positive = float(table.sum(where=table > 0))
+    removed = positive - float(table.sum())
+    negative = removed / (positive + removed) if removed > 0 else 0.0
+    return _distribution(table), PaperFit(negative, built, skipped, converged)
+
+
+def _distribution(table: Floats) -> Floats:
     clipped = np.maximum(table, 0)
     total = clipped.sum()
-    removed = float(total - table.sum())
-    uniform = np.full_like(table, 1 / table.size)
-    negative = removed / (total + removed) if removed > 0 else 0.0
-    return clipped / total if total > 0 else uniform, PaperFit(float(negative), built, skipped, converged)
+    return np.asarray(clipped / total if total > 0 else np.full_like(table, 1 / table.size))
 
 
 class _Known:
@@ -179,9 +151,9 @@ class _Run:
     """One pass of Algorithm 1, one order after the other; only the tables of the last order are kept."""
 
     def __init__(
-        self, shape: tuple[int, ...], known: _Known, options: _Options, rng: np.random.Generator
+        self, shape: tuple[int, ...], known: _Known, reading: Reading, rng: np.random.Generator
     ) -> None:
-        self.shape, self.known, self.options, self.rng = shape, known, options, rng
+        self.shape, self.known, self.reading, self.rng = shape, known, reading, rng
         self.latest: dict[Axes, Floats] = {}
         self.built: dict[Axes, int] = {}
         self.skipped, self.converged = 0, True
@@ -189,7 +161,8 @@ class _Run:
     def climb(self, order: int) -> None:
         """Build every table of one order that no measured table covers, from those of one order less."""
         sets = [axes for axes in combinations(range(len(self.shape)), order) if not self.known.covers(axes)]
-        self.latest = {axes: self._build(axes) for axes in sets}
+        built = {axes: self._build(axes) for axes in sets}
+        self.latest = {axes: self._step(table) for axes, table in built.items()}
 
     def _build(self, axes: Axes) -> Floats:
         chosen = self._targets(axes)
@@ -200,7 +173,7 @@ class _Run:
         return total / len(chosen) if len(chosen) > 1 else total
 
     def _targets(self, axes: Axes) -> Axes:
-        rule = self.options.target
+        rule = self.reading.target
         if rule == "random":
             return (axes[int(self.rng.integers(len(axes)))],)
         if rule == "largest":
@@ -208,14 +181,18 @@ class _Run:
         return axes if rule == "average" else (axes[-1],)
 
     def _table(self, axes: Axes) -> Floats:
-        return self.known.table(axes) if self.known.covers(axes) else self.latest[axes]
+        return self._step(self.known.table(axes)) if self.known.covers(axes) else self.latest[axes]
+
+    def _step(self, table: Floats) -> Floats:
+        """A table as the next step uses it: a distribution, where the reading makes it one."""
+        return _distribution(table) if self.reading.guard == "steps" else table
 
     def _solve(self, axes: Axes, target: int) -> Floats:
         """The joint of `axes` from the equations of one target."""
         others = tuple(axis for axis in axes if axis != target)
         rest = self._table(others)
         families = [self._family(rest, axes, target, k) for k in self._summed(axes, target)]
-        z, met = solve_ridge(rest, families, self.options.lam)
+        z, met = solve_ridge(rest, families, self.reading.lam)
         self.converged &= met
         joint = np.empty((len(z) + 1, *rest.shape))
         np.multiply(z, rest, out=joint[:-1])
@@ -225,7 +202,7 @@ class _Run:
     def _summed(self, axes: Axes, target: int) -> list[int]:
         """The attributes k that have an equation; all of them where dropping would leave none."""
         every = [axis for axis in axes if axis != target]
-        if self.options.missing == "build":
+        if self.reading.missing == "build":
             return every
         return [k for k in every if self._supported(tuple(a for a in axes if a != k))] or every
 
@@ -249,7 +226,7 @@ class _Run:
     def _good(self, sums: Floats, table: Floats, axis: int) -> NDArray[np.bool_]:
         """Which denominators may be divided by."""
         inside = np.abs(table).sum(axis=axis)
-        if self.options.guard == "none":
+        if self.reading.guard != "rows":
             return np.asarray(np.abs(sums) > _NOTHING * inside)
         return np.asarray(sums >= np.maximum(0.5 / self.known.total, _CANCELLED * inside))
 

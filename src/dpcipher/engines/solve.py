@@ -12,6 +12,7 @@ import numpy as np
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.draws import draw_joints
 from dpcipher.engines.paper import solve_paper
+from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import MAX_CELLS, solve_table
 from dpcipher.engines.targets import Fit, Targets
@@ -31,22 +32,49 @@ TABLE_CELLS = 2_000_000  # between this and ten million cells the rows engine be
 LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
 # Up to so many cells independent columns are written out as one table, which also samples more evenly and knows structural zeros.
 DENSE_CELLS = 2**16
+LITERAL = READINGS["literal"]
 TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
 @overload
-def solve(release: Release, *, set: int, engine: str = "auto", lam: float = 0.01, seed: int = 0) -> Joint: ...
+def solve(
+    release: Release,
+    *,
+    set: int,
+    engine: str = "auto",
+    reading: str | Reading = "literal",
+    lam: float | None = None,
+    seed: int = 0,
+) -> Joint: ...
 @overload
 def solve(
-    release: Release, *, set: Literal["all"], engine: str = "auto", lam: float = 0.01, seed: int = 0
+    release: Release,
+    *,
+    set: Literal["all"],
+    engine: str = "auto",
+    reading: str | Reading = "literal",
+    lam: float | None = None,
+    seed: int = 0,
 ) -> list[Joint]: ...
 @overload
 def solve(
-    release: Release, *, draws: int, engine: str = "auto", lam: float = 0.01, seed: int = 0
+    release: Release,
+    *,
+    draws: int,
+    engine: str = "auto",
+    reading: str | Reading = "literal",
+    lam: float | None = None,
+    seed: int = 0,
 ) -> list[Joint]: ...
 @overload
 def solve(
-    release: Release, *, set: None = None, engine: str = "auto", lam: float = 0.01, seed: int = 0
+    release: Release,
+    *,
+    set: None = None,
+    engine: str = "auto",
+    reading: str | Reading = "literal",
+    lam: float | None = None,
+    seed: int = 0,
 ) -> Joint | list[Joint]: ...
 def solve(
     release: Release,
@@ -54,7 +82,8 @@ def solve(
     set: int | Literal["all"] | None = None,
     draws: int | None = None,
     engine: str = "auto",
-    lam: float = 0.01,
+    reading: str | Reading = "literal",
+    lam: float | None = None,
     seed: int = 0,
 ) -> Joint | list[Joint]:
     """The joint distribution behind a release.
@@ -62,9 +91,10 @@ def solve(
     Of a release with m sets `set="all"` gives a list of m joints, and `set=0` the joint of the first, whatever m is. Without `set` it
     is the joint of a release with one set, and a list of joints otherwise.
 
-    `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the literal
-    algorithm with its ridge `lam`. `seed` fixes the arbitrary choices (the paper's targets, the rows engine's population); it is
-    not a privacy matter, since everything here is post-processing.
+    `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the
+    paper's algorithm: as it is printed, or by another `reading` of it (a name, or a `dc.Reading`), with `lam` in the place of its ridge.
+    `seed` fixes the arbitrary choices (the paper's targets, which differ from set to set and from release to release, and the rows
+    engine's population); it is not a privacy matter, since everything here is post-processing.
 
     `draws=m` gives m joints instead that differ as much as the noise leaves open: draws of the private table given the release, for
     multiple imputation from one release (`combine` with rule="imputations"). They need a full table of at most 20,000 cells.
@@ -81,14 +111,17 @@ def solve(
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
     numbers = [set] if isinstance(set, int) else range(release.sets)
-    joints = [solve_set(release, number, engine=engine, lam=lam, seed=seed) for number in numbers]
+    joints = [
+        solve_set(release, number, engine=engine, reading=Reading.parse(reading, lam), seed=seed)
+        for number in numbers
+    ]
     for joint in joints:
         joint.health.warn()
     return joints if set == "all" or len(joints) > 1 else joints[0]
 
 
 def solve_set(
-    release: Release, number: int, *, engine: str = "auto", lam: float = 0.01, seed: int = 0
+    release: Release, number: int, *, engine: str = "auto", reading: Reading = LITERAL, seed: int = 0
 ) -> Joint:
     """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
     name, why = pick(engine, release.schema.shape)
@@ -96,7 +129,11 @@ def solve_set(
     reconciled = release.reconcile(number)
     if reconciled.total < LEAST_ROWS:
         return _drowned(release, reconciled)
-    core, fit = _paper(reconciled, lam, seed) if name == "paper" else _ours(name, reconciled, seed)
+    if name == "paper":
+        targets = np.random.default_rng([seed, number, int(release.checksum[:16], 16)])
+        core, fit = _paper(reconciled, reading, targets)
+    else:
+        core, fit = _ours(name, reconciled, seed)
     health = SolveReport(
         name,
         why=why,
@@ -202,12 +239,13 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
     )
 
 
-def _paper(reconciled: Reconciled, lam: float, seed: int) -> tuple[Core, Fit]:
-    """The literal algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
+def _paper(reconciled: Reconciled, reading: Reading, rng: np.random.Generator) -> tuple[Core, Fit]:
+    """The paper's algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
     merged = merge_repeats(reconciled.measured).values()
     tables = [(table.axes, table.counts, table.variance) for table in merged]
-    probabilities, fit = solve_paper(reconciled.shape, tables, lam=lam, seed=seed)
-    notes = (f"{fit.skipped} equations had no usable denominator and were left out",) if fit.skipped else ()
+    probabilities, fit = solve_paper(reconciled.shape, tables, reading, rng=rng)
+    skipped = f"{fit.skipped} equations had no usable denominator and were left out"
+    notes = (f"reading: {reading}", *((skipped,) if fit.skipped else ()))
     core = DenseTable(_cleared(probabilities, reconciled) if reconciled.zeros else probabilities)
     return core, Fit(fit.negative_mass, fit.converged, notes=notes)
 

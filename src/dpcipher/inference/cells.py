@@ -10,8 +10,8 @@ import pandas as pd
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.formula import ParsedFormula
 from dpcipher.marginals.arrays import Bools, Floats
-from dpcipher.schema.column import MISSING_LABEL
 from dpcipher.schema.domain import Binned
+from dpcipher.schema.missing import MISSING_LABEL
 from dpcipher.schema.schema import Schema
 
 Missing = Literal["drop", "level"]
@@ -74,7 +74,7 @@ def make_cells(
     )
     keep = np.ones(int(np.prod(shape)), dtype=bool)
     for name in dropped:
-        keep &= codes[name] < len(schema.labels(name)) - 1
+        keep &= codes[name] < schema.column(name).domain.size
     kept = {name: code[keep] for name, code in codes.items()}
     columns = {
         name: _numbers(bins[name].value)[code]
@@ -95,7 +95,7 @@ def _check_names(formula: ParsedFormula, given: Mapping[str, Any], what: str) ->
 
 
 def _has_missing(schema: Schema, name: str) -> bool:
-    return name in schema.names and schema.column(name).missing == "level"
+    return name in schema.names and schema.column(name).n_missing > 0
 
 
 def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> Bins | None:
@@ -124,7 +124,7 @@ def _category(
     schema: Schema, name: str, code: np.ndarray, dropped: bool, order: Sequence[Any] | None
 ) -> pd.Categorical:
     """The levels of a column in their declared order, or in the order asked for: the first is the reference."""
-    labels = list(schema.labels(name))[: -1 if dropped else None]
+    labels = list(schema.column(name).domain.labels if dropped else schema.labels(name))
     if order is None:
         return pd.Categorical.from_codes(code, categories=labels)
     wanted = [str(level) for level in order]

@@ -13,11 +13,12 @@ from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
+from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.methods.base import Synthesizer, check_between, check_whole, tables_of
+from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
@@ -31,7 +32,8 @@ class Cipher(Synthesizer):
 
     `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget (the last four
     fields are the old spelling of its options). `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
-    tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine` and `lam` are those of `solve`.
+    tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine`,
+    `reading` and `lam` are those of `solve`.
     """
 
     title: ClassVar[str] = "CIPHER"
@@ -39,7 +41,7 @@ class Cipher(Synthesizer):
     rho: float | None = None
     workload: int | str | Auto | Sequence[Sequence[str]] = 2
     engine: str = "auto"
-    lam: float = 0.01
+    lam: float | None = None
     sets: int = 1
     mechanism: str | None = None
     weights: Mapping[Attrs, float] | None = None
@@ -47,11 +49,12 @@ class Cipher(Synthesizer):
     max_cells: int | None = None
     target: int | Sequence[Sequence[str]] | None = None
     column_weights: Mapping[str, float] | None = None
+    reading: str | Reading = "literal"
 
     def _check(self) -> None:
         self._auto()
         check_whole("sets", self.sets, 1, 5)
-        check_between("lam", self.lam, 0, float("inf"), 0.01)
+        Reading.parse(self.reading, self.lam)
         if self.engine not in ENGINES:
             raise ParameterError(f"engine ({self.engine!r}) must be one of {', '.join(ENGINES)}")
 
@@ -110,7 +113,9 @@ class Cipher(Synthesizer):
     def _solved(self, release: Release, number: int) -> Joint:
         """The joint of one set; the budget is spent, so where the tables allow no answer, that is the answer."""
         try:
-            return solve_set(release, number, engine=self.engine, lam=self.lam)
+            return solve_set(
+                release, number, engine=self.engine, reading=Reading.parse(self.reading, self.lam)
+            )
         except (SolveError, JointError, np.linalg.LinAlgError) as error:
             why = "the tables could not be solved"
             warning = f"nothing is known, because {why}: {error}. All rows are equally likely here"

@@ -54,7 +54,8 @@ def _strength(budget: Budget) -> str:
     if budget.rho is None:
         epsilon, delta = budget.epsilon_at(budget.delta or Fraction(0)), budget.delta
     else:
-        epsilon, delta = budget.epsilon_at(SPOKEN_DELTA), SPOKEN_DELTA
+        delta = max(SPOKEN_DELTA, 2 * budget.failure)
+        epsilon = budget.epsilon_at(delta)
     factor = math.exp(min(float(epsilon), 700.0))
     odds = (
         f"The budget is {budget.describe()}. In words: whatever somebody learns from this release, they would have learnt "

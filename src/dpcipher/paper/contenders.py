@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
+from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Counts, Floats
@@ -27,7 +28,6 @@ from dpcipher.release.reconcile import Noisy, reconcile
 Stack = NDArray[Any]
 
 KINDS = ("FDH", "paper", "ours", "MWEM", "MWEM cells")
-LAM = 0.01
 # The numbers of rounds that MWEM is tuned over.
 ROUNDS = (2, 4, 8, 12, 16)
 
@@ -39,7 +39,7 @@ class Contender:
     name: str
     kind: str
     order: int
-    lam: float = LAM
+    reading: Reading = READINGS["guarded"]
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -71,7 +71,7 @@ class Contender:
         noisy = Sanitized.of(counts, tables, epsilon, seed)
         if self.kind == "FDH":
             return normalised(noisy.tables[0])
-        return noisy.solve_paper(self.lam) if self.kind == "paper" else noisy.solve_ours()
+        return noisy.solve_paper(self.reading) if self.kind == "paper" else noisy.solve_ours()
 
     def draw(
         self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1
@@ -129,10 +129,13 @@ class Sanitized:
             for number in range(len(self.tables[0]))
         ]
 
-    def solve_paper(self, lam: float) -> Floats:
-        """The distribution behind the noisy tables of each data set, by the paper's algorithm."""
+    def solve_paper(self, reading: Reading) -> Floats:
+        """The distribution behind the noisy tables of each data set, by the paper's algorithm; every one draws targets of its own."""
         return np.stack(
-            [solve_paper(self.shape, tables, lam=lam, seed=i)[0] for i, tables in enumerate(self._sets)]
+            [
+                solve_paper(self.shape, tables, reading, rng=np.random.default_rng(number))[0]
+                for number, tables in enumerate(self._sets)
+            ]
         )
 
     def solve_ours(self) -> Floats:
@@ -200,4 +203,7 @@ PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 CONTENDERS = (FDH, CIPHER_2, CIPHER_3, OURS_2, OURS_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
 MWEMS = tuple(method for method in CONTENDERS if method.uses_rounds)
 # How much the paper's ridge matters.
-RIDGES = tuple(Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, lam) for lam in (1e-4, 1e-3, 1e-1))
+RIDGES = tuple(
+    Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, Reading(guard="rows", lam=lam))
+    for lam in (1e-4, 1e-3, 1e-1)
+)

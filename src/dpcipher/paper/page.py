@@ -24,7 +24,7 @@ and then with the paper's cost. {stamp}.
     dpcipher reproduce all --repeats 1000 --data FOLDER -o reproduction
 
 The run can be stopped and started again; it goes on with what is missing and ends with the same numbers. `CIPHER` is the paper's algorithm
-(`engine="paper"`, λ = .01), `ours` is this package's default (reconcile, denoise, table engine) on tables of the same noise.
+(`engine="paper", reading="guarded"`, λ = .01), `ours` is this package's default (reconcile, denoise, table engine) on tables of the same noise.
 """
 
 CHOICES = """## What the paper leaves open, and what we did

@@ -12,7 +12,7 @@ from typing import Literal, Self
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import rho_for, zcdp_to_epsilon
 
-Kind = Literal["pure", "approx", "zcdp"]
+Kind = Literal["pure", "approx", "zcdp", "approx-zcdp"]
 
 # Outside this range a privacy parameter is a slip of the pen, and the noise would be nothing or overflow.
 SMALLEST, LARGEST = Fraction(1, 10**20), Fraction(10**6)
@@ -20,6 +20,8 @@ SMALLEST, LARGEST = Fraction(1, 10**20), Fraction(10**6)
 LONGEST_TEXT = 400
 _TEXT = re.compile(r"[0-9]+(/[0-9]+)?")
 _LONGEST_BITS = math.floor((LONGEST_TEXT - 4) * math.log2(10))
+# Of the delta of (epsilon, delta), where something may fail. Either part costs only its logarithm, so that the halves are near the best.
+FAILURE_PART = Fraction(1, 2)
 _EXAMPLES = {"epsilon": "1.0", "delta": "1e-6", "rho": "0.1"}
 
 
@@ -93,7 +95,11 @@ def show(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """A privacy guarantee, or what one costs: pure epsilon, (epsilon, delta), or rho of zero-concentrated DP."""
+    """A privacy guarantee, or what one costs: pure epsilon, (epsilon, delta), rho of zero-concentrated DP, or rho with delta.
+
+    rho with delta is delta-approximate rho-zCDP (Bun and Steinke 2016, Definition 8.1): rho-zCDP, but for events of probability at most delta
+    in which the mechanism may fail. Only what cannot do without, such as finding levels, costs it.
+    """
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -108,9 +114,17 @@ class Budget:
 
     @classmethod
     def parse(
-        cls, *, epsilon: object = None, delta: object = None, rho: object = None, mechanism: str | None = None
+        cls,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        rho: object = None,
+        mechanism: str | None = None,
+        may_fail: bool = False,
     ) -> Self:
         """A budget from what a caller wrote, refused unless `mechanism` ("laplace", "gaussian", None for any) can keep it.
+
+        `may_fail` says that something will be done that fails with a small probability: rho then comes with a delta for it.
 
         >>> Budget.parse(epsilon=0.1, mechanism="laplace").epsilon
         Fraction(1, 10)
@@ -122,13 +136,19 @@ class Budget:
               for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)))
         )  # fmt: skip
         budget._check_mechanism(mechanism)
+        if budget.kind == "approx-zcdp" and not may_fail:
+            raise BudgetError(
+                f"delta ({_float(budget.delta)}) must not be given with rho, which needs none: nothing here may fail; leave it out"
+            )
         return budget
 
     @classmethod
     def from_dict(cls, values: Mapping[str, str]) -> Self:
         """The budget that `as_dict` wrote; a `BudgetError` for anything else."""
         if not isinstance(values, Mapping) or not set(values) <= set(_EXAMPLES):
-            raise BudgetError("a budget must hold epsilon, epsilon and delta, or rho, and nothing else")
+            raise BudgetError(
+                "a budget must hold epsilon, epsilon and delta, rho, or rho and delta, and nothing else"
+            )
         return cls(**{name: read_fraction(name, text) for name, text in values.items()})
 
     def as_dict(self) -> dict[str, str]:
@@ -142,9 +162,9 @@ class Budget:
 
     @property
     def kind(self) -> Kind:
-        """Which of the three guarantees this is."""
+        """Which of the four guarantees this is."""
         if self.rho is not None:
-            return "zcdp"
+            return "zcdp" if self.delta is None else "approx-zcdp"
         return "pure" if self.delta is None else "approx"
 
     def composable(self) -> "Budget":
@@ -152,6 +172,27 @@ class Budget:
         if self.epsilon is not None and self.delta is not None:
             return Budget(rho=rho_for(self.epsilon, self.delta))
         return self
+
+    def failing(self) -> "Budget":
+        """The same guarantee as rho with delta, for a charge that pays for something that may fail.
+
+        Half of the delta of (epsilon, delta) is for failures, and the largest rho that implies epsilon and the other half is for the rest:
+        delta-approximate rho-zCDP implies (epsilon, delta + delta') wherever rho-zCDP implies (epsilon, delta') (Bun and Steinke 2016, Lemma 8.8).
+
+        >>> str(Budget.parse(epsilon=1, delta=1e-6).failing().delta)
+        '1/2000000'
+        """
+        if self.epsilon is not None and self.delta is not None:
+            half = self.delta * FAILURE_PART
+            return Budget(rho=rho_for(self.epsilon, self.delta - half), delta=half)
+        if self.kind != "approx-zcdp":
+            raise BudgetError(_cannot_fail(self))
+        return self
+
+    @property
+    def failure(self) -> Fraction:
+        """The probability with which what this pays for may fail altogether; 0 where it cannot."""
+        return self.delta if self.kind == "approx-zcdp" and self.delta is not None else Fraction(0)
 
     @property
     def amount(self) -> Fraction:
@@ -161,15 +202,21 @@ class Budget:
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
         """An epsilon such that this guarantee implies (epsilon, delta), rounded up."""
-        if self.rho is not None:
-            return zcdp_to_epsilon(self.rho, delta)
+        if self.rho is not None and delta > self.failure:
+            return zcdp_to_epsilon(self.rho, delta - self.failure)
         if self.delta is not None and self.delta > delta:
             raise BudgetError(f"delta ({show(delta)}) must be at least the budget's own, {show(self.delta)}")
+        if self.rho is not None:
+            raise BudgetError(f"delta ({show(delta)}) must be above {show(self.failure)} with rho")
         return self.epsilon or Fraction(0)  # what has no rho has an epsilon above 0
 
     def doubled(self) -> "Budget":
-        """The guarantee for two steps between neighbours: 2 epsilon, or 4 rho (Bun and Steinke 2016, Proposition 1.9)."""
-        return self.share(Fraction(2 if self.kind == "pure" else 4))
+        """The guarantee for two steps between neighbours: 2 epsilon, or 4 rho (Bun and Steinke 2016, Proposition 1.9).
+
+        What may fail here fails on the texts of one person alone, at either end of the two steps: delta stays (docs/levels.md).
+        """
+        part = self.share(Fraction(2 if self.kind == "pure" else 4))
+        return part if self.kind != "approx-zcdp" else Budget(rho=part.rho, delta=self.delta)
 
     def split(self, weights: Iterable[object]) -> tuple["Budget", ...]:
         """Parts in proportion to `weights` that add up exactly to `composable()`: (epsilon, delta) is split as rho.
@@ -184,7 +231,7 @@ class Budget:
         return tuple(self.share(weight / total) for weight in exact)
 
     def share(self, part: Fraction) -> "Budget":
-        """What a share of this guarantee is worth, in a form that adds up."""
+        """What a share of this guarantee is worth, in a form that adds up; a delta for failures is not shared out with it."""
         amount = self.amount * part
         return Budget(epsilon=amount) if self.kind == "pure" else Budget(rho=amount)
 
@@ -194,7 +241,12 @@ class Budget:
         >>> Budget.parse(epsilon=1, delta=1e-6).describe()
         'epsilon = 1, delta = 1e-06 (approximate differential privacy)'
         """
-        names = {"pure": "pure", "approx": "approximate", "zcdp": "zero-concentrated"}
+        names = {
+            "pure": "pure",
+            "approx": "approximate",
+            "zcdp": "zero-concentrated",
+            "approx-zcdp": "approximate zero-concentrated",
+        }
         values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         numbers = ", ".join(f"{name} = {show(value)}" for name, value in values.items() if value is not None)
         return f"{numbers} ({names[self.kind]} differential privacy)"
@@ -213,6 +265,19 @@ class Budget:
             raise BudgetError(
                 "delta (None) must be given with mechanism='gaussian' and epsilon; try delta=1e-6, or rho alone"
             )
+
+
+def _cannot_fail(budget: Budget) -> str:
+    """Why a guarantee without delta cannot pay for what may fail."""
+    name = (
+        "pure epsilon, which bounds the odds of even the rarest outcome,"
+        if budget.kind == "pure"
+        else "rho alone"
+    )
+    return (
+        "delta (None) must be given where levels are found in the rows (levels: discover): a text that only one person has "
+        f"appears with a small probability, and {name} allows none; try delta=1e-6"
+    )
 
 
 def _text(name: str, value: Fraction) -> str:
@@ -234,14 +299,12 @@ def _missing(mechanism: str | None) -> str:
 
 
 def _check_combination(epsilon: Fraction | None, delta: Fraction | None, rho: Fraction | None) -> None:
-    """Refuse what is none of the three guarantees."""
+    """Refuse what is none of the four guarantees."""
     if epsilon is not None and rho is not None:
         raise BudgetError(
             f"epsilon ({show(epsilon)}) and rho ({show(rho)}) must not be given together; leave one out"
         )
     if epsilon is None and rho is None:
         raise BudgetError(_missing(None))
-    if rho is not None and delta is not None:
-        raise BudgetError(f"delta ({show(delta)}) must not be given with rho, which needs none; leave it out")
     if delta is not None and delta >= 1:
         raise BudgetError(f"delta ({show(delta)}) must be below 1; try delta=1e-6")

@@ -15,29 +15,50 @@ that their loss never exceeds epsilon and they contribute nothing.
 
 (epsilon, delta) charges themselves are refused: sums of deltas next to sums of rho would break that argument, and every
 mechanism here has a rho (`Budget.composable`).
+
+A charge may also be rho *with* delta: rho-zCDP but for failures of probability at most delta. Its rho adds to the rhos and its
+delta to the deltas, under a limit that keeps a fixed part of its own delta for failures:
+
+- rho and delta as the limit: both sums stay within it. rho alone: such charges are refused.
+- (epsilon, delta): `FAILURE_PART` of delta is for failures, and rho is what implies (epsilon, the rest of delta), *if the very first charge is one
+  that may fail*. Otherwise all of delta is for rho, as above, and such charges are refused.
+
+Proof. Such a mechanism is, on either neighbour, a coin that fails with probability delta, the same on both, and a law that is rho-zCDP when it does
+not (docs/privacy.md). Let w be the probability that no coin of a history fails, at least one minus the sum of its deltas, and the same on both
+neighbours; one more coin, thrown at the end, makes it exactly 1 - delta in every history, whoever chose the charges. What happens without
+failures is then a composition of zCDP laws that stops at a fixed sum of rho, which is a valid filter. So the whole is delta-approximate rho-zCDP
+(also Whitehouse, Ramdas, Rogers and Wu 2023), and (epsilon, delta + delta') where rho-zCDP gives (epsilon, delta').
+
+The division of delta must not depend on what was seen. If a history with a small loss could turn what is left of rho into failures, and one with a large
+loss could go on with rho, the two together would contribute more than delta: 1.14 times it in a test. The first charge is
+chosen before anything was seen.
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import pure_to_rho, rho_for, zcdp_to_epsilon
-from dpcipher.privacy.budget import Budget, show
+from dpcipher.privacy.budget import FAILURE_PART, Budget, show
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How much was spent or is left, in the terms of a limit; unlike a Budget it may be zero."""
+    """How much was spent or is left, in the terms of a limit; unlike a Budget it may be zero.
+
+    `failure` is the part of an (epsilon, delta) limit's delta that is for failures, where some of it is.
+    """
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
+    failure: Fraction | None = None
 
     def as_dict(self) -> dict[str, str]:
         """Exact plain values, for a file."""
-        values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "failure": self.failure}
         return {name: str(value) for name, value in values.items() if value is not None}
 
     def describe(self) -> str:
@@ -51,51 +72,70 @@ class Amount:
 
 @dataclass(frozen=True)
 class Total:
-    """Charges added up both ways."""
+    """Charges added up both ways, and whether the first of them was one that may fail."""
 
     epsilon: Fraction  # of the pure charges
     rho: Fraction  # of all charges, pure ones as epsilon²/2
     only_pure: bool
+    failure: Fraction = Fraction(0)
+    began_failing: bool = False
 
     def plus(self, cost: Budget) -> "Total":
         """The total with one more charge."""
         if cost.rho is not None:
-            return Total(self.epsilon, self.rho + cost.rho, only_pure=False)
+            began = self.began_failing or (self.rho == 0 and cost.failure > 0)
+            return Total(self.epsilon, self.rho + cost.rho, False, self.failure + cost.failure, began)
         if cost.epsilon is None or cost.delta is not None:
             raise BudgetError(f"cost ({cost.describe()}) must be epsilon alone or rho; try cost.composable()")
-        return Total(self.epsilon + cost.epsilon, self.rho + pure_to_rho(cost.epsilon), self.only_pure)
+        rho = self.rho + pure_to_rho(cost.epsilon)
+        return replace(self, epsilon=self.epsilon + cost.epsilon, rho=rho)
+
+    def most_failure(self, limit: Budget) -> Fraction:
+        """The largest sum of failures that the limit allows these charges: its own, or a part of delta that the first charge fixed."""
+        if limit.kind == "approx" and limit.delta is not None and self.began_failing:
+            return limit.delta * FAILURE_PART
+        return limit.failure
+
+    def most_rho(self, limit: Budget) -> Fraction:
+        """The largest sum of rho that the limit allows these charges; 0 where it counts pure epsilon alone."""
+        if limit.rho is not None:
+            return limit.rho
+        if limit.epsilon is None or limit.delta is None:
+            return Fraction(0)
+        return rho_for(limit.epsilon, limit.delta - self.most_failure(limit))
 
     def fits(self, limit: Budget) -> bool:
         """Whether charges with this total stay within the limit."""
-        if limit.rho is not None:
-            return self.rho <= limit.rho
-        assert limit.epsilon is not None  # a limit has rho or epsilon
-        if self.only_pure and self.epsilon <= limit.epsilon:
+        if limit.epsilon is not None and self.only_pure and self.epsilon <= limit.epsilon:
             return True
-        return limit.delta is not None and self.rho <= rho_for(limit.epsilon, limit.delta)
+        return self.rho <= self.most_rho(limit) and self.failure <= self.most_failure(limit)
 
     def spent(self, limit: Budget) -> Amount:
         """The total in the terms of the limit, each number rounded up."""
         if limit.rho is not None:
-            return Amount(rho=self.rho)
+            return Amount(rho=self.rho, delta=None if limit.delta is None else self.failure)
         if limit.epsilon is None or limit.delta is None or not self.rho:
             return Amount(epsilon=self.epsilon, delta=None if limit.delta is None else Fraction(0))
         # What fits gives (limit.epsilon, limit.delta); the conversion's last rounding up must not say more.
-        concentrated = min(zcdp_to_epsilon(self.rho, limit.delta), limit.epsilon)
+        for_rho = limit.delta - self.most_failure(limit)
+        concentrated = min(zcdp_to_epsilon(self.rho, for_rho), limit.epsilon)
         if self.only_pure and self.epsilon <= concentrated:
             return Amount(epsilon=self.epsilon, delta=Fraction(0), rho=self.rho)
-        return Amount(epsilon=concentrated, delta=limit.delta, rho=self.rho)
+        failure = self.failure if self.began_failing else None
+        return Amount(epsilon=concentrated, delta=for_rho + self.failure, rho=self.rho, failure=failure)
 
     def remaining(self, limit: Budget) -> Amount:
         """The largest single charge that still fits: of pure epsilon, of rho, each rounded down."""
+        failure = self.most_failure(limit) - self.failure
+        rho = max(Fraction(0), self.most_rho(limit) - self.rho)
         if limit.rho is not None:
-            return Amount(rho=max(Fraction(0), limit.rho - self.rho))
+            return Amount(rho=rho, delta=None if limit.delta is None else failure)
         assert limit.epsilon is not None  # a limit has rho or epsilon
         pure = max(Fraction(0), limit.epsilon - self.epsilon) if self.only_pure else Fraction(0)
         if limit.delta is None:
             return Amount(epsilon=pure)
-        rho = max(Fraction(0), rho_for(limit.epsilon, limit.delta) - self.rho)
-        return Amount(epsilon=max(pure, _pure_within(rho)), delta=limit.delta, rho=rho)
+        kept = failure if self.began_failing else None
+        return Amount(epsilon=max(pure, _pure_within(rho)), delta=limit.delta, rho=rho, failure=kept)
 
 
 NOTHING = Total(Fraction(0), Fraction(0), only_pure=True)
@@ -113,13 +153,27 @@ def compose(costs: Iterable[Budget]) -> Total:
     return total
 
 
-def check_kind(cost: Budget, limit: Budget) -> None:
-    """Refuse a charge that the limit has no way to count."""
-    compose([cost])
+def check_kind(cost: Budget, limit: Budget, before: Total = NOTHING) -> None:
+    """Refuse a charge that the limit, after what was charged `before`, has no way to count."""
+    after = before.plus(cost)
     if limit.kind == "pure" and cost.kind != "pure":
         raise BudgetError(
             f"cost ({cost.describe()}) must be pure epsilon, as the limit is; use mechanism='laplace', or a ledger with delta or rho"
         )
+    if cost.failure and not after.most_failure(limit):
+        raise BudgetError(
+            f"cost ({cost.describe()}) may fail, and the limit ({limit.describe()}) has no delta for that{_no_room(limit)}"
+        )
+
+
+def _no_room(limit: Budget) -> str:
+    """Why a limit has no delta for failures, and what to do."""
+    if limit.kind == "approx":
+        return (
+            ": its delta went to the earlier charges when the first of them was one that cannot fail; declare the levels, or "
+            "use a ledger with rho and delta, or one that begins with such a charge"
+        )
+    return "; declare the levels, or use a ledger with rho and delta"
 
 
 def _pure_within(rho: Fraction) -> Fraction:

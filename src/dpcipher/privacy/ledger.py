@@ -25,7 +25,16 @@ from dpcipher.privacy import durable, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount
 from dpcipher.privacy.durable import check_supported
-from dpcipher.privacy.records import EMPTY, VERSION, Book, Charge, Entry, LedgerState, canonical, read_book
+from dpcipher.privacy.records import (
+    EMPTY,
+    Book,
+    Charge,
+    Entry,
+    LedgerState,
+    canonical,
+    read_book,
+    version_for,
+)
 from dpcipher.privacy.unit import Unit
 from dpcipher.privacy.witness import Verdict, Witness, verify
 
@@ -55,14 +64,14 @@ class Ledger:
         max_rows: int = 1,
         name: str = "",
     ) -> Self:
-        """A new ledger with this limit; refuses a path that exists."""
-        limit = Budget.parse(epsilon=epsilon, delta=delta, rho=rho)
+        """A new ledger with this limit; refuses a path that exists. `delta` beside `rho` is for what may fail, such as finding levels."""
+        limit = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, may_fail=True)
         who = Unit.parse(unit, max_rows)
         ledger = cls(path)
         ledger.check_absent()
         header = {
             "type": "ledger",
-            "version": VERSION,
+            "version": version_for(limit),
             "name": name or ledger.path.stem,
             "limit": limit.as_dict(),
             "unit": who.as_dict(),

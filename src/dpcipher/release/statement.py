@@ -33,7 +33,7 @@ _MOST_TEXTS, _LONGEST_TEXT = 64, 1_000
 _SHARE = re.compile(r"[0-9]+(/[0-9]+)?")
 _LONGEST_SHARE = 10_000  # a sum of exact shares may have many digits; it is shown, never computed with
 _EVENT_TEXTS = {"what", "type", "l1", "l2_squared"}
-_EVENT_NUMBERS = {"tables", "sets", "candidates", "rounds", "sensitivity", "n_rows"}
+_EVENT_NUMBERS = {"tables", "sets", "candidates", "rounds", "sensitivity", "n_rows", "threshold"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Statement:
         _check_unit(self.unit)
         _check_budget(self.budget)
         _check_certificate(self.certificate, finite=self.may_be_released)
+        _check_failing(self.budget, self.may_fail)
         _check_texts("ledger", self.ledger)
         _check_texts("software", self.software)
         _check_created(self.created)
@@ -100,7 +101,14 @@ class Statement:
         if not self.budget:
             return None
         budget = Budget.from_dict(dict(self.budget))
-        return budget.doubled() if self.tells_presence else budget
+        if not self.tells_presence:
+            return budget
+        return budget.failing().doubled() if self.may_fail else budget.doubled()
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether an answer was of the kind that fails with a small probability, its `delta`."""
+        return any("delta" in event for event in self.certificate.get("events", ()))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the file."""
@@ -158,6 +166,15 @@ def _check_budget(budget: Mapping[str, Any]) -> None:
         raise ReleaseError(f"budget: {wrong}") from None
 
 
+def _check_failing(budget: Mapping[str, Any], may_fail: bool) -> None:
+    """Refuse an answer that may fail under a promise that allows for no failure."""
+    if budget and may_fail:
+        try:
+            Budget.from_dict(budget).failing()
+        except DpcipherError as wrong:
+            raise ReleaseError(f"budget: {wrong}") from None
+
+
 def _check_texts(name: str, values: Mapping[str, Any]) -> None:
     """A few texts of a line each: people read them on the certificate."""
     texts = [*values, *values.values()]
@@ -210,7 +227,8 @@ def _check_event(event: object, finite: bool) -> None:
             raise _wrong(name, event[name], "must be a text")
     for name in _EVENT_NUMBERS & set(event):
         _check_number(name, event[name])
-    _check_share(event["share"])
+    for name in ("share", *({"delta"} & set(event))):
+        _check_share(event[name])
     _check_cost("cost", event["cost"], finite)
 
 

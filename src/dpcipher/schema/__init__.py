@@ -2,8 +2,9 @@
 
 from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.marginals.marginal import Marginal
-from dpcipher.schema.column import MISSING_LABEL, Column
+from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover
+from dpcipher.schema.missing import MISSING_LABEL
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance, SignOff

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,16 @@ from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import CodeColumn, Codes
 from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
+from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
+from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
-MISSING_LABEL = "(missing)"
+# In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
+_KEYS = {"value_labels": "labels"}
+_FIELDS = {key: name for name, key in _KEYS.items()}
 _UNLISTED, _ABSENT = -1, ABSENT
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
@@ -31,8 +35,9 @@ class Column:
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
     date column; an integer or date column without bins has one level for each whole number or day. `missing` says whether a
-    missing cell is a level of its own. `other` says where a value goes that is not declared: nowhere (`refuse`), to a declared
-    level, to the missing level (`missing`) or, for cut columns, to the end bins (`nearest`).
+    missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
+    says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
+    of `missing_values` or, for cut columns, to the end bins (`nearest`).
 
     >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
     ('0..9', '10..19')
@@ -47,10 +52,17 @@ class Column:
     bins: int | None = None
     missing: Literal["level", "refuse"] = "refuse"
     other: Level = "refuse"
+    missing_values: Sequence[Level] | None = None
+    value_labels: Mapping[Level, str] | tuple[tuple[str, str], ...] | None = None
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+        if self.missing_values == ():  # says only that a schema's own list is not for this column
+            object.__setattr__(self, "missing_values", None)
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _LONGEST_NAME:
             raise SchemaError(
                 f"name ({self.name!r:.50}) of a column must be a text of 1 to {_LONGEST_NAME} characters"
@@ -61,6 +73,8 @@ class Column:
             raise type(wrong)(f"column {self.name!r}: {wrong}") from None
 
     def _check(self) -> None:
+        if self.value_labels is not None:
+            object.__setattr__(self, "value_labels", read_labels(self.value_labels) or None)
         if self.kind not in KINDS:
             hint = did_you_mean(str(self.kind), KINDS)
             raise SchemaError(f"kind ({self.kind!r:.60}) must be one of {', '.join(KINDS)}{hint}")
@@ -70,17 +84,34 @@ class Column:
             raise SchemaError(f"other ({self.other!r:.60}) must be refuse, nearest or one level")
         if self.size >= _LIMIT:
             raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
-        listed = self.domain.labels if isinstance(self.domain, Listed) else ()
-        if self.missing == "level" and MISSING_LABEL in listed:
-            raise SchemaError(
-                f"levels must not hold {MISSING_LABEL!r} beside missing: level; rename that level"
-            )
+        self._check_missing()
+        check_words(self)
         if self.other != "refuse" and self.other != "nearest":
             _ = self._other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
             raise SchemaError(
                 "other (nearest) must be a level here; nearest is for integer, number and date columns"
             )
+
+    def _check_missing(self) -> None:
+        """The levels for what is missing must not be levels already."""
+        if not isinstance(self.domain, Listed):
+            return
+        if self.missing == "level" and MISSING_LABEL in self.domain.labels:
+            raise SchemaError(
+                f"levels must not hold {MISSING_LABEL!r} beside missing: level; rename that level"
+            )
+        for text, label in zip(self.missing_codes.texts, self.missing_codes.labels, strict=True):
+            declared = self.domain.codes(pa.array([text]))[0] >= 0
+            if declared or label in self.domain.labels:
+                raise SchemaError(
+                    f"missing_values ({text!r:.60}) must not be a level too; leave it out of one of them"
+                )
+
+    @cached_property
+    def missing_codes(self) -> MissingCodes:
+        """The codes that stand for kinds of missing."""
+        return MissingCodes.parse(self.missing_values)
 
     @cached_property
     def domain(self) -> Listed | Binned:
@@ -115,13 +146,34 @@ class Column:
 
     @property
     def size(self) -> int:
-        """How many levels there are, the missing level included."""
-        return self.domain.size + (self.missing == "level")
+        """How many levels there are, those for what is missing included."""
+        return self.domain.size + self.n_missing
+
+    @property
+    def n_missing(self) -> int:
+        """How many levels stand for what is missing. They are the last ones, and have no place in the order of the others."""
+        return self.missing_codes.size + (self.missing == "level")
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The name of each level, the missing one last."""
-        return self.domain.labels + ((MISSING_LABEL,) if self.missing == "level" else ())
+        """The name of each level: the declared values, then each kind of missing, then what is missing altogether."""
+        nothing = (MISSING_LABEL,) if self.missing == "level" else ()
+        return self.domain.labels + self.missing_codes.labels + nothing
+
+    @cached_property
+    def _labelled(self) -> dict[int, str]:
+        """The label of each level that has one, by its code."""
+        return labelled(self)
+
+    @cached_property
+    def shown_labels(self) -> tuple[str, ...]:
+        """The name of each level on pages and plots: its label where it has one."""
+        return shown_labels(self.labels, self._labelled) if self._labelled else self.labels
+
+    @property
+    def heading(self) -> str:
+        """The column on pages and plots: its name, title and unit."""
+        return heading(self.name, self.title, self.unit)
 
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> CodeColumn:
         """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
@@ -137,7 +189,7 @@ class Column:
 
     def _ruled(self, marks: Codes) -> Codes:
         """Codes in the place of marks, where a rule says where such cells go; marks stay where they are to be refused."""
-        if self.missing == "level":
+        if self.missing == "level" or self._null_code is not None:
             marks[marks == _ABSENT] = self._missing_code
         unlisted = marks == _UNLISTED
         if self.other not in ("refuse", "nearest") and unlisted.any():
@@ -145,18 +197,33 @@ class Column:
         return marks
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A value for each code: drawn uniformly inside a bin, null for the missing level."""
+        """A cell for each code: drawn uniformly inside a bin, the code of its kind of missing, or null for the missing level."""
+        kinds = np.asarray(codes).astype(np.int64) - self.domain.size
+        kinds[kinds >= self.missing_codes.size] = -1
+        return self.missing_codes.put_back(self.values(codes, rng), kinds)
+
+    def values(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """The same with null for every kind of missing, so that a column of numbers is one."""
         codes = np.asarray(codes)
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.size:
             raise DataError(f"column {self.name!r}: codes must lie in 0..{self.size - 1}")
-        absent = codes == self.domain.size
+        absent = codes >= self.domain.size
         values = self.domain.draw(np.where(absent, 0, codes).astype(np.int32), rng)
         return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
 
     def find(self, value: object) -> int | None:
         """The code of a public value or label; None where there is no such level."""
+        code = self.find_value(value)
+        if code is None and self._labelled and isinstance(value, str):
+            return next((code for code in self._labelled if self.shown_labels[code] == value), None)
+        return code
+
+    def find_value(self, value: object) -> int | None:
+        """The same without the labels that the column gives its values."""
         if value is None or value == MISSING_LABEL:
-            return self.domain.size if self.missing == "level" else None
+            return self.size - 1 if self.missing == "level" else self._null_code
+        if value in self.missing_codes.labels:
+            return self.domain.size + self.missing_codes.labels.index(str(value))
         try:
             cell = flat(pa.array([_plain(value)]))
             # A level by its own text is found without going through all levels.
@@ -170,34 +237,30 @@ class Column:
         unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
         return self._places.get(value) if isinstance(value, str) and not unit_bins else None
 
+    def _kind_code(self, value: Level) -> int | None:
+        """The code of a kind of missing, by the code that the column declares for it."""
+        kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        return None if kind < 0 else self.domain.size + kind
+
     @cached_property
     def _places(self) -> dict[str, int]:
         return {label: code for code, label in reversed(tuple(enumerate(self.labels)))}
 
     def to_spec(self) -> dict[str, object]:
         """The declaration as plain values, what is default left out."""
-        return {
-            field.name: list(value) if isinstance(value, tuple) else value
+        spec = {
+            _KEYS.get(field.name, field.name): list(value) if isinstance(value, tuple) else value
             for field in fields(self)
             if (value := getattr(self, field.name)) != field.default
         }
+        return spec if self.value_labels is None else spec | {"labels": dict(self.value_labels)}
 
     @classmethod
     def from_spec(cls, name: str, spec: object) -> "Column":
         """The column that a schema file declares."""
-        if not isinstance(spec, Mapping):
-            raise SchemaError(
-                f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}"
-            )
-        known = [field.name for field in fields(cls) if field.name != "name"]
-        for key in spec:
-            if key not in known:
-                raise SchemaError(
-                    f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}"
-                )
-        if "kind" not in spec:
-            raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(KINDS)}")
-        return cls(name, **spec)
+        known = [_KEYS.get(field.name, field.name) for field in fields(cls) if field.name != "name"]
+        plain = checked_spec(name, spec, known, KINDS)
+        return cls(name, **{_FIELDS.get(key, key): value for key, value in plain.items()})
 
     def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Marks:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
@@ -211,12 +274,23 @@ class Column:
             codes = self.domain.codes(cells)
         codes[(codes < 0) & is_missing(cells, blank=True)] = _ABSENT  # unless a level is called so
         codes[is_missing(cells, blank=False)] = _ABSENT
+        if self.missing_codes.size:
+            kinds = self.missing_codes.codes(cells, dates=self.kind == "date")
+            codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
         return codes
+
+    @property
+    def _null_code(self) -> int | None:
+        """The kind of missing that a null can only be."""
+        kind = self.missing_codes.of_null
+        return None if kind is None else self.domain.size + kind
 
     @property
     def _missing_code(self) -> int:
         if self.missing == "level":
-            return self.domain.size
+            return self.size - 1
+        if self._null_code is not None:
+            return self._null_code
         raise DataError(
             f"column {self.name!r}: missing values are refused (missing: refuse); "
             "declare missing: level in the schema, or leave out such rows"
@@ -229,12 +303,12 @@ class Column:
                 f"column {self.name!r}: values that the schema does not declare are refused (other: {self.other}); "
                 "declare them, or say where they go with other"
             )
-        code = self.find(self.other) if isinstance(self.domain, Listed) else None
+        code = self.find(self.other) if isinstance(self.domain, Listed) else self._kind_code(self.other)
         if code is None and self.other == "missing" and self.missing == "level":
-            return self.domain.size
+            return self.size - 1
         if code is None and isinstance(self.domain, Binned):
             raise SchemaError(
-                f"other ({self.other!r:.60}) must be refuse or nearest here, or missing beside missing: level"
+                f"other ({self.other!r:.60}) must be refuse or nearest here, or missing beside missing: level, or one of missing_values"
             )
         if code is None:
             hint = did_you_mean(str(self.other), self.labels)
@@ -242,6 +316,18 @@ class Column:
                 f"other ({self.other!r:.60}) must be refuse or a declared level; add it to levels{hint}"
             )
         return code
+
+
+def checked_spec(name: object, spec: object, known: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Any]:
+    """The declaration of a column in a file, once its keys are known ones and its kind is there."""
+    if not isinstance(spec, Mapping):
+        raise SchemaError(f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}")
+    for key in spec:
+        if key not in known:
+            raise SchemaError(f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}")
+    if "kind" not in spec:
+        raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(kinds)}")
+    return spec
 
 
 def _plain(value: object) -> object:

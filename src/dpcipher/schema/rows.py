@@ -122,22 +122,28 @@ def _crossed(parts: "tuple[Column, ...]", codes: Mapping[str, CodeColumn]) -> Co
 
 
 def decode(schema: "Schema", codes: Codes, rng: np.random.Generator) -> pa.Table:
-    """A value for each code, in the order of the user's columns."""
+    """A cell for each code, in the order of the user's columns."""
+    apart = by_column(schema, codes)
+    arrays = [column.decode(apart[column.name], rng) for column in schema.columns]
+    return pa.table(arrays, names=list(schema.names))
+
+
+def by_column(schema: "Schema", codes: Codes) -> dict[str, Codes]:
+    """The codes of each column of the user's table, compounds taken apart."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(schema.attrs):
         raise ParameterError(
             f"codes must have one column for each of the {len(schema.attrs)} attributes, not {codes.shape}"
         )
-    by_column: dict[str, Codes] = {}
+    apart: dict[str, Codes] = {}
     for axis, attr in enumerate(schema.attrs):
         parts = schema.parts(attr)
         if len(parts) == 1:
-            by_column[attr] = codes[:, axis]
+            apart[attr] = codes[:, axis]
             continue
-        apart = np.unravel_index(codes[:, axis], [part.size for part in parts])
-        by_column |= {part.name: code.astype(np.int32) for part, code in zip(parts, apart, strict=True)}
-    arrays = [column.decode(by_column[column.name], rng) for column in schema.columns]
-    return pa.table(arrays, names=list(schema.names))
+        crossed = np.unravel_index(codes[:, axis], [part.size for part in parts])
+        apart |= {part.name: code.astype(np.int32) for part, code in zip(parts, crossed, strict=True)}
+    return apart
 
 
 def _check_names(schema: "Schema", table: pa.RecordBatch | pa.Table) -> None:

@@ -19,9 +19,13 @@ from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.dictionaries.frictionless import write_frictionless
+from dpcipher.schema.dictionaries.read import Form, read_dictionary
+from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance, SignOff
+from dpcipher.schema.words import check_text, joined
 
 _CODE_LIMIT = 2**31
 
@@ -41,6 +45,9 @@ class Schema:
     compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    title: str | None = None
+    description: str | None = None
+    format: FileFormat = PLAIN
 
     # Reading rows belongs to the curator's room, so the package itself puts the function here.
     draft: ClassVar[Callable[..., "Schema"]]
@@ -49,6 +56,8 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
+        check_text("title", self.title)
+        check_text("description", self.description)
         self._check_columns()
         self._check_compounds()
         for zero in self.zeros:
@@ -117,10 +126,15 @@ class Schema:
 
     def labels(self, attr: str) -> tuple[str, ...]:
         """The name of each level of an attribute, or of a column inside a compound."""
-        *first, last = (part.labels for part in self.parts(attr))
-        for labels in reversed(first):
-            last = tuple(f"{label}×{rest}" for label in labels for rest in last)
-        return last
+        return joined(part.labels for part in self.parts(attr))
+
+    def shown_labels(self, attr: str) -> tuple[str, ...]:
+        """The name of each level on pages and plots: the labels of values where they have some."""
+        return joined(part.shown_labels for part in self.parts(attr))
+
+    def heading(self, attr: str) -> str:
+        """An attribute on pages and plots: its name, with the title and unit of a column."""
+        return attr if attr in self.compounds else self.column(attr).heading
 
     def axes(self, attrs: str | Sequence[str]) -> Axes:
         """The axis number of each attribute, ascending; one name stands for itself."""
@@ -193,11 +207,14 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
-        return cls(*spec.read_parts(plain))
+        words = {"title": plain.get("title"), "description": plain.get("description")}
+        return cls(*spec.read_parts(plain), **words, format=FileFormat.from_spec(plain.get("format")))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        return spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        more = {"title": self.title, "description": self.description, "format": self.format.to_spec()}
+        return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":
@@ -209,7 +226,32 @@ class Schema:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as YAML or JSON, by the extension of the path."""
-        files.write(path, self.to_dict(), awaiting=self.drawn_from_data and not self.signed)
+        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed)
+
+    @classmethod
+    def import_dictionary(
+        cls,
+        source: str | PathLike[str] | Mapping[str, object],
+        *,
+        form: Form = "auto",
+        table: str | None = None,
+        open_ranges: bool = False,
+    ) -> "Schema":
+        """The schema that a data dictionary describes: a Frictionless table schema, a DDI codebook, NIST's data_dictionary.json or SDV metadata.
+
+        What it leaves open is found privately by `measure`; with `open_ranges` so are all ranges. A dictionary may have been computed from the rows, so a person must
+        sign what it states: the notes say where each fact came from.
+        """
+        try:
+            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+        except (SchemaError, SizeError) as wrong:
+            if isinstance(source, Mapping):
+                raise
+            raise type(wrong)(f"{source}: {wrong}") from None
+
+    def to_frictionless(self) -> dict[str, object]:
+        """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
+        return write_frictionless(self)
 
     # Provenance
 
@@ -217,6 +259,11 @@ class Schema:
     def drawn_from_data(self) -> bool:
         """Whether this is a draft that was read off private rows."""
         return self.provenance.drawn_from_data
+
+    @property
+    def needs_signature(self) -> bool:
+        """Whether a person must say that it holds nothing private: rows, or a dictionary that may come from them, had a part in it."""
+        return self.drawn_from_data or self.provenance.imported_from is not None
 
     @property
     def signed(self) -> bool:
@@ -237,10 +284,11 @@ class Schema:
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""
-        if not self.drawn_from_data or self.signed:
+        if not self.needs_signature or self.signed:
             return
         state = "was edited after its sign-off" if self.provenance.sign_off else "has not been signed off"
+        origin = "drawn from data" if self.drawn_from_data else "imported from a dictionary"
         raise SchemaError(
-            f"the schema was drawn from data and {state}, so it may reveal private values; "
+            f"the schema was {origin} and {state}, so it may reveal private values; "
             "check every level and range, then sign it: dpcipher schema sign FILE --name NAME"
         )

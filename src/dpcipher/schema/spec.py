@@ -10,13 +10,27 @@ import numpy as np
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import MAX_BINS
+from dpcipher.schema.missing import with_default
 from dpcipher.schema.rows import Zero
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
 MAX_TOTAL_BINS = 4 * MAX_BINS
 MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
-_KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes")
+_KEYS = (
+    "version",
+    "columns",
+    "compounds",
+    "zeros",
+    "drawn_from_data",
+    "sign_off",
+    "notes",
+    "imported_from",
+    "missing_values",
+    "title",
+    "description",
+    "format",
+)
 
 
 @dataclass(frozen=True)
@@ -47,11 +61,12 @@ class SignOff:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Declared by a person (the default), or drawn from data; `notes` tell the person what to check."""
+    """Declared by a person (the default), drawn from data, or imported from a dictionary; `notes` tell the person what to check."""
 
     drawn_from_data: bool = False
     sign_off: SignOff | None = None
     notes: tuple[str, ...] = ()
+    imported_from: str | None = None
 
 
 Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
@@ -83,7 +98,7 @@ def read_parts(plain: object) -> Parts:
             f"version ({plain['version']!r:.60}) must be {VERSION}; a newer dpcipher may be needed"
         )
     return (
-        _read_columns(plain["columns"]),
+        _read_columns(with_default(plain["columns"], plain.get("missing_values"))),
         _read_compounds(plain.get("compounds") or {}),
         _read_zeros(_listed(plain.get("zeros"), "zeros")),
         _read_provenance(plain),
@@ -106,6 +121,7 @@ def write_parts(
             for zero in zeros
         ],
         "drawn_from_data": provenance.drawn_from_data,
+        "imported_from": provenance.imported_from,
         "notes": list(provenance.notes),
         "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
     }
@@ -164,7 +180,10 @@ def _read_provenance(plain: Mapping[str, object]) -> Provenance:
     if not isinstance(drawn, bool):
         raise SchemaError(f"drawn_from_data ({drawn!r:.60}) must be true or false")
     notes = tuple(str(note) for note in _listed(plain.get("notes"), "notes"))
-    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes)
+    imported = plain.get("imported_from")
+    if imported is not None and (not isinstance(imported, str) or not imported.strip()):
+        raise SchemaError(f"imported_from ({imported!r:.60}) must be the name of a dictionary")
+    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes, imported)
 
 
 def _listed(plain: object, key: str) -> Sequence[object]:

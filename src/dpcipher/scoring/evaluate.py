@@ -13,6 +13,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
 from dpcipher.marginals.arrays import Codes
+from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.classifier import Accuracy, Propensity, accuracy, propensity
 from dpcipher.scoring.distances import choose_tables, distances, interval_overlap, share_overlap
@@ -49,7 +50,7 @@ def evaluate(
     _check_request(schema, holdout, predict)
     truth = coded_rows(private, schema, "private")
     given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
-    sets = [coded_rows(rows, schema, "synthetic") for rows in given]
+    sets = [coded_rows(rows, schema, "synthetic", ours=True) for rows in given]
     if not sets:
         raise ParameterError("synthetic ([]) must hold at least one table")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
@@ -117,12 +118,14 @@ def compare_model(
 
 def level_frame(codes: Codes, schema: Schema) -> pd.DataFrame:
     """Coded rows as a frame for models: listed columns as categories in the declared order, numbers drawn inside their bins."""
-    frame = schema.decode(codes, np.random.default_rng(0)).to_pandas()
+    rng, apart, frame = np.random.default_rng(0), by_column(schema, codes), {}
     for column in schema.columns:
+        cells = apart[column.name]
         if column.kind in ("categorical", "ordinal", "boolean"):
-            values = frame[column.name].map(str, na_action="ignore").fillna(column.labels[-1])
-            frame[column.name] = pd.Categorical(values, categories=list(column.labels))
-    return frame
+            frame[column.name] = pd.Categorical.from_codes(cells, categories=list(column.labels))
+        else:
+            frame[column.name] = column.values(cells, rng).to_pandas()
+    return pd.DataFrame(frame)
 
 
 def _check_request(schema: Schema, holdout: Any, predict: str | None) -> None:
