@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes
+from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.plain import product_within
@@ -121,10 +121,18 @@ def _crossed(parts: "tuple[Column, ...]", codes: Mapping[str, CodeColumn]) -> Co
     return crossed.astype(code_type(math.prod(part.size for part in parts)), copy=False)
 
 
-def decode(schema: "Schema", codes: Codes, rng: np.random.Generator) -> pa.Table:
-    """A cell for each code, in the order of the user's columns."""
-    apart = by_column(schema, codes)
-    arrays = [column.decode(apart[column.name], rng) for column in schema.columns]
+def decode(
+    schema: "Schema",
+    codes: Codes,
+    rng: np.random.Generator,
+    *,
+    masses: Mapping[str, Floats] | None = None,
+) -> pa.Table:
+    """A cell for each code, in the order of the user's columns; `masses` are the probabilities of the levels of some columns."""
+    apart, known = by_column(schema, codes), masses or {}
+    arrays = [
+        column.decode(apart[column.name], rng, masses=known.get(column.name)) for column in schema.columns
+    ]
     return pa.table(arrays, names=list(schema.names))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes
+from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
@@ -191,9 +191,14 @@ class Schema:
         """The same codes, each column in the narrowest integer that holds them."""
         return rows.encode_columns(self, table)
 
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Table:
-        """Codes as rows again, with the columns and types of the user's table."""
-        return rows.decode(self, codes, rng)
+    def decode(
+        self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
+    ) -> pa.Table:
+        """Codes as rows again, with the columns and types of the user's table.
+
+        `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
+        """
+        return rows.decode(self, codes, rng, masses=masses)
 
     # Files
 
