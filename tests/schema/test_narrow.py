@@ -52,8 +52,8 @@ def one_at_a_time(column: Column, cells: pa.Array) -> list[int] | str:
             known[key] = narrow.ABSENT if mark is None else mark
         marks.append(known[key])
     try:
-        absent = column._missing_code if narrow.ABSENT in marks else -9
-        other = column._other_code if -1 in marks else -9
+        absent = column.missing_code if narrow.ABSENT in marks else -9
+        other = column.other_code if -1 in marks else -9
     except DataError as refusal:
         return str(refusal)
     return [{narrow.ABSENT: absent, -1: other}.get(mark, mark) for mark in marks]

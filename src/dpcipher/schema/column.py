@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import CodeColumn, Codes, Floats
+from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
 from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
@@ -93,7 +93,7 @@ class Column:
         self._check_missing()
         check_words(self)
         if self.other != "refuse" and self.other != "nearest":
-            _ = self._other_code
+            _ = self.other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
             raise SchemaError(
                 "other (nearest) must be a level here; nearest is for integer, number and date columns"
@@ -201,16 +201,16 @@ class Column:
         marks = marks_of(cells, lambda part: self._ruled(self._plain_marks(part)), self.size, absent=absent)
         if len(marks) and marks.min() < 0:
             # What no rule could place is refused; an absent cell before an unlisted one, whatever the order of the rows.
-            _ = self._missing_code if (marks == _ABSENT).any() else self._other_code
+            _ = self.missing_code if (marks == _ABSENT).any() else self.other_code
         return narrow_codes(marks, self.size)
 
     def _ruled(self, marks: Codes) -> Codes:
         """Codes in the place of marks, where a rule says where such cells go; marks stay where they are to be refused."""
         if self.missing == "level" or self._null_code is not None:
-            marks[marks == _ABSENT] = self._missing_code
+            marks[marks == _ABSENT] = self.missing_code
         unlisted = marks == _UNLISTED
         if self.other not in ("refuse", "nearest") and unlisted.any():
-            marks[unlisted] = self._other_code
+            marks[unlisted] = self.other_code
         return marks
 
     @property
@@ -321,6 +321,11 @@ class Column:
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
         return codes
 
+    def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
+        """Which cells are missing, which hold what is not declared, and the codes of the others."""
+        codes = self._marks(cells)
+        return codes == _ABSENT, codes == _UNLISTED, codes
+
     @property
     def _null_code(self) -> int | None:
         """The kind of missing that a null can only be."""
@@ -328,7 +333,8 @@ class Column:
         return None if kind is None else self.domain.size + kind
 
     @property
-    def _missing_code(self) -> int:
+    def missing_code(self) -> int:
+        """The code of a missing cell; a DataError where it is refused."""
         if self.missing == "level":
             return self.size - 1
         if self._null_code is not None:
@@ -339,7 +345,8 @@ class Column:
         )
 
     @property
-    def _other_code(self) -> int:
+    def other_code(self) -> int:
+        """The code of a value that is not declared; a DataError where it is refused."""
         if self.other in ("refuse", "nearest"):
             raise DataError(
                 f"column {self.name!r}: values that the schema does not declare are refused (other: {self.other}); "

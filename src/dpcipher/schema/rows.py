@@ -107,6 +107,10 @@ def encode_columns(schema: "Schema", table: pa.RecordBatch | pa.Table) -> list[C
     _check_names(schema, table)
     codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
     _move_out_of_zeros(schema, codes)
+    if schema.rules:
+        wide = {name: column.astype(np.int32) for name, column in codes.items()}  # moved in place
+        schema.compiled.move_broken(wide)
+        codes = {column.name: wide[column.name].astype(code_type(column.size)) for column in schema.columns}
     return [_crossed(schema.parts(attr), codes) for attr in schema.attrs]
 
 
