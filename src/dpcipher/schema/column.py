@@ -323,7 +323,7 @@ class Column:
 
     def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
         """Which cells are missing, which hold what is not declared, and the codes of the others."""
-        codes = self._marks(cells)
+        codes = self._marks(cells).astype(np.int32)
         return codes == _ABSENT, codes == _UNLISTED, codes
 
     @property
