@@ -93,6 +93,21 @@ def test_many_rows_are_held_in_a_file_without_a_name(tmp_path: Path) -> None:
     assert len(list(spilled_files())) == before
 
 
+@pytest.mark.parametrize("memory", [0, 2**28])
+def test_rows_are_recoded_in_a_file_as_in_memory(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes that bins merge, of a column of two bytes and of one of four: the counts of recoded rows."""
+    monkeypatch.setattr(spill, "MEMORY_BYTES", memory)
+    frame, shape = people(), (2, 3, 7, 5)
+    coarse = {1: np.arange(300, dtype=np.int32) // 100, 2: np.arange(70_000, dtype=np.int32) // 10_000}
+    source = RowCounts(receive(frame, SCHEMA).rows(), SCHEMA.shape).recoded(coarse, shape)
+    merged = frame.assign(b=frame["b"] // 100, c=frame["c"] // 10_000)
+    expected = np.zeros((3, 7), dtype=np.int64)
+    np.add.at(expected, (merged["b"], merged["c"]), 1)
+    np.testing.assert_array_equal(source.counts((1, 2)), expected)
+    assert source.n_rows == N_ROWS
+    np.testing.assert_array_equal(source.counts((0, 1)).sum(axis=0), expected.sum(axis=1))
+
+
 @pytest.mark.usefixtures("small_memory")
 @pytest.mark.parametrize("limit", [1, 3])
 def test_persons_keep_the_same_rows_in_files_as_in_memory(

@@ -9,7 +9,7 @@ one. Nothing goes back to the source after a charge: what a later question may n
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -19,11 +19,14 @@ import pyarrow as pa
 from dpcipher.curator.kernel import Columns, TableCounter, in_threads, joined_columns
 from dpcipher.curator.persons import limited_rows
 from dpcipher.curator.request import Person
-from dpcipher.curator.spill import HeldRows
+from dpcipher.curator.spill import HeldRows, recoded_columns
 from dpcipher.marginals.arrays import Axes, Codes, Counts
+from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import said_extra
 from dpcipher.tables.read import Source, open_declared
+
+Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,8 @@ def is_spark(data: object) -> bool:
 
 
 def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming:
-    """Open private rows, of whatever kind, without reading them."""
+    """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
+    schema = schema.on_grid()
     if is_spark(data):
         return SparkRows(data, schema, person)
     return LocalRows(open_declared(data, schema), schema, person)
@@ -209,6 +213,10 @@ class CountSource(ABC):
         return (self.counts(axes) for axes in tables)
 
     @abstractmethod
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> "CountSource":
+        """The same rows with other codes on some axes: a public look-up of each, so that every row goes its own way (stability 1)."""
+
+    @abstractmethod
     def _counts(self, axes: Axes) -> Counts:
         """The true counts over at least one axis."""
 
@@ -224,6 +232,15 @@ class TableCounts(CountSource):
     def _counts(self, axes: Axes) -> Counts:
         drop = tuple(axis for axis in range(self._table.ndim) if axis not in axes)
         return np.asarray(self._table.sum(axis=drop)) if drop else self._table
+
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """Cells that get the same code are added up."""
+        table = self._table
+        for axis, code in codes.items():
+            merged = np.zeros([*table.shape[:axis], shape[axis], *table.shape[axis + 1 :]], dtype=np.int64)
+            np.add.at(np.moveaxis(merged, axis, 0), code, np.moveaxis(table, axis, 0))
+            table = merged
+        return TableCounts(table)
 
 
 @final
@@ -247,6 +264,14 @@ class RowCounts(CountSource):
                 pass
             yield from counter.tables()
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """The columns of those axes anew, the others as they are."""
+        other = RowCounts([], shape)
+        narrow = {axis: code.astype(code_type(shape[axis])) for axis, code in codes.items()}
+        other._pieces = [recoded_columns(columns, narrow) for columns in self._pieces]
+        other.n_rows = self.n_rows
+        return other
+
 
 @final
 class CountedTables(CountSource):
@@ -258,12 +283,18 @@ class CountedTables(CountSource):
     def _counts(self, axes: Axes) -> Counts:
         return self._tables[axes]
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """Never: tables that are counted beforehand have their codes, and the rows of an open schema are kept."""
+        raise AssertionError("rows of an open schema are kept")
+
 
 def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> CountSource:
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
-    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept.
+    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept. The rows of an open schema are
+    coded on its grid.
     """
+    schema = schema.on_grid()
     if tables is not None:
         return CountedTables(incoming.tally(tables), tables)
     whole = tuple(range(len(schema.attrs)))

@@ -7,7 +7,7 @@ disk costs no budget.
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, overload
 
@@ -95,3 +95,28 @@ class FileColumns(Sequence[CodeColumn]):
             return [self[place] for place in range(len(self))[axis]]
         start, stop = self._stops[axis], self._stops[axis + 1]
         return np.frombuffer(self._file.read(start, stop - start), self._types[axis])
+
+
+def recoded_columns(columns: Columns, codes: Mapping[int, CodeColumn]) -> Columns:
+    """Columns with the new code of each old one on some axes: at once in memory, and whenever they are read from a file."""
+    recoded = RecodedColumns(columns, codes)
+    return recoded if isinstance(columns, FileColumns) else list(recoded)
+
+
+class RecodedColumns(Sequence[CodeColumn]):
+    """Columns whose codes are looked up when they are asked for."""
+
+    def __init__(self, columns: Columns, codes: Mapping[int, CodeColumn]) -> None:
+        self._columns, self._codes = columns, codes
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    @overload
+    def __getitem__(self, axis: int) -> CodeColumn: ...
+    @overload
+    def __getitem__(self, axis: slice) -> Columns: ...
+    def __getitem__(self, axis: int | slice) -> CodeColumn | Columns:
+        if isinstance(axis, slice):
+            return [self[place] for place in range(len(self))[axis]]
+        return self._codes[axis][self._columns[axis]] if axis in self._codes else self._columns[axis]

@@ -43,14 +43,11 @@ class Held:
 
 def held_rows(schema: Schema, n_rows: int | None, *, auto: bool, person: bool) -> Held | None:
     """What a release holds of the rows; None where they are counted as they are read."""
-    full_table = auto and math.prod(schema.shape) <= FULL_TABLE_CELLS  # which answers every question
-    if not person and (not auto or full_table):
+    schema, asks_later = schema.on_grid(), auto or schema.is_open
+    asks_rows = asks_later and math.prod(schema.shape) > FULL_TABLE_CELLS  # else the full table answers
+    if not person and not asks_rows:
         return None
-    until = (
-        "the tables are chosen and measured"
-        if auto and not full_table
-        else "the rows of each person are known"
-    )
+    until = "the tables are chosen and measured" if asks_rows else "the rows of each person are known"
     row_bytes = sum(code_type(size)().itemsize for size in schema.shape)
     n_bytes = None if n_rows is None else n_rows * row_bytes
     return Held(until, row_bytes, n_bytes, None if n_bytes is None else n_bytes > spill.MEMORY_BYTES)
