@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.stats import wasserstein_distance
 
 import dpcipher as dc
+from dpcipher.privacy.budget import Budget
 from dpcipher.schema import Column, Schema
 
 Edges = list[float]
@@ -72,7 +73,7 @@ def equal(name: str) -> dict[str, object]:
 def declared(name: str, edges: Edges) -> dict[str, object]:
     """Edges that were found, as a schema declares them."""
     low, high = NUMBERS[name]
-    inner = [edge if name == "score" else int(round(edge)) for edge in edges]
+    inner = [edge if name == "score" else round(edge) for edge in edges]
     return {"edges": [low, *sorted({edge for edge in inner if low < edge < high}), high]}
 
 
@@ -116,12 +117,7 @@ def cut_by(way: str, frame: pd.DataFrame, epsilon: float, seed: int) -> tuple[Sc
         return schema_of(auto), 1.0
     if way == "equal":
         return schema_of(equal), 1.0
-    rho = (
-        float(dc.Budget.parse(epsilon=epsilon, delta=1e-9).composable().amount)
-        if hasattr(dc, "Budget")
-        else rho_of(epsilon)
-    )
-    each = SPENT * rho / len(NUMBERS)
+    each = SPENT * rho_of(epsilon) / len(NUMBERS)
     found = {}
     for name, bounds in NUMBERS.items():
         values = frame[name].to_numpy(dtype=float)
@@ -134,8 +130,6 @@ def cut_by(way: str, frame: pd.DataFrame, epsilon: float, seed: int) -> tuple[Sc
 
 def rho_of(epsilon: float) -> float:
     """The rho behind (epsilon, 1e-9)."""
-    from dpcipher.privacy.budget import Budget
-
     return float(Budget.parse(epsilon=epsilon, delta=1e-9).composable().amount)
 
 

@@ -11,6 +11,7 @@ from dpcipher.curator.request import Terms, check_sets
 from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
 from dpcipher.planning.bins import BinPlan, plan_bins
+from dpcipher.planning.held import Held
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
@@ -71,6 +72,7 @@ class AutoPlan:
     advice: str
     n_rows_told: bool  # as in Plan
     bins: tuple[BinPlan, ...] = ()  # as in Plan
+    held: Held | None = None  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""

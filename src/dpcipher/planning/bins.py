@@ -5,12 +5,11 @@ from fractions import Fraction
 from math import sqrt
 
 from dpcipher.curator.find import finding_share, level_share, open_searches
-from dpcipher.curator.intervals import rows_to_cut
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables, bin_risk
+from dpcipher.selection.binning import PlannedTables, bin_risk, clear_of_noise
 from dpcipher.selection.noise_model import NoiseModel
 
 
@@ -53,6 +52,10 @@ def plan_bins(
     each = level_share(searches, schema)
     mechanism = mechanism_for(whole.share(each), unit)
     noise = NoiseModel(whole.share(1 - finding_share(schema)), unit)
+
+    def clear(most: int) -> float:
+        return clear_of_noise(most, laplace=not noise.is_zcdp) * sqrt(mechanism.variance)
+
     plans = []
     for search in searches:
         risk = None if n_rows is None else bin_risk(schema, search.axis, noise, float(n_rows), tables)
@@ -64,9 +67,7 @@ def plan_bins(
                 sqrt(mechanism.variance),
                 search.most,
                 None if risk is None else risk.best_bins(search.most),
-                None
-                if risk is None
-                else round(rows_to_cut(risk, search.most, mechanism.variance, laplace=not noise.is_zcdp)),
+                None if risk is None else round(risk.price(search.most) + clear(search.most)),
                 search.is_unbounded,
             )
         )

@@ -33,6 +33,7 @@ def to_text(plan: "Plan") -> str:
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
         *_bins(plan.bins),
         *plan.cost.lines(),
+        *_held(plan),
         *(f"Warning  {text}" for text in plan.warnings),
     ]
     return "\n".join(lines)
@@ -49,6 +50,7 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
         "gain": plan.gain,
         "tables": [_table(table) for table in plan.tables],
         "cost": plan.cost.to_dict(),
+        "held": None if plan.held is None else plan.held.to_dict(),
         "warnings": list(plan.warnings),
         **_bin_facts(plan.bins),
     }
@@ -125,6 +127,7 @@ def auto_text(plan: "AutoPlan") -> str:
         *_bins(plan.bins),
         *_shortlist(plan),
         *_second(plan),
+        *_held(plan),
         f"Advice   {plan.advice}.",
     ]
     return "\n".join(lines)
@@ -148,6 +151,7 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "clear_rows": plan.clear_rows,
         "second_tvd": plan.second_tvd,
         "all_pairs_tvd": plan.all_pairs_tvd,
+        "held": None if plan.held is None else plan.held.to_dict(),
         "advice": plan.advice,
         **_bin_facts(plan.bins),
     }
@@ -167,6 +171,10 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
 
 def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
     return {"bins": [vars(found) | {"share": str(found.share)} for found in bins]} if bins else {}
+
+
+def _held(plan: "Plan | AutoPlan") -> list[str]:
+    return [] if plan.held is None else [f"{plan.held.line()}."]
 
 
 def _candidates(plan: "AutoPlan") -> str:

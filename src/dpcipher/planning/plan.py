@@ -17,6 +17,7 @@ from dpcipher.planning import page
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
+from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
@@ -44,10 +45,9 @@ class Plan:
     n_rows_told: (
         bool  # whether the release will state the exact number of rows, which changes what it protects
     )
+    held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
-    bins: tuple[
-        BinPlan, ...
-    ] = ()  # of columns whose bins are found; tables are then planned with the most there can be
+    bins: tuple[BinPlan, ...] = ()  # of columns whose bins are found: tables are planned with the most
 
     @property
     def n_cells(self) -> int:
@@ -129,8 +129,12 @@ def plan(
     limit = None if person is None else Person(person, protects.max_rows)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     auto = parse_auto(workload, weights=weights, **choice)
+    held = held_rows(schema, rows, auto=auto is not None, person=person is not None)
     if auto is not None:
-        return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told)
+        chosen = plan_auto(
+            schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told
+        )
+        return replace(chosen, held=held)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     request = make_request(
         schema,
@@ -142,7 +146,7 @@ def plan(
         n_rows_public=told,
     )
     bins = plan_bins(schema, budget, protects, given_tables(request), rows)
-    return replace(_plan_given(request, rows), budget=budget, bins=bins)
+    return replace(_plan_given(request, rows), budget=budget, held=held, bins=bins)
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
