@@ -26,6 +26,7 @@ from dpcipher.tables.write import check_writable, write_table
     "--given",
     type=options.Pair(),
     multiple=True,
+    metavar="COLUMN=VALUE",
     help="Only rows with this value, e.g. --given region=coast; repeat for more.",
 )
 @click.option(
@@ -64,6 +65,7 @@ from dpcipher.tables.write import check_writable, write_table
     "tables",
     type=options.Pair(),
     multiple=True,
+    metavar="COLUMNS=FILE",
     help="A published table, e.g. --table age,sex=table1.csv; repeat for more.",
 )
 @click.option("--schema", type=options.FILE, help="The schema of the published tables.")

@@ -130,7 +130,8 @@ def columns(release: Release, synthetic: Codes) -> str:
 def _column(release: Release, synthetic: Codes, axis: int) -> str:
     name = release.schema.attrs[axis]
     labels, heading = release.schema.shown_labels(name), release.schema.heading(name)
-    counts, (low, high) = release.reconciled.table((axis,)), release.interval((name,))
+    counts = release.reconciled.table((axis,))
+    low, high = (np.asarray(bound, dtype=float) for bound in release.interval((name,)))
     drawn = _scaled(release, synthetic, (axis,))
     lines = [
         (label, rows(estimate), f"{rows(least)} to {rows(most)}", rows(count))

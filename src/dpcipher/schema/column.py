@@ -33,7 +33,8 @@ class Column:
     """A column as its schema declares it; nothing here is read from data.
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
-    date column; an integer or date column without bins has one level for each whole number or day. `missing` says whether a
+    date column; an integer or date column without bins has one level for each whole number or day. The last bin holds its right edge too
+    (`edges=[0, 10, 20]` are [0, 10) and [10, 20]), and `min` and `max` are both inside. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
     of `missing_values` or, for cut columns, to the end bins (`nearest`).
