@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
-from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
+from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
 
@@ -39,6 +39,9 @@ class Column:
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
     of `missing_values` or, for cut columns, to the end bins (`nearest`).
 
+    Values of a cut column come back on its grid: multiples of `step`, or numbers of so many `decimals`; without either whole numbers, days, or as
+    many decimals as the edges and the narrowest bin warrant. Each of the `special` values (a top code, zero, -1 for never) is a level of its own.
+
     >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
     ('0..9', '10..19')
     """
@@ -57,6 +60,9 @@ class Column:
     title: str | None = None
     description: str | None = None
     unit: str | None = None
+    step: float | None = None
+    decimals: int | None = None
+    special: Sequence[float | str] | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -122,8 +128,16 @@ class Column:
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
         if self.edges is not None:
-            return from_edges(self.kind, self.edges)
-        return from_range(self.kind, self.min, self.max, self.bins)
+            bins = from_edges(self.kind, self.edges)
+        else:
+            bins = from_range(self.kind, self.min, self.max, self.bins)
+        return with_values(
+            bins,
+            special=self.special,
+            step=self.step,
+            decimals=self.decimals,
+            barred=self.missing_codes.numbers(dates=self.kind == "date"),
+        )
 
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
@@ -143,6 +157,9 @@ class Column:
             raise SchemaError(
                 f"a column of kind {self.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
             )
+        for name in ("step", "decimals", "special"):
+            if self.kind in ("categorical", "ordinal", "boolean") and getattr(self, name) is not None:
+                raise SchemaError(f"{name} is for integer, number and date columns; leave it out")
 
     @property
     def size(self) -> int:
@@ -188,19 +205,44 @@ class Column:
             codes[unlisted] = self.other_code
         return codes
 
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A cell for each code: drawn uniformly inside a bin, the code of its kind of missing, or null for the missing level."""
+    @property
+    def draws_values(self) -> bool:
+        """Whether there are bins of several values, so that a value is drawn for each code."""
+        return isinstance(self.domain, Binned) and not isinstance(self.domain.edges, range)
+
+    def decode(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Floats | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> pa.Array:
+        """A cell for each code: a value of its level, the code of its kind of missing, or null for the missing level; as `values` draws them."""
         kinds = np.asarray(codes).astype(np.int64) - self.domain.size
         kinds[kinds >= self.missing_codes.size] = -1
-        return self.missing_codes.put_back(self.values(codes, rng), kinds)
+        drawn = self.values(codes, rng, masses=masses, within=within)
+        return self.missing_codes.put_back(drawn, kinds)
 
-    def values(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """The same with null for every kind of missing, so that a column of numbers is one."""
+    def values(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Floats | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> pa.Array:
+        """The same with null for every kind of missing, so that a column of numbers is one.
+
+        Inside a bin a value is drawn along the density that `masses`, the probabilities of the levels, suggest, or uniformly without them;
+        `within` keeps to the values from `low` to `high`, of which every code's bin must have one.
+        """
         codes = np.asarray(codes)
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.size:
             raise DataError(f"column {self.name!r}: codes must lie in 0..{self.size - 1}")
         absent = codes >= self.domain.size
-        values = self.domain.draw(np.where(absent, 0, codes).astype(np.int32), rng)
+        inside = np.where(absent, 0, codes).astype(np.int32)
+        values = self.domain.draw(inside, rng, masses=masses, within=within)
         return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
 
     def find(self, value: object) -> int | None:
