@@ -127,7 +127,7 @@ class ColumnCheck:
             yield "undeclared", unlisted
             return
         numbers = _numbers(cells, domain.kind)
-        declared = (codes >= 0) & (codes < domain.size)
+        declared = (codes >= 0) & (codes < domain.n_bins)  # special values lie where they like
         judged = (unlisted | declared) & ~absent
         low, high = domain.edges[0], domain.edges[-1]
         below, above = (
