@@ -273,7 +273,10 @@ class Column:
 
     def _kind_code(self, value: Level) -> int | None:
         """The code of a kind of missing, by the code that the column declares for it."""
-        kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        try:
+            kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        except (pa.ArrowException, OverflowError):  # a number that no cell can hold
+            return None
         return None if kind < 0 else self.domain.size + kind
 
     @cached_property
