@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import warn
 from dpcipher.marginals.arrays import Floats
-from dpcipher.schema.cells import as_day, as_number, as_text, flat
+from dpcipher.schema.cells import as_text, flat
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import column_mask, level_code
 from dpcipher.schema.domain import Binned
@@ -67,14 +67,13 @@ def _number(column: Column, value: object) -> float:
     cell = flat(pa.array([None if value is None else value]))
     if pa.types.is_null(cell.type):
         return float("nan")
-    return float((as_day(cell) if column.kind == "date" else as_number(cell))[0])
+    assert isinstance(column.domain, Binned)  # values are drawn in bins alone
+    return float(column.domain.numbers(cell)[0])
 
 
 def _cells(column: Column, numbers: Floats, kind: pa.DataType) -> pa.Array:
-    whole = isinstance(column.domain, Binned) and column.domain.whole
-    typed = pa.array(numbers.astype(np.int64)) if whole else pa.array(numbers)
-    if column.kind == "date":
-        typed = typed.cast(pa.int32()).cast(pa.date32())
+    assert isinstance(column.domain, Binned)
+    typed = column.domain.arrow(numbers)
     return as_text(typed).cast(kind) if pa.types.is_string(kind) else typed.cast(kind)
 
 
