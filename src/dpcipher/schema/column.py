@@ -35,7 +35,8 @@ class Column:
     """A column as its schema declares it; nothing here is read from data.
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
-    date column (or a time of day); without bins there is one level for each whole number, day or second. With `bins: auto` the column is
+    date column (or a time of day); without bins there is one level for each whole number, day or second. The last bin holds its right edge
+    too (`edges=[0, 10, 20]` are [0, 10) and [10, 20]), and `min` and `max` are both inside. With `bins: auto` the column is
     open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
@@ -300,7 +301,10 @@ class Column:
 
     def _kind_code(self, value: Level) -> int | None:
         """The code of a kind of missing, by the code that the column declares for it."""
-        kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        try:
+            kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        except (pa.ArrowException, OverflowError):  # a number that no cell can hold
+            return None
         return None if kind < 0 else self.domain.size + kind
 
     @cached_property
