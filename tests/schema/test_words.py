@@ -105,3 +105,12 @@ def test_published_tables_may_name_levels_by_their_labels():
     frame = pd.DataFrame({"SEX": ["Female", "1", "Not asked"], "count": [5, 3, 1]})
     release = dc.Release.from_tables({("SEX",): frame}, Schema((sex(),)), scale=0)
     assert np.asarray(release.project("SEX")).tolist() == [3, 5, 1]
+
+
+def test_a_label_in_a_column_of_a_billion_levels_costs_nothing():
+    """No list of all levels is made to find one of them, in a file of a few bytes that anybody may send."""
+    column = Column("x", "integer", min=0, max=2**30, value_labels={7: "seven"}, missing_values=[-9])
+    assert (column.find("seven"), column.find("7"), column.find("eight")) == (7, 7, None)
+    assert "labels" not in vars(column)
+    with pytest.raises(SchemaError, match="at most 1000"):
+        Column("x", "integer", min=0, max=9, value_labels=dict.fromkeys(range(1001), "x"))
