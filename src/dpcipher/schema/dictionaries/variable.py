@@ -165,6 +165,19 @@ def as_number(value: object) -> float | int | None:
     return int(number) if number.is_integer() else number
 
 
+def whole_levels(codes: Sequence[str]) -> Sequence[Level]:
+    """Codes as whole numbers where all of them are written as such: a typed column then comes back as one.
+
+    >>> whole_levels(["1", "2"]), whole_levels(["01", "2"])
+    ([1, 2], ['01', '2'])
+    """
+    numbers = [as_number(code) for code in codes]
+    plain = all(
+        isinstance(number, int) and str(number) == code for number, code in zip(numbers, codes, strict=True)
+    )
+    return [int(code) for code in codes] if plain else list(codes)
+
+
 def as_bound(kind: VariableKind, value: object) -> Any:
     """A bound of a range as a schema takes it; None where there is none that can be read."""
     if kind == "date":
