@@ -107,7 +107,7 @@ def test_the_nist_dictionary_becomes_columns():
     expected = {
         "SEX": {"kind": "categorical", "levels": [1, 2], "labels": {"1": "Male", "2": "Female"}, "title": "Person's gender"},
         "NOC": {"kind": "integer", "min": 0, "max": 19, "missing_values": ["N"], "labels": {"N": "N/A (GQ/vacant)", "0": "None"}, "title": "Own children"},
-        "POVPIP": {"kind": "integer", "min": 0, "max": 501, "bins": "auto", "edges": [501], "missing_values": ["N"], "labels": {"N": "N/A", "501": "above 5 x"}, "title": "Poverty"},
+        "POVPIP": {"kind": "integer", "min": 0, "max": 500, "bins": "auto", "special": [501], "missing_values": ["N"], "labels": {"N": "N/A", "501": "above 5 x"}, "title": "Poverty"},
         "DENSITY": {"kind": "number", "min": 16.3, "max": 52864.7, "bins": "auto", "title": "Density"},
         "INDP": {"kind": "categorical", **DISCOVER, "title": "Industry codes", "description": "271 codes"},
     }  # fmt: skip
