@@ -231,14 +231,3 @@ def test_codes_for_missing_values_are_set_aside():
     assert one(rng.integers(-500, 500, 400)).missing_values is None
     codes = one(["N", "1", "2", "2"] * 10)
     assert (codes.levels, codes.missing_values) == ((1, 2), ("N",))
-
-
-def test_many_codes_that_each_come_often_are_left_to_be_found():
-    """Industry codes with N among them, and names of towns: too many to list, and no numbers."""
-    rng = np.random.default_rng(8)
-    codes = rng.choice(np.arange(170, 9990, 37), 8000)
-    column = one(["N" if code % 7 == 0 else str(code) for code in codes])
-    assert (column.levels, column.pattern, column.max_length, column.missing_values) == ("discover", "[0-9]{3,4}", 4, ("N",))  # fmt: skip
-    towns = one([f"Town of {number % 17} {number}" for number in rng.integers(0, 300, 8000)])
-    assert (towns.levels, towns.kind) == ("discover", "categorical")
-    assert "left to be found privately" in notes([f"Town {number}" for number in rng.integers(0, 300, 8000)])

@@ -2,17 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable
 from typing import Any, Literal
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
 from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
 from dpcipher.errors import SchemaError
 from dpcipher.schema.column import Column
-from dpcipher.schema.dictionaries.variable import DISCOVER, SHORT_TEXT
 from dpcipher.schema.domain import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
@@ -92,13 +87,6 @@ def guess(look: Look) -> Guess:
             column,
             f"check: {look.name!r} holds numbers and a few texts; the texts become kinds of missing",
         )
-    if (
-        not look.ranges
-        and look.distinct <= MAX_SEEN
-        and look.rows >= OFTEN * look.distinct
-        and _are_short(look.texts)
-    ):
-        return _found(look, look.texts)
     what = "long texts" if look.longest > _SHORT else "texts"
     return (
         None,
@@ -127,9 +115,7 @@ def _numbers(look: Look) -> Guess:
     facts: dict[str, Any] = {"missing_values": codes} if codes else {}
     said = [f"{', '.join(map(str, codes))} taken for missing values"] if codes else []
     levels = sorted({float(text) for text in look.texts - set(map(str, codes)) if _is_number(text)})
-    if look.distinct <= MAX_SEEN and _are_codes(look, levels):
-        if len(levels) > MAX_LEVELS:
-            return _found(look, levels, **facts)
+    if look.distinct <= MAX_LEVELS and _are_codes(look, levels):
         said.append("few whole numbers, taken for codes: do they count or rank?")
         return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
             look, said
@@ -142,24 +128,6 @@ def _numbers(look: Look) -> Guess:
 
 def _check(look: Look, said: list[str]) -> str:
     return f"check {look.name!r}: {'; '.join(said)}" if said else ""
-
-
-def _found(look: Look, values: Iterable[Any], **facts: Any) -> Guess:
-    """A column of too many levels to list, which `measure` finds: digits of so many places, or short texts."""
-    texts = [f"{value:g}" if isinstance(value, float) else value for value in values]
-    widths = [len(text) for text in texts]
-    digits = all(text.isdecimal() for text in texts)
-    pattern = f"[0-9]{{{min(widths)},{max(widths)}}}" if digits else SHORT_TEXT
-    column = _made(look, "categorical", levels=DISCOVER, pattern=pattern, max_length=max(widths), **facts)
-    return (
-        column,
-        f"check: {look.name!r} has more than {MAX_LEVELS} levels, so they are left to be found privately",
-    )
-
-
-def _are_short(texts: set[str]) -> bool:
-    short = pc.match_substring_regex(pa.array(sorted(texts)), rf"\A(?:{SHORT_TEXT})\z")
-    return bool(pc.all(short).as_py()) and max(map(len, texts)) <= _SHORT
 
 
 def _are_codes(look: Look, levels: list[float]) -> bool:
