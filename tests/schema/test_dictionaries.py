@@ -87,6 +87,12 @@ FRICTIONLESS = {
         {"name": "odd", "type": "date", "format": "%d/%m/%y"},
         {"name": "pets", "type": "boolean", "trueValues": ["ja"], "falseValues": ["nein"]},
         {"name": "owns", "type": "boolean", "missingValues": ["", {"value": "-9", "label": "No answer"}]},
+        {
+            "name": "floor",
+            "type": "integer",
+            "missingValues": ["-9"],
+            "constraints": {"minimum": 0, "maximum": 9},
+        },
         {"name": "place", "type": "geopoint"},
         {"name": "job", "type": "string", "description": "What they do"},
     ],
@@ -223,6 +229,7 @@ def test_a_frictionless_schema_becomes_columns():
             "missing_values": [-9],
             "labels": {"-9": "No answer"},
         },
+        "floor": {"kind": "integer", "min": 0, "max": 9, "missing_values": [-9]},
         "job": {"kind": "categorical", **DISCOVER, **missing, "description": "What they do"},
     }
     assert len(plain["notes"]) == len(FRICTIONLESS["fields"])
