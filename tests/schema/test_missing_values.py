@@ -139,6 +139,7 @@ def income_like(column):
         ([2**60], "2\\*\\*53"),
         (["N", "N"], "distinct"),
         (["a"], "must not be a level too"),
+        (["'-"], "must not begin with a quote"),
         (["x" * 201], "200 characters"),
         (list(range(-101, 0)), "at most 100"),
     ],
