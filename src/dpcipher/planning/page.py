@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpcipher.planning.plan import Plan
 
 SHOWN = 12
-_HEADS = ("table", "cells", "rows/cell", "noise sd", "reconciled", "TVD", "reconciled", "weight")
+_HEADS = ("table", "cells", "rows/cell", "noise sd", "reconciled sd", "TVD", "reconciled TVD", "weight")
 _STEP_HEADS = ("step", "share", "tables", "noise sd")
 
 
