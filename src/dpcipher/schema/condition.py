@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
 from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, parse_day
+from dpcipher.schema.domain import Binned, parse_point
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
@@ -86,7 +86,7 @@ def _span(column: Column, wanted: Mapping[str, object]) -> slice:
     if not isinstance(domain, Binned) or not wanted or not set(wanted) <= {"min", "max"}:
         raise ConditionError(
             f"column {column.name!r}: a condition must be a value or a list of values, "
-            "or {min, max} for an integer, number or date column"
+            "or {min, max} for an integer, number, date or time column"
         )
     low, high = _bound(domain, wanted.get("min"), -np.inf), _bound(domain, wanted.get("max"), np.inf)
     span = domain.between(low, high)
@@ -100,9 +100,9 @@ def _span(column: Column, wanted: Mapping[str, object]) -> slice:
 def _bound(domain: Binned, value: object, default: float) -> float:
     if value is None:
         return default
-    if domain.kind == "date":
+    if domain.kind in ("date", "time"):
         try:
-            return parse_day(value, "a date")
+            return parse_point(domain.kind, value, f"a {domain.kind}")
         except SchemaError as wrong:
             raise ConditionError(str(wrong)) from None
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or value != value:

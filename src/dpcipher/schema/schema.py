@@ -19,6 +19,8 @@ from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.open_column import with_thresholds
+from dpcipher.schema.open_schema import closed_schema, grid_schema
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance, SignOff
@@ -49,6 +51,8 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
+        conditions = [zero.impossible for zero in self.zeros]
+        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         self._check_columns()
         self._check_compounds()
         for zero in self.zeros:
@@ -70,6 +74,10 @@ class Schema:
             if name in self._by_name or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
                 raise SchemaError(
                     f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
+                )
+            if any(self.column(part).is_open for part in parts):
+                raise SchemaError(
+                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto"
                 )
             if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
                 raise SizeError(
@@ -166,6 +174,25 @@ class Schema:
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros: axes, and True where no row can be."""
         return tuple(zero.mask(self) for zero in self.zeros)
+
+    # Open columns
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are columns whose bins `measure` will find; until then they have the size of the most that may be found."""
+        return any(column.is_open for column in self.columns)
+
+    def on_grid(self) -> "Schema":
+        """The schema on which rows are coded before bins are found: itself, unless it is open."""
+        return self._grid
+
+    @cached_property
+    def _grid(self) -> "Schema":
+        return grid_schema(self)
+
+    def closed(self, edges: Mapping[str, Sequence[float]]) -> "Schema":
+        """The schema with the edges that were found for its open columns: an ordinary one, fit to be declared next year."""
+        return closed_schema(self, edges)
 
     # Rows
 
