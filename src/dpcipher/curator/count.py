@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -19,7 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.curator.request import Person
-from dpcipher.errors import DataError
+from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered, private_texts
+from dpcipher.errors import DataError, ParameterError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
@@ -27,6 +29,8 @@ from dpcipher.tables.read import Source, open_table
 
 Owned = tuple[pa.Array, Codes]
 Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
+Hashes = Mapping[int, NDArray[np.uint64]]  # for some axes, a number for each code
+NO_HASHES: Hashes = MappingProxyType({})
 LARGEST_INT32 = 2**31 - 1
 
 
@@ -83,16 +87,22 @@ def count_batches(
 
 
 def coded_rows(
-    batches: Iterable[pa.RecordBatch], schema: Schema, person: Person | None = None
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    person: Person | None = None,
+    texts: Dictionaries = NO_TEXTS,
 ) -> Iterator[Codes]:
     """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
     if person is None:
-        return (schema.encode(batch) for batch in batches)
-    owned = [owned_rows(batch, schema, person) for batch in batches]
-    return iter([limit_person(owned, person.max_rows)] if owned else [])
+        return (schema.encode(numbered(batch, texts)) for batch in batches)
+    owned = [owned_rows(batch, schema, person, texts) for batch in batches]
+    hashes = {schema.attrs.index(name): dictionary.hashes() for name, dictionary in texts.items()}
+    return iter([limit_person(owned, person.max_rows, hashes)] if owned else [])
 
 
-def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
+def owned_rows(
+    batch: pa.RecordBatch, schema: Schema, person: Person, texts: Dictionaries = NO_TEXTS
+) -> Owned:
     """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
     owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
     if owner.null_count and person.missing == "refuse":
@@ -102,18 +112,20 @@ def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
         )
     named = pc.is_valid(owner)
     batch = batch.select(list(schema.names))
-    return (owner.filter(named), schema.encode(batch.filter(named) if owner.null_count else batch))
+    batch = numbered(batch.filter(named) if owner.null_count else batch, texts)
+    return (owner.filter(named), schema.encode(batch))
 
 
-def limit_person(owned: Sequence[Owned], max_rows: int) -> Codes:
+def limit_person(owned: Sequence[Owned], max_rows: int, hashes: Hashes = NO_HASHES) -> Codes:
     """Coded rows, at most `max_rows` of them for each person.
 
     Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
-    table, so one person more or less changes the counts by that person's rows and no others.
+    table, so one person more or less changes the counts by that person's rows and no others. Where the code of a cell depends on more than the cell,
+    as the number of a private text does, `hashes` has for each code a number that does not.
     """
     rows = np.concatenate([codes for _, codes in owned])
     owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
-    order = np.lexsort((_row_hash(rows), owner))
+    order = np.lexsort((_row_hash(rows, hashes), owner))
     ranked = owner[order]
     starts = (
         np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
@@ -122,12 +134,12 @@ def limit_person(owned: Sequence[Owned], max_rows: int) -> Codes:
     return np.asarray(rows[order[rank < max_rows]])
 
 
-def _row_hash(rows: Codes) -> NDArray[np.uint64]:
+def _row_hash(rows: Codes, hashes: Hashes = NO_HASHES) -> NDArray[np.uint64]:
     """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in rows.T:
+    for axis, column in enumerate(rows.T):
         mixed ^= (
-            column.astype(np.uint64)
+            (hashes[axis][column] if axis in hashes else column.astype(np.uint64))
             + np.uint64(0x9E3779B97F4A7C15)
             + (mixed << np.uint64(6))
             + (mixed >> np.uint64(2))
@@ -145,6 +157,7 @@ class Incoming(ABC):
     """Private rows that have not been read yet; `kind` is the library that holds them. Either method reads them, once."""
 
     kind: str
+    texts: Dictionaries = NO_TEXTS
 
     @abstractmethod
     def tally(self, tables: Sequence[Axes]) -> Tally:
@@ -159,8 +172,11 @@ class Incoming(ABC):
 class LocalRows(Incoming):
     """Rows of a file, a frame or a stream."""
 
-    def __init__(self, source: Source, schema: Schema, person: Person | None) -> None:
+    def __init__(
+        self, source: Source, schema: Schema, person: Person | None, texts: Dictionaries = NO_TEXTS
+    ) -> None:
         self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
+        self.texts = texts
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
         """Counted batch by batch, in one pass."""
@@ -168,7 +184,7 @@ class LocalRows(Incoming):
 
     def rows(self) -> list[Codes]:
         """Kept in memory."""
-        return list(_joined(coded_rows(self._batches(), self._schema, self._person)))
+        return list(_joined(coded_rows(self._batches(), self._schema, self._person, self.texts)))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._source.batches(wanted_columns(self._schema, self._person))
@@ -206,10 +222,20 @@ def is_spark(data: object) -> bool:
 
 def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
+    texts = private_texts(schema)
+    if person is not None and person.column in texts:
+        raise ParameterError(
+            f"person column ({person.column}) must not be one whose levels are found and published; leave it out of the schema"
+        )
     schema = schema.on_grid()
     if is_spark(data):
+        if texts:
+            raise ParameterError(
+                "data (Spark data frame) must be a file or a local table where levels are found (levels: discover): the texts are told apart "
+                "in one process; write the frame to Parquet and measure that"
+            )
         return SparkRows(data, schema, person)
-    return LocalRows(open_table(data), schema, person)
+    return LocalRows(open_table(data), schema, person, texts)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
@@ -233,6 +259,12 @@ class CountSource(ABC):
     """What the private rows say: the counts of any table, and the number of rows."""
 
     n_rows: int
+    texts: Mapping[int, PrivateTexts] = MappingProxyType({})  # of the axes whose levels are yet to be found
+
+    @final
+    def text_counts(self, axis: int) -> dict[str, int]:
+        """The number of rows of each text that is in them. Private."""
+        return self.texts[axis].counted(self.counts((axis,)))
 
     @final
     def counts(self, axes: Axes) -> Counts:
@@ -325,4 +357,14 @@ def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | Non
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableCounts(incoming.tally([whole]).tables[0])
-    return RowCounts(incoming.rows(), schema.shape)
+    return _kept_rows(incoming, schema)
+
+
+def _kept_rows(incoming: Incoming, schema: Schema) -> RowCounts:
+    """Coded rows with the private dictionaries of their texts, whose sizes are known only now."""
+    pieces = incoming.rows()
+    texts = {schema.attrs.index(name): dictionary for name, dictionary in incoming.texts.items()}
+    shape = tuple(texts[axis].size if axis in texts else size for axis, size in enumerate(schema.shape))
+    kept = RowCounts(pieces, shape)
+    kept.texts = texts
+    return kept

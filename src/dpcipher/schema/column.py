@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Codes
+from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.schema import text_column
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
@@ -34,7 +35,8 @@ class Column:
     open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
-    of `missing_values` or, for cut columns, to the end bins (`nearest`).
+    of `missing_values` or, for cut columns, to the end bins (`nearest`). With `levels: discover` the column is open too: `measure` finds texts of
+    its cells that match `pattern`, of at most `max_length` characters, at most `max_levels` beside those that it is to `keep`.
 
     >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
     ('0..9', '10..19')
@@ -51,10 +53,16 @@ class Column:
     other: Level = "refuse"
     missing_values: Sequence[Level] | None = None
     max_bins: int | None = None
+    keep: Sequence[Level] | None = None
+    pattern: str | None = None
+    max_length: int | None = None
+    max_levels: int | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+        if self.discovers and self.other == "refuse":
+            object.__setattr__(self, "other", text_column.OTHER)
         if self.missing_values == ():  # says only that a schema's own list is not for this column
             object.__setattr__(self, "missing_values", None)
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _LONGEST_NAME:
@@ -110,6 +118,8 @@ class Column:
         self._check_declaration()
         if self.kind == "boolean":
             return Listed((False, True))
+        if self.discovers:
+            return text_column.stand_in(self)
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
         if self.is_open:
@@ -120,11 +130,20 @@ class Column:
 
     @property
     def is_open(self) -> bool:
-        """Whether its bins are to be found privately; until then its domain stands for the most there can be."""
-        return self.bins == AUTO
+        """Whether its bins or levels are to be found privately; until then its domain stands for the most there can be."""
+        return self.bins == AUTO or self.discovers
+
+    @property
+    def discovers(self) -> bool:
+        """Whether its levels are to be found among the texts of its cells."""
+        return self.levels == text_column.DISCOVER
 
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
+        if self.discovers:
+            text_column.check_discover(self)
+            return
+        text_column.check_declared(self)
         for name in ("levels", "edges"):
             if not isinstance(getattr(self, name), tuple | None):
                 raise SchemaError(f"{name} ({getattr(self, name)!r:.60}) must be a list; try {name}: [1, 2]")
@@ -172,13 +191,18 @@ class Column:
         """
         if self.is_open:
             raise encode_refusal(self.name)
-        codes = self._marks(cells)
-        absent, unlisted = codes == _ABSENT, codes == _UNLISTED
-        if absent.any():
-            codes[absent] = self._missing_code
+        codes, unlisted = self.encode_listed(cells)
         if unlisted.any():
             codes[unlisted] = self._other_code
         return codes
+
+    def encode_listed(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Codes, Bools]:
+        """The same, except that cells which are not declared keep no code: where they are."""
+        codes = self._marks(cells)
+        absent = codes == _ABSENT
+        if absent.any():
+            codes[absent] = self._missing_code
+        return codes, codes == _UNLISTED
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A cell for each code: drawn uniformly inside a bin, the code of its kind of missing, or null for the missing level."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -55,8 +56,7 @@ class Schema:
         object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         self._check_columns()
         self._check_compounds()
-        for zero in self.zeros:
-            zero.check(self)
+        self._check_zeros()
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -77,13 +77,22 @@ class Schema:
                 )
             if any(self.column(part).is_open for part in parts):
                 raise SchemaError(
-                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto"
+                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto or levels: discover"
                 )
             if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
                 raise SizeError(
                     f"compound {name!r} must have at most {_CODE_LIMIT - 1} levels: cross fewer columns"
                 )
             taken |= set(parts)
+
+    def _check_zeros(self) -> None:
+        for zero in self.zeros:
+            zero.check(self)
+            open_ones = [name for name in zero.impossible if self.column(name).discovers]
+            if open_ones:
+                raise SchemaError(
+                    f"a structural zero must not name {open_ones[0]!r}, whose levels are not known yet (levels: discover); declare them"
+                )
 
     # What is measured
 
@@ -179,8 +188,13 @@ class Schema:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are columns whose bins `measure` will find; until then they have the size of the most that may be found."""
+        """Whether there are columns whose bins or levels `measure` will find; until then they have the size of the most that may be found."""
         return any(column.is_open for column in self.columns)
+
+    @property
+    def discovers(self) -> bool:
+        """Whether there are columns whose levels `measure` will find, which takes a delta."""
+        return any(column.discovers for column in self.columns)
 
     def on_grid(self) -> "Schema":
         """The schema on which rows are coded before bins are found: itself, unless it is open."""
@@ -190,9 +204,14 @@ class Schema:
     def _grid(self) -> "Schema":
         return grid_schema(self)
 
-    def closed(self, edges: Mapping[str, Sequence[float]]) -> "Schema":
-        """The schema with the edges that were found for its open columns: an ordinary one, fit to be declared next year."""
-        return closed_schema(self, edges)
+    def closed(
+        self,
+        edges: Mapping[str, Sequence[float]] = MappingProxyType({}),
+        *,
+        levels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> "Schema":
+        """The schema with the edges and levels that were found for its open columns: an ordinary one, fit to be declared next year."""
+        return closed_schema(self, edges, levels)
 
     # Rows
 
