@@ -7,7 +7,7 @@ READING_BUGS = (
         "str() fallback: one row recodes the others",
         "own history",
         "tables/frame.py",
-        """        return _object_cells(series.astype(object).to_numpy())
+        """        return object_cells(series.astype(object).to_numpy())
     try:""",
         """        try:
             return pa.Array.from_pandas(series)
@@ -91,8 +91,8 @@ READING_BUGS = (
     Bug(
         "an error that quotes the row",
         "own history; Arrow's own messages do",
-        "tables/files.py",
-        "raise _csv_error(path, str(wrong)) from None  # Arrow's message quotes the row",
+        "tables/delimited.py",
+        "raise _text_error(path, wrong, format) from None  # Arrow's message quotes the row",
         'raise TableFileError(f"{path}: {wrong}") from None',
         "faults/test_fuzz.py::test_two_hundred_files_of_rows_tell_no_cell",
     ),

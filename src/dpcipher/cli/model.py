@@ -10,6 +10,7 @@ from dpcipher.inference.cells import Missing
 from dpcipher.inference.models import FAMILIES, Family, fit_models
 from dpcipher.inference.release_models import Unmeasured
 from dpcipher.inference.shown import as_text
+from dpcipher.inference.term_labels import with_labels
 from dpcipher.pages.model import model_report
 from dpcipher.release.release import Release
 from dpcipher.tables.write import check_writable, write_table
@@ -84,4 +85,6 @@ def command(
             say("drawing the page")
             model_report(models, source, report, level=level)
     files = "".join(f"\nWrote    {path}" for path in (target, report) if path is not None)
-    output.show(as_text(models, level) + files, models.to_dict(level), as_json=json_)
+    output.show(
+        as_text(with_labels(models, source.schema), level) + files, models.to_dict(level), as_json=json_
+    )

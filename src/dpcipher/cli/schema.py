@@ -7,7 +7,10 @@ import click
 
 from dpcipher.cli import options, output
 from dpcipher.curator.draft import draft as draft_schema
+from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
+
+LONGEST_LABEL = 40
 
 
 @click.group("schema")
@@ -97,17 +100,25 @@ def show(file: Path, json_: bool) -> None:
     """
     schema = Schema.load(file)
     width = max(len(name) for name in schema.names)
-    lines = [
-        f"{column.name:<{width}}  {column.kind:<11}  {column.size:>5} levels  {_some(column.labels)}"
-        for column in schema.columns
-    ]
+    lines = [line for column in schema.columns for line in _column_lines(column, width)]
     lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
     output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_)
 
 
+def _column_lines(column: Column, width: int) -> list[str]:
+    """A column with its levels, and under it what it is where the schema says so."""
+    first = (
+        f"{column.name:<{width}}  {column.kind:<11}  {column.size:>5} levels  {_some(column.shown_labels)}"
+    )
+    said = column.heading.removeprefix(column.name).removeprefix(": ").strip()
+    words = ": ".join(text for text in (said, column.description) if text)
+    return [first, *([f"{'':<{width}}  {words}"] if words else [])]
+
+
 def _some(labels: tuple[str, ...], most: int = 6) -> str:
     """The first levels, and the last one, of many."""
-    return ", ".join(labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1]))
+    some = labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1])
+    return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in some)
 
 
 def _state(schema: Schema) -> str:

@@ -25,7 +25,7 @@ from dpcipher.errors import DataError, ParameterError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.read import Source, open_table
+from dpcipher.tables.read import Source, open_declared
 
 Owned = tuple[pa.Array, Codes]
 Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
@@ -227,7 +227,7 @@ def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming
         raise ParameterError(
             f"person column ({person.column}) must not be one whose levels are found and published; leave it out of the schema"
         )
-    schema = schema.on_grid()
+    declared, schema = schema, schema.on_grid()
     if is_spark(data):
         if texts:
             raise ParameterError(
@@ -235,7 +235,7 @@ def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming
                 "in one process; write the frame to Parquet and measure that"
             )
         return SparkRows(data, schema, person)
-    return LocalRows(open_table(data), schema, person, texts)
+    return LocalRows(open_declared(data, declared), schema, person, texts)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:

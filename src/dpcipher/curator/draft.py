@@ -15,6 +15,7 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.domain import EXACT, MAX_NUMBER, day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
+from dpcipher.tables.detect import detect
 from dpcipher.tables.read import open_table
 
 MAX_LEVELS = 200  # a text column with more distinct values cannot be listed
@@ -27,7 +28,8 @@ Range = tuple[float, float]
 
 def draft(data: object) -> Schema:
     """Guess a schema from the rows; it is marked as drawn from data, and tells about the rows until a person edits it."""
-    source = open_table(data)
+    detected = detect(data)
+    source = open_table(data, detected.format, numbers=detected.numbers)
     looks = {name: _Look(name) for name in source.names if name}
     for batch in source.batches(list(looks)):
         for name, look in looks.items():
@@ -37,7 +39,9 @@ def draft(data: object) -> Schema:
     if not columns:
         raise SchemaError("no column could be drafted: each is empty or free text; write the schema by hand")
     return Schema(
-        columns, provenance=Provenance(drawn_from_data=True, notes=tuple(note for _, note in guesses if note))
+        columns,
+        provenance=Provenance(drawn_from_data=True, notes=tuple(note for _, note in guesses if note)),
+        format=detected.format,
     )
 
 

@@ -17,7 +17,7 @@ from dpcipher.curator.request import Person
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.marginals.arrays import Axes, Codes
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.read import check_names
+from dpcipher.tables.header import check_names
 
 PARTIAL = "cell long, count long, refusal string"
 CODED = "owner string, codes binary, refusal string"

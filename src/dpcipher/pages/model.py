@@ -9,7 +9,9 @@ from dpcipher.errors import ReleaseError
 from dpcipher.files import write_text
 from dpcipher.inference import shown
 from dpcipher.inference.fitted import Models
+from dpcipher.inference.term_labels import with_labels
 from dpcipher.pages import words
+from dpcipher.pages.columns import dictionary
 from dpcipher.pages.report import check_target
 from dpcipher.pages.words import certificate
 from dpcipher.release.curator_only import PUBLISHABLE
@@ -37,14 +39,16 @@ def model_report(models: Models, release: Release, path: str | Path, *, level: f
 
 def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     """The text of the page."""
-    plot = figure(shown.coefficient_plot(models, level), f"{100 * level:g} % intervals")
+    named = with_labels(models, release.schema)
+    plot = figure(shown.coefficient_plot(named, level), f"{100 * level:g} % intervals")
     sections = {
         "In short": _cards(models, release),
-        "Coefficients": paragraphs(READ) + plot + shown.coefficient_table(models, level),
+        "Coefficients": paragraphs(READ) + plot + shown.coefficient_table(named, level),
         "What to keep in mind": bullets(models.notes),
     }
     if models.release is not None and len(models.release.bins):
         sections["Bins of numbers"] = _bins(models.release.bins)
+    sections |= dictionary(release.schema)
     sections["How people are protected"] = paragraphs(words.protection(release))
     sections["Certificate"] = certificate(release)
     return page(f"{models.family.capitalize()} model: {models.formula}", PUBLISHABLE, sections)

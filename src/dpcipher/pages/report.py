@@ -16,6 +16,7 @@ from dpcipher.files import write_text
 from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.marginals.tables import count_rows
 from dpcipher.pages import words
+from dpcipher.pages.columns import dictionary
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
@@ -42,7 +43,7 @@ def report(
     standing = _standing(release, key, ledger)
     shown, target = standing.release, Path(path)
     check_target(shown, target)
-    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic"), standing)
+    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), standing)
     try:
         return write_text(target, text)
     except OSError as error:
@@ -75,6 +76,7 @@ def render(release: Release, synthetic: Codes, standing: Standing | None = None)
     sections = {
         "In short": cards(release, len(synthetic), known)
         + paragraphs(words.summary(release, len(synthetic))),
+        **dictionary(release.schema),
         "How people are protected": paragraphs(words.protection(release)),
         "How large the noise is": paragraphs(words.noise(release)),
         "Every column": columns(release, synthetic),
@@ -126,7 +128,8 @@ def columns(release: Release, synthetic: Codes) -> str:
 
 
 def _column(release: Release, synthetic: Codes, axis: int) -> str:
-    name, labels = release.schema.attrs[axis], release.schema.labels(release.schema.attrs[axis])
+    name = release.schema.attrs[axis]
+    labels, heading = release.schema.shown_labels(name), release.schema.heading(name)
     counts, (low, high) = release.reconciled.table((axis,)), release.interval((name,))
     drawn = _scaled(release, synthetic, (axis,))
     lines = [
@@ -142,7 +145,7 @@ def _column(release: Release, synthetic: Codes, axis: int) -> str:
         f"95 % interval {lines[largest][2]}. All numbers are in the table below."
     )
     numbers = folded(f"Numbers of {name}", table(heads, lines[: 4 * MOST_LEVELS]))
-    return column_figure(Series(name, labels, counts, drawn, says, (low, high)), numbers)
+    return column_figure(Series(heading, labels, counts, drawn, says, (low, high)), numbers)
 
 
 def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
@@ -179,7 +182,7 @@ def _clarity(release: Release, axes: tuple[int, int]) -> float:
 
 def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
     names = (release.schema.attrs[axes[0]], release.schema.attrs[axes[1]])
-    labels = (release.schema.labels(names[0]), release.schema.labels(names[1]))
+    labels = (release.schema.shown_labels(names[0]), release.schema.shown_labels(names[1]))
     tables = {
         "released": release.reconciled.table(axes),
         "synthetic rows": _scaled(release, synthetic, axes),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, time
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,14 @@ from dpcipher.schema.cells import as_text, by_type, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
+from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
+# In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
+_KEYS = {"value_labels": "labels"}
+_FIELDS = {key: name for name, key in _KEYS.items()}
 _UNLISTED, _ABSENT = -1, -2
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
@@ -52,6 +56,10 @@ class Column:
     missing: Literal["level", "refuse"] = "refuse"
     other: Level = "refuse"
     missing_values: Sequence[Level] | None = None
+    value_labels: Mapping[Level, str] | tuple[tuple[str, str], ...] | None = None
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
     max_bins: int | None = None
     keep: Sequence[Level] | None = None
     pattern: str | None = None
@@ -75,6 +83,8 @@ class Column:
             raise type(wrong)(f"column {self.name!r}: {wrong}") from None
 
     def _check(self) -> None:
+        if self.value_labels is not None:
+            object.__setattr__(self, "value_labels", read_labels(self.value_labels) or None)
         if self.kind not in KINDS:
             hint = did_you_mean(str(self.kind), KINDS)
             raise SchemaError(f"kind ({self.kind!r:.60}) must be one of {', '.join(KINDS)}{hint}")
@@ -85,6 +95,7 @@ class Column:
         if self.size >= _LIMIT:
             raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
         self._check_missing()
+        check_words(self)
         if self.other != "refuse" and self.other != "nearest":
             _ = self._other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
@@ -184,6 +195,21 @@ class Column:
         nothing = (MISSING_LABEL,) if self.missing == "level" else ()
         return self.domain.labels + self.missing_codes.labels + nothing
 
+    @cached_property
+    def _labelled(self) -> dict[int, str]:
+        """The label of each level that has one, by its code."""
+        return labelled(self)
+
+    @cached_property
+    def shown_labels(self) -> tuple[str, ...]:
+        """The name of each level on pages and plots: its label where it has one."""
+        return shown_labels(self.labels, self._labelled) if self._labelled else self.labels
+
+    @property
+    def heading(self) -> str:
+        """The column on pages and plots: its name, title and unit."""
+        return heading(self.name, self.title, self.unit)
+
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
         """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
 
@@ -221,6 +247,13 @@ class Column:
 
     def find(self, value: object) -> int | None:
         """The code of a public value or label; None where there is no such level."""
+        code = self.find_value(value)
+        if code is None and self._labelled and isinstance(value, str):
+            return next((code for code in self._labelled if self.shown_labels[code] == value), None)
+        return code
+
+    def find_value(self, value: object) -> int | None:
+        """The same without the labels that the column gives its values."""
         if value is None or value == MISSING_LABEL:
             return self.size - 1 if self.missing == "level" else self._null_code
         if value in self.missing_codes.labels:
@@ -249,28 +282,19 @@ class Column:
 
     def to_spec(self) -> dict[str, object]:
         """The declaration as plain values, what is default left out."""
-        return {
-            field.name: list(value) if isinstance(value, tuple) else value
+        spec = {
+            _KEYS.get(field.name, field.name): list(value) if isinstance(value, tuple) else value
             for field in fields(self)
             if (value := getattr(self, field.name)) != field.default
         }
+        return spec if self.value_labels is None else spec | {"labels": dict(self.value_labels)}
 
     @classmethod
     def from_spec(cls, name: str, spec: object) -> "Column":
         """The column that a schema file declares."""
-        if not isinstance(spec, Mapping):
-            raise SchemaError(
-                f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}"
-            )
-        known = [field.name for field in fields(cls) if field.name != "name"]
-        for key in spec:
-            if key not in known:
-                raise SchemaError(
-                    f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}"
-                )
-        if "kind" not in spec:
-            raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(KINDS)}")
-        return cls(name, **spec)
+        known = [_KEYS.get(field.name, field.name) for field in fields(cls) if field.name != "name"]
+        plain = checked_spec(name, spec, known, KINDS)
+        return cls(name, **{_FIELDS.get(key, key): value for key, value in plain.items()})
 
     def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
@@ -327,6 +351,18 @@ class Column:
                 f"other ({self.other!r:.60}) must be refuse or a declared level; add it to levels{hint}"
             )
         return code
+
+
+def checked_spec(name: object, spec: object, known: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Any]:
+    """The declaration of a column in a file, once its keys are known ones and its kind is there."""
+    if not isinstance(spec, Mapping):
+        raise SchemaError(f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}")
+    for key in spec:
+        if key not in known:
+            raise SchemaError(f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}")
+    if "kind" not in spec:
+        raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(kinds)}")
+    return spec
 
 
 def _plain(value: object) -> object:

@@ -68,7 +68,11 @@ def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: b
 
 def to_yaml(plain: Mapping[str, Any], *, awaiting: bool) -> str:
     """A schema as YAML, one line for each column."""
-    head = {key: plain[key] for key in ("version", "drawn_from_data", "notes") if key in plain}
+    head = {
+        key: plain[key]
+        for key in ("version", "title", "description", "drawn_from_data", "notes")
+        if key in plain
+    }
     rest = {key: value for key, value in plain.items() if key != "columns" and key not in head}
     lines = [_DRAFT_HEAD if awaiting else "", _block(head), "columns:\n"]
     for column in plain["columns"]:

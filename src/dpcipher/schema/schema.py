@@ -20,11 +20,13 @@ from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_column import with_thresholds
 from dpcipher.schema.open_schema import closed_schema, grid_schema
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance, SignOff
+from dpcipher.schema.words import check_text, joined
 
 _CODE_LIMIT = 2**31
 
@@ -44,6 +46,9 @@ class Schema:
     compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
+    title: str | None = None
+    description: str | None = None
+    format: FileFormat = PLAIN
 
     # Reading rows belongs to the curator's room, so the package itself puts the function here.
     draft: ClassVar[Callable[..., "Schema"]]
@@ -52,6 +57,8 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
+        check_text("title", self.title)
+        check_text("description", self.description)
         conditions = [zero.impossible for zero in self.zeros]
         object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         self._check_columns()
@@ -134,10 +141,15 @@ class Schema:
 
     def labels(self, attr: str) -> tuple[str, ...]:
         """The name of each level of an attribute, or of a column inside a compound."""
-        *first, last = (part.labels for part in self.parts(attr))
-        for labels in reversed(first):
-            last = tuple(f"{label}×{rest}" for label in labels for rest in last)
-        return last
+        return joined(part.labels for part in self.parts(attr))
+
+    def shown_labels(self, attr: str) -> tuple[str, ...]:
+        """The name of each level on pages and plots: the labels of values where they have some."""
+        return joined(part.shown_labels for part in self.parts(attr))
+
+    def heading(self, attr: str) -> str:
+        """An attribute on pages and plots: its name, with the title and unit of a column."""
+        return attr if attr in self.compounds else self.column(attr).heading
 
     def axes(self, attrs: str | Sequence[str]) -> Axes:
         """The axis number of each attribute, ascending; one name stands for itself."""
@@ -235,11 +247,14 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
-        return cls(*spec.read_parts(plain))
+        words = {"title": plain.get("title"), "description": plain.get("description")}
+        return cls(*spec.read_parts(plain), **words, format=FileFormat.from_spec(plain.get("format")))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        return spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        more = {"title": self.title, "description": self.description, "format": self.format.to_spec()}
+        return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":

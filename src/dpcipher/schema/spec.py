@@ -17,7 +17,19 @@ VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
 MAX_TOTAL_BINS = 4 * MAX_BINS
 MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
-_KEYS = ("version", "columns", "compounds", "zeros", "drawn_from_data", "sign_off", "notes", "missing_values")
+_KEYS = (
+    "version",
+    "columns",
+    "compounds",
+    "zeros",
+    "drawn_from_data",
+    "sign_off",
+    "notes",
+    "missing_values",
+    "title",
+    "description",
+    "format",
+)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def evaluate(
     _check_request(schema, holdout, predict)
     truth = coded_rows(private, schema, "private")
     given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
-    sets = [coded_rows(rows, schema, "synthetic") for rows in given]
+    sets = [coded_rows(rows, schema, "synthetic", ours=True) for rows in given]
     if not sets:
         raise ParameterError("synthetic ([]) must hold at least one table")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)

@@ -14,6 +14,7 @@ from dpcipher.drawing.html import bullets, page, paragraphs, rows, share, table
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.marginals.arrays import Codes
 from dpcipher.marginals.tables import count_rows
+from dpcipher.pages.columns import dictionary
 from dpcipher.release.curator_only import WATERMARK, private_folder, write
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.scores import ModelScore, Scores
@@ -28,7 +29,10 @@ def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema,
     place = private_folder(folder)
     first = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
     text = render(
-        scores, coded_rows(private, schema, "private"), coded_rows(first, schema, "synthetic"), schema
+        scores,
+        coded_rows(private, schema, "private"),
+        coded_rows(first, schema, "synthetic", ours=True),
+        schema,
     )
     write(place / NUMBERS, json.dumps(scores.to_dict(), indent=2) + "\n")
     return write(place / PAGE, text)
@@ -43,6 +47,7 @@ def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> 
     if 2 in scores.tables:
         sections["Pairs, the worst first"] = _pairs(scores, private, synthetic, schema)
     sections["Worst tables"] = _worst(scores)
+    sections |= dictionary(schema)
     if scores.model is not None:
         sections["Sign and significance"] = _model(scores.model)
     return page("Synthetic rows against private rows", "curator's report", sections, watermark=WATERMARK)
@@ -96,11 +101,11 @@ def _columns(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -
 
 
 def _column(attr: str, tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    labels = schema.labels(attr)
+    labels = schema.shown_labels(attr)
     true, drawn = _both(private, synthetic, schema, schema.axes((attr,)))
     worst = int(np.argmax(np.abs(true - drawn)))
     says = f"Largest difference: {labels[worst]}, private {rows(float(true[worst]))}, synthetic {rows(float(drawn[worst]))}."
-    return column_figure(Series(f"{attr}: TVD {tvd:.4f}", labels, true, drawn, says))
+    return column_figure(Series(f"{schema.heading(attr)}: TVD {tvd:.4f}", labels, true, drawn, says))
 
 
 def _pairs(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
@@ -110,7 +115,7 @@ def _pairs(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> 
 
 
 def _pair(attrs: tuple[str, ...], tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    names, labels = (attrs[0], attrs[1]), (schema.labels(attrs[0]), schema.labels(attrs[1]))
+    names, labels = (attrs[0], attrs[1]), (schema.shown_labels(attrs[0]), schema.shown_labels(attrs[1]))
     true, drawn = _both(private, synthetic, schema, schema.axes(attrs))
     tables = {"private rows": true, "synthetic rows": drawn}
     return pair_figure(f"{' × '.join(names)}: TVD {tvd:.4f}", names, labels, tables, np.zeros_like(true))

@@ -43,11 +43,11 @@ def series_cells(series: pd.Series) -> pa.Array:
         codes = series.cat.codes.to_numpy()
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int64), mask=codes < 0), entries)
     if not _is_typed(dtype) and pd.api.types.infer_dtype(series, skipna=True) != "string":
-        return _object_cells(series.astype(object).to_numpy())
+        return object_cells(series.astype(object).to_numpy())
     try:
         cells = pa.Array.from_pandas(series)  # of objects: texts and missing cells alone
     except (pa.ArrowException, UnicodeError):  # a text that is no Unicode, which Arrow's message would quote
-        return _object_cells(series.astype(object).to_numpy())
+        return object_cells(series.astype(object).to_numpy())
     return cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
 
 
@@ -60,7 +60,7 @@ def _is_typed(dtype: Any) -> bool:
     )
 
 
-def _object_cells(values: NDArray[np.object_]) -> pa.Array:
+def object_cells(values: NDArray[np.object_]) -> pa.Array:
     """Python objects as a union of their types; what Arrow would infer for all of them together never matters."""
     kinds = {kind: _part(kind) for kind in set(map(type, values))}
     names = sorted({name for name, _ in kinds.values()} - {"nothing"}) or ["text"]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,9 +13,14 @@ import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
 from dpcipher.marginals.arrays import Codes
+from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.files import file_batches, file_names, find_files
+from dpcipher.tables.database import ENDINGS, MARK, open_database
+from dpcipher.tables.excel import sheet_batches, sheet_names
+from dpcipher.tables.files import check_file, file_batches, file_kind, file_names, find_files
 from dpcipher.tables.frame import frame_batches
+from dpcipher.tables.header import check_names
+from dpcipher.tables.numbers import number_columns
 
 STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]
@@ -43,10 +49,13 @@ class Source:
         return self.read(tuple(columns))
 
 
-def open_table(data: object) -> Source:
-    """Look at a table without reading its rows: a path or glob of CSV or Parquet, a frame, or an Arrow stream."""
+def open_table(data: object, format: FileFormat = PLAIN, *, numbers: frozenset[str] = frozenset()) -> Source:
+    """Look at a table without reading its rows: a path or glob of files, a frame, or an Arrow stream.
+
+    `format` says how CSV and TSV files are written, and `numbers` in which columns its marks of numbers count.
+    """
     if isinstance(data, str | PathLike):
-        return _open_path(str(data))
+        return _open_path(str(data), format, numbers)
     if isinstance(data, pd.DataFrame):
         return Source("pandas", tuple(map(str, data.columns)), lambda columns: frame_batches(data, columns))
     if isinstance(data, pa.RecordBatchReader):
@@ -56,36 +65,44 @@ def open_table(data: object) -> Source:
     return _open_stream(data)
 
 
-def coded_rows(data: object, schema: Schema, name: str) -> Codes:
-    """All rows of a table as integer codes; `name` is what messages call it."""
-    parts = [schema.encode(batch) for batch in open_table(data).batches(schema.names)]
+def open_declared(data: object, schema: Schema) -> Source:
+    """The same, with files written as the schema declares."""
+    return open_table(data, schema.format, numbers=number_columns(schema))
+
+
+def coded_rows(data: object, schema: Schema, name: str, *, ours: bool = False) -> Codes:
+    """All rows of a table as integer codes; `name` is what messages call it. `ours`: files that dpcipher wrote, in its own format."""
+    source = open_table(data) if ours else open_declared(data, schema)
+    parts = [schema.encode(batch) for batch in source.batches(schema.names)]
     codes = np.concatenate(parts) if parts else np.empty((0, len(schema.attrs)), dtype=np.int32)
     if not len(codes):
         raise ParameterError(f"{name} must hold at least one row; it has none")
     return codes
 
 
-def check_names(names: Sequence[str], columns: Sequence[str], where: str = "the table") -> None:
-    """Every wanted column is there, once. Other names are not quoted: a file without a header has cells in their place."""
-    for column in columns:
-        if column not in names:
-            raise TableFileError(
-                f"{where} has no column {column!r}; check its column names (CSV files need a header line)"
-            )
-        if names.count(column) > 1:
-            raise TableFileError(f"{where} has more than one column {column!r}; rename or drop one")
-
-
-def _open_path(text: str) -> Source:
+def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source:
     """One source for all files that a path stands for; each file must have the wanted columns."""
+    if MARK in text and not Path(text).exists():
+        return _open_inside(*text.rsplit(MARK, 1))
+    if text.lower().endswith(ENDINGS):
+        raise TableFileError(f"{text}: holds tables; name one of them, as in {text}{MARK}TABLE")
     files = find_files(text)
 
     def read(columns: tuple[str, ...]) -> Batches:
         for file in files:
-            check_names(file_names(file), columns, str(file))
-            yield from file_batches(file, columns)
+            check_names(file_names(file, format), columns, str(file))
+            yield from file_batches(file, columns, format, numbers)
 
-    return Source("path", file_names(files[0]), read)
+    return Source("path", file_names(files[0], format), read)
+
+
+def _open_inside(text: str, table: str) -> Source:
+    """A table of a database file, or a sheet of a workbook."""
+    path = Path(text)
+    check_file(path)
+    if file_kind(path) == "Excel":
+        return Source("path", sheet_names(path, table), lambda columns: sheet_batches(path, columns, table))
+    return Source("path", *open_database(path, table))
 
 
 def _table_batches(table: pa.Table | pa.RecordBatch, columns: tuple[str, ...]) -> Batches:
@@ -136,7 +153,7 @@ def _reader(stream: ArrowStream) -> pa.RecordBatchReader:
 
 def _not_a_table(data: object) -> TableFileError:
     return TableFileError(
-        f"data (of type {type(data).__name__}) must be a path or glob of CSV or Parquet files, a pandas or polars "
+        f"data (of type {type(data).__name__}) must be a path or glob of CSV, TSV, Parquet or Excel files, a file.db::table, a pandas or polars "
         "DataFrame, a pyarrow table, a DuckDB relation or a stream of Arrow batches; check that it can be read"
     )
 

@@ -1,0 +1,111 @@
+"""The words of a column for people: its title, unit and description, and a label for each value. Public facts, shown on pages and never written to rows."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dpcipher.errors import SchemaError
+from dpcipher.schema.domain import Binned
+
+if TYPE_CHECKING:
+    from dpcipher.schema.column import Column
+
+LONGEST = {"title": 200, "unit": 60, "description": 2_000, "label": 300}
+
+Labels = tuple[tuple[str, str], ...]
+
+
+def check_text(name: str, text: object) -> None:
+    """Refuse what is no short text on one line: it is to stand in a heading, a table or a plot."""
+    most = LONGEST[name]
+    if text is None:
+        return
+    if not isinstance(text, str) or not 0 < len(text) <= most or not text.isprintable():
+        raise SchemaError(
+            f"{name} ({text!r:.60}) must be a text of 1 to {most} characters on one line; shorten it"
+        )
+
+
+def check_words(column: "Column") -> None:
+    """The words of a column are short texts, and its labels are of levels that it has."""
+    for name in ("title", "description", "unit"):
+        check_text(name, getattr(column, name))
+    labelled(column)
+
+
+def labelled(column: "Column") -> dict[int, str]:
+    """The label of each level that has one, by its code. Of a cut column, a value needs a bin of its own to be labelled: 0 in 0..9 has none."""
+    codes: dict[int, str] = {}
+    for value, label in read_labels(column.value_labels or ()):
+        code = column.find_value(value)
+        if isinstance(column.domain, Binned) and (code is None or not _is_level(column, code, value)):
+            continue
+        if code is None or code in codes:
+            raise SchemaError(f"labels ({value!r:.60}) must name levels of the column, each once")
+        codes[code] = label
+    return codes
+
+
+def _is_level(column: "Column", code: int, value: str) -> bool:
+    return code >= column.domain.size or value == column.labels[code]
+
+
+def read_labels(labels: object) -> Labels:
+    """The labels of a declaration, as pairs of a value and its label.
+
+    >>> read_labels({1: "Male", "2": "Female"})
+    (('1', 'Male'), ('2', 'Female'))
+    """
+    if isinstance(labels, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in labels):
+        labels = dict(labels)
+    if not isinstance(labels, Mapping):
+        raise SchemaError(f"labels ({labels!r:.60}) must be a mapping; try labels: {{1: Male, 2: Female}}")
+    for label in labels.values():
+        check_text("label", label)
+    return tuple((str(value), str(label)) for value, label in labels.items())
+
+
+def shown_labels(levels: Sequence[str], labelled: Mapping[int, str]) -> tuple[str, ...]:
+    """The name of each level for people: its label, with the level itself behind it where two levels would look alike.
+
+    >>> shown_labels(("1", "2", "3"), {0: "Yes", 1: "No", 2: "No"})
+    ('Yes', 'No (2)', 'No (3)')
+    """
+    shown = [labelled.get(code, level) for code, level in enumerate(levels)]
+    times = Counter(shown)
+    return tuple(
+        f"{text} ({level})" if times[text] > 1 and text != level else text
+        for text, level in zip(shown, levels, strict=True)
+    )
+
+
+def heading(name: str, title: str | None, unit: str | None) -> str:
+    """A column by its name, and what it is: the name is what commands and formulas take.
+
+    >>> heading("PINCP", "Total income", "dollars"), heading("age", None, None)
+    ('PINCP: Total income [dollars]', 'age')
+    """
+    named = name if not title or title == name else f"{name}: {title}"
+    return f"{named} [{unit}]" if unit else named
+
+
+def one_line(text: object, name: str) -> str | None:
+    """Somebody else's text on one line, cut to what a schema takes; None where nothing is left.
+
+    >>> one_line("  Two\\n lines ", "title")
+    'Two lines'
+    """
+    if not isinstance(text, str | int | float) or isinstance(text, bool):
+        return None
+    plain = "".join(letter if letter.isprintable() else " " for letter in str(text))
+    joined = " ".join(plain.split())
+    most = LONGEST[name]
+    return (joined if len(joined) <= most else joined[: most - 1] + "…") or None
+
+
+def joined(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The names of the levels of a compound, the last part going fastest."""
+    *first, last = (tuple(labels) for labels in parts)
+    for labels in reversed(first):
+        last = tuple(f"{label}×{rest}" for label in labels for rest in last)
+    return last

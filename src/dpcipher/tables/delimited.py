@@ -1,0 +1,187 @@
+"""CSV and TSV files in batches, read exactly as their format is declared; no error quotes a row.
+
+Every cell is read as text, so that `01`, `N` and `NA` survive.
+"""
+
+import csv
+import gzip
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from dpcipher.errors import TableFileError
+from dpcipher.schema.cells import quoted
+from dpcipher.schema.format import FileFormat
+from dpcipher.tables.numbers import plain_numbers
+from dpcipher.tables.packed import member_name, open_member
+
+BLOCK_BYTES = 2**24
+_MAX_HEADER = 2**24
+UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    csv.Error,
+    zipfile.BadZipFile,
+)  # what opening and unpacking a damaged file raises
+_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
+
+
+def text_names(path: Path, format: FileFormat) -> tuple[str, ...]:
+    """The column names; a quote that `write_table` put before a name, so that it begins no formula, is not part of it."""
+    header = _header(path, format)
+    bare = [cell[1:] for cell in header]
+    written = quoted(pa.array(bare, pa.string())).to_pylist()
+    return tuple(
+        name if text == cell else cell for name, text, cell in zip(bare, written, header, strict=True)
+    )
+
+
+def text_batches(
+    path: Path, columns: tuple[str, ...], format: FileFormat, numbers: frozenset[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of texts, numbers of the named columns rewritten as Python writes them."""
+    if _only_header(path, format):
+        return
+    cells = dict(zip(text_names(path, format), _header(path, format), strict=True))
+    header = [cells[column] for column in columns]
+    changed = frozenset() if format.has_plain_numbers else numbers
+    try:
+        with _open_arrow(path) as stream:
+            for batch in pacsv.open_csv(stream, **_arrow_options(path, header, format)):
+                arrays = [
+                    plain_numbers(array, format) if name in changed else array
+                    for name, array in zip(columns, batch.columns, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, list(columns))
+    except (pa.ArrowException, *UNREADABLE, UnicodeDecodeError) as wrong:
+        raise _text_error(path, wrong, format) from None  # Arrow's message quotes the row
+
+
+def separator(path: Path, format: FileFormat) -> str:
+    """What stands between cells: as declared, and else by the ending of the name."""
+    if format.separator is not None:
+        return format.separator
+    name = member_name(path) if path.suffix.lower() == ".zip" else path.name
+    return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """The bytes of the text, unpacked."""
+    if path.suffix.lower() == ".zip":
+        return open_member(path)
+    return cast(BinaryIO, gzip.open(path, "rb")) if _compression(path) else open(path, "rb")
+
+
+def damaged(path: Path, form: str) -> TableFileError:
+    """The error for a file that is cut, broken, or something else than its name says."""
+    return TableFileError(
+        f"{path}: cannot be read as {form}; check that the file is complete and not another format"
+    )
+
+
+def _arrow_options(path: Path, header: list[str], format: FileFormat) -> dict[str, Any]:
+    quote = False if format.quote == "none" else format.quote
+    return {
+        # One thread, so that Arrow knows the number of a ragged row.
+        "read_options": pacsv.ReadOptions(
+            block_size=BLOCK_BYTES, use_threads=False, encoding=_arrow_encoding(format)
+        ),
+        "parse_options": pacsv.ParseOptions(
+            delimiter=separator(path, format),
+            quote_char=quote,
+            double_quote=bool(quote),
+            newlines_in_values=bool(quote),
+        ),
+        "convert_options": pacsv.ConvertOptions(
+            column_types={cell: pa.string() for cell in header},
+            include_columns=header,
+            strings_can_be_null=False,
+        ),
+    }
+
+
+def _arrow_encoding(format: FileFormat) -> str:
+    return "utf8" if format.encoding == "utf-8" else format.encoding
+
+
+def _open_arrow(path: Path) -> Any:
+    if path.suffix.lower() == ".zip":
+        return open_member(path)
+    return pa.input_stream(str(path), compression=_compression(path))
+
+
+def _header(path: Path, format: FileFormat) -> tuple[str, ...]:
+    """The cells of the header line."""
+    try:
+        with _open_text(path, format) as lines:
+            long_lines = iter(lambda: lines.readline(_MAX_HEADER), "")
+            names = next(csv.reader(long_lines, **_csv_options(path, format)), [])
+    except UnicodeDecodeError:
+        raise _not_encoded(path, format) from None
+    except UNREADABLE:
+        raise damaged(path, "CSV") from None
+    if not names:
+        raise TableFileError(f"{path}: is empty; a CSV file needs a header line with the column names")
+    return tuple(names)
+
+
+def _csv_options(path: Path, format: FileFormat) -> dict[str, Any]:
+    if format.quote == "none":
+        return {"delimiter": separator(path, format), "quoting": csv.QUOTE_NONE}
+    return {"delimiter": separator(path, format), "quotechar": format.quote}
+
+
+def _only_header(path: Path, format: FileFormat) -> bool:
+    """Whether nothing follows the header line; Arrow takes a header without a line end for damage."""
+    try:
+        with _open_text(path, format) as lines:
+            lines.readline(_MAX_HEADER)
+            return not lines.read(1)
+    except UnicodeDecodeError:
+        raise _not_encoded(path, format) from None
+    except UNREADABLE:
+        raise damaged(path, "CSV") from None
+
+
+def _open_text(path: Path, format: FileFormat) -> TextIO:
+    encoding = "utf-8-sig" if format.encoding == "utf-8" else format.encoding
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+
+
+def _compression(path: Path) -> str | None:
+    return "gzip" if path.name.lower().endswith(".gz") else None
+
+
+def _text_error(path: Path, wrong: Exception, format: FileFormat) -> TableFileError:
+    """Our words for Arrow's message, which quotes the row: only the number of the row is taken from it."""
+    message = str(wrong)
+    ragged = _RAGGED.match(message)
+    if ragged:
+        row = f"row {ragged[1]}" if ragged[1] else "a row"
+        return TableFileError(
+            f"{path}: {row} has more or fewer cells than the header line; correct it, or quote cells that hold commas"
+        )
+    if isinstance(wrong, UnicodeDecodeError) or "UTF8" in message:
+        return _not_encoded(path, format)
+    return TableFileError(
+        f"{path}: cannot be read as CSV; check that the file is complete and its quotes are closed"
+    )
+
+
+def _not_encoded(path: Path, format: FileFormat) -> TableFileError:
+    if format.encoding != "utf-8":
+        return TableFileError(
+            f"{path}: must be {format.encoding} text, as the schema's format says; correct the encoding there"
+        )
+    return TableFileError(
+        f"{path}: must be UTF-8 text; say what it is in the schema, such as format: {{encoding: latin-1}} (`dpcipher schema check "
+        "--data` proposes one), or convert it with iconv -f latin1 -t utf8"
+    )

@@ -1,0 +1,157 @@
+"""How a text file seems to be written, for a person to declare. Curator only: it looks at rows, and one row can change what it says.
+
+Nothing that measures private rows may call this: a test lists who does.
+"""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from os import PathLike
+from pathlib import Path
+
+from dpcipher.schema.format import PLAIN, FileFormat
+from dpcipher.tables.delimited import UNREADABLE, open_bytes, separator
+from dpcipher.tables.files import find_files, is_text
+
+SAMPLE_ROWS = 20_000
+_CHUNK = 2**20
+_LONGEST = 2**20  # characters of a line
+_NUMERIC = re.compile(r"[-+]?[0-9.,' \u00a0\u202f]*[0-9][0-9.,' \u00a0\u202f]*")
+_POINT = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
+_COMMA = re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?")
+_GROUPS = {
+    ".": re.compile(r"[-+]?[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?"),
+    ",": re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"),
+}
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A proposal: the format, and the columns whose numbers it is about."""
+
+    format: FileFormat = PLAIN
+    numbers: frozenset[str] = frozenset()
+
+
+def detect(data: object) -> Detected:
+    """What the first file of a path seems to be; plain where it is no text file."""
+    if not isinstance(data, str | PathLike) or ("::" in str(data) and not Path(data).exists()):
+        return Detected()
+    path = find_files(str(data))[0]
+    if not is_text(path):
+        return Detected()
+    try:
+        encoding = detect_encoding(path)
+        lines = _lines(path, encoding)
+    except UNREADABLE:
+        return Detected()  # whoever reads the file says what is wrong
+    format = FileFormat(encoding=encoding, separator=_separator(lines, separator(path, PLAIN)))
+    return _with_marks(format, _table(lines, separator(path, format)))
+
+
+def detect_encoding(path: Path) -> str:
+    """UTF-8 where every byte allows it, UTF-16 where it says so, else what Windows writes in the West."""
+    decoder, western, head = codecs.getincrementaldecoder("utf-8")(), True, b""
+    utf8 = True
+    with open_bytes(path) as file:
+        while chunk := file.read(_CHUNK):
+            head = head or chunk[:2]
+            western &= not any(byte in chunk for byte in b"\x81\x8d\x8f\x90\x9d")
+            try:
+                utf8 = utf8 and decoder.decode(chunk) is not None
+            except UnicodeDecodeError:
+                utf8 = False
+    if head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    return "utf-8" if utf8 else "cp1252" if western else "latin-1"
+
+
+def is_ascii(path: Path) -> bool:
+    """Whether all encodings but UTF-16 read the file alike."""
+    with open_bytes(path) as file:
+        return all(chunk.isascii() for chunk in iter(lambda: file.read(_CHUNK), b""))
+
+
+def _lines(path: Path, encoding: str) -> list[str]:
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    with io.TextIOWrapper(open_bytes(path), encoding=codec, errors="replace", newline="") as text:
+        return [text.readline(_LONGEST) for _ in range(SAMPLE_ROWS)]
+
+
+def _separator(lines: Sequence[str], usual: str) -> str | None:
+    """The usual one (None) where it makes a table; else the one that makes the widest."""
+    widths = {mark: _width(lines, mark) for mark in (usual, ";", "\t", "|", ",")}
+    best = max(widths, key=lambda mark: (widths[mark], mark == usual))
+    return None if best == usual or widths[best] < 2 else best
+
+
+def _width(lines: Sequence[str], mark: str) -> int:
+    """How many cells every row has; 0 where they differ."""
+    widths = {len(row) for row in _rows(lines, mark)}
+    return widths.pop() if len(widths) == 1 else 0
+
+
+def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """Rows of the sample, but for a last one that the sample may have cut."""
+    try:
+        rows = [row for row in csv.reader(filter(None, lines), delimiter=mark) if row]
+    except csv.Error:
+        return []
+    return rows[:-1] if len(lines) == SAMPLE_ROWS and lines[-1] else rows
+
+
+def _table(lines: Sequence[str], mark: str) -> dict[str, list[str]]:
+    rows = _rows(lines, mark)
+    header = rows[0] if rows else []
+    columns = zip_longest(*islice(rows, 1, None), fillvalue="")
+    return {name: [cell.strip() for cell in cells] for name, cells in zip(header, columns, strict=False)}
+
+
+def _with_marks(format: FileFormat, table: dict[str, list[str]]) -> Detected:
+    """The marks inside numbers: a decimal comma where some column needs one and none speaks against it."""
+    numeric = {name: numbers for name, cells in table.items() if (numbers := _numbers(cells))}
+    comma = {name for name, numbers in numeric.items() if _has_comma(numbers)}
+    point = {name for name, numbers in numeric.items() if _has_point(numbers)}
+    if comma and not point:
+        groups = any(_GROUPS["."].fullmatch(number) for name in comma for number in numeric[name])
+        made = replace(format, decimal=",", thousands="." if groups else None)
+        whole = {name for name, numbers in numeric.items() if all(map(_COMMA.fullmatch, numbers))}
+        return Detected(made, frozenset(comma | whole))
+    grouped = {name for name, numbers in numeric.items() if _is_grouped(numbers)}
+    if grouped and not comma:
+        return Detected(replace(format, thousands=","), frozenset(grouped))
+    return Detected(format)
+
+
+def _numbers(cells: Iterable[str]) -> list[str]:
+    """The cells of a column that is mostly numbers, however they are written."""
+    filled = [cell for cell in cells if cell]
+    numbers = [cell for cell in filled if _NUMERIC.fullmatch(cell)]
+    return numbers if 2 * len(numbers) > len(filled) else []
+
+
+def _has_comma(numbers: Sequence[str]) -> bool:
+    """Whether all are numbers with a decimal comma, and some comma cannot stand between thousands."""
+    marked = [number for number in numbers if "," in number]
+    return (
+        bool(marked) and all(map(_COMMA.fullmatch, numbers)) and not all(map(_GROUPS[","].fullmatch, marked))
+    )
+
+
+def _has_point(numbers: Sequence[str]) -> bool:
+    """Whether all are numbers with a decimal point, and some point cannot stand between thousands."""
+    marked = [number for number in numbers if "." in number]
+    return (
+        bool(marked) and all(map(_POINT.fullmatch, numbers)) and not all(map(_GROUPS["."].fullmatch, marked))
+    )
+
+
+def _is_grouped(numbers: Sequence[str]) -> bool:
+    """Whether commas stand between thousands."""
+    marked = [number for number in numbers if "," in number]
+    rest = [number for number in numbers if "," not in number]
+    return bool(marked) and all(map(_GROUPS[","].fullmatch, marked)) and all(map(_POINT.fullmatch, rest))

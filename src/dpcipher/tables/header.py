@@ -1,0 +1,49 @@
+"""Are the wanted columns there, and what else is. Names that are no column of the schema are counted, never quoted.
+
+A file without a header line has the cells of a person in its place.
+"""
+
+from collections.abc import Sequence
+
+from dpcipher.errors import TableFileError
+
+
+def check_names(names: Sequence[str], columns: Sequence[str], where: str = "the table") -> None:
+    """Every wanted column is there, once."""
+    for column in columns:
+        if column not in names:
+            raise TableFileError(f"{where} has no column {column!r}{absent_hint(names, columns, column)}")
+        if names.count(column) > 1:
+            raise TableFileError(f"{where} has more than one column {column!r}; rename or drop one")
+
+
+def absent_hint(names: Sequence[str], columns: Sequence[str], column: str) -> str:
+    """What may be wrong where a column is not there.
+
+    A name is quoted only where it differs from the wanted one in case or in space around it: then it says nothing that the schema does not.
+
+    >>> absent_hint(["AGE", "sex"], ["age", "sex"], "age")
+    "; did you mean 'AGE'? Names must be spelt alike: rename the column in the schema or in the table"
+    """
+    close = next((name for name in names if name.strip().casefold() == column.strip().casefold()), None)
+    if close is not None and close not in columns:
+        return f"; did you mean {close!r}? Names must be spelt alike: rename the column in the schema or in the table"
+    if len(names) == 1 and len(columns) > 1:
+        return (
+            "; its header line (CSV files need one) holds one name alone, so cells may be separated otherwise: say it in the schema, "
+            'such as format: {separator: ";"} (`dpcipher schema check --data` proposes one)'
+        )
+    return f"; check its column names (CSV files need a header line){said_extra(names, columns, '; ')}"
+
+
+def said_extra(names: Sequence[str], columns: Sequence[str], before: str = "") -> str:
+    """How many columns are not wanted, as words; nothing where there are none.
+
+    >>> said_extra(["a", "b", "c"], ["a"])
+    '2 columns of the table are not in the schema and are ignored'
+    """
+    extra = sum(name not in columns for name in names)
+    if not extra:
+        return ""
+    verb, plural = ("is", "") if extra == 1 else ("are", "s")
+    return f"{before}{extra} column{plural} of the table {verb} not in the schema and {verb} ignored"
