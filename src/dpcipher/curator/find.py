@@ -102,7 +102,7 @@ def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     )
     ends = np.cumsum([len(search.frontier) for search in searches])
     for search, counts in zip(searches, np.split(noisy, ends[:-1]), strict=True):
-        search.learn(counts.astype(float), mechanism.variance)
+        search.learn(counts.astype(float), mechanism)
 
 
 def _sensitivity(columns: int) -> Sensitivity:

@@ -8,11 +8,12 @@ import numpy as np
 
 from dpcipher.curator.count import CountSource
 from dpcipher.marginals.arrays import Codes, Counts, Floats
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.grid import band_edges
 from dpcipher.schema.open_column import AUTO, declared_edges
-from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, threshold
+from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
 FAN = (
@@ -35,6 +36,7 @@ class Search:
         self._known: dict[Interval, tuple[float, float]] = {}  # noisy count and its variance
         self._parts: dict[Interval, list[Interval]] = {}
         self._pending: dict[Interval, list[Interval]] = {}
+        self._laplace = False
         self.total = 0.0
 
     @property
@@ -53,8 +55,9 @@ class Search:
         starts, stops = np.array(self.frontier).T
         return np.asarray(sums[stops] - sums[starts])
 
-    def learn(self, noisy: Floats, variance: float) -> None:
+    def learn(self, noisy: Floats, mechanism: Mechanism) -> None:
         """Take in noisy counts of the frontier; the parts of an interval are made to agree with it, by least squares."""
+        self._laplace, variance = mechanism.name == "laplace", mechanism.variance
         if not self._known:
             self.total = float(noisy.sum())
         for interval, count in zip(self.frontier, noisy, strict=True):
@@ -66,7 +69,7 @@ class Search:
     def refine(self, risk: BinRisk) -> bool:
         """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
         most = self.column.domain.size
-        cost, clear = risk.one_more(risk.best_bins(most)), threshold(len(self.frontier))
+        cost, clear = risk.one_more(risk.best_bins(most)), self._clear(len(self.frontier))
         self._pending = {}
         for interval in self.frontier:
             count, variance = self._known[interval]
@@ -89,10 +92,13 @@ class Search:
         codes = np.clip(np.searchsorted(np.asarray(edges), self.points[:-1], "right") - 1, 0, bins - 1)
         return np.concatenate([codes, np.arange(bins, column.size)]).astype(np.int32)
 
+    def _clear(self, n: int) -> float:
+        return clear_of_noise(n, laplace=self._laplace)
+
     def _bounds(self) -> Interval:
         """The outermost bands that clearly hold rows, or the fullest where none does; declared cuts stay inside."""
         counts, variances = np.array([self._known[band] for band in self._top]).T
-        clear = np.flatnonzero(counts > threshold(len(counts)) * np.sqrt(variances))
+        clear = np.flatnonzero(counts > self._clear(len(counts)) * np.sqrt(variances))
         kept = [self._top[place] for place in (clear if len(clear) else [np.argmax(counts)])]
         kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]
         return min(start for start, _ in kept), max(stop for _, stop in kept)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from dpcipher.selection.rounds import TYPICAL
 
 Places = NDArray[np.int64]
 
+CHANCE = 20
 BOTH = 2  # a pair is an error of two columns: half of it counts for each, and a column is in twice as many pairs as there are pairs per column
 
 
@@ -124,6 +126,13 @@ def threshold(n: int) -> float:
     3.03
     """
     return math.sqrt(2 * math.log(max(n, 2)))
+
+
+def clear_of_noise(n: int, *, laplace: bool) -> float:
+    """In standard deviations, what none of so many noises reaches, but for one time in CHANCE."""
+    if laplace:
+        return math.log(n * CHANCE / 2) / math.sqrt(2)
+    return NormalDist().inv_cdf(1 - 1 / (n * CHANCE))
 
 
 def choose_cuts(leaves: Leaves, risk: BinRisk, most: int, forced: Sequence[int] = ()) -> list[int]:
