@@ -29,6 +29,7 @@ def to_text(plan: "Plan") -> str:
         "",
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
+        *(plan.levels.lines() if plan.levels else []),
         *plan.cost.lines(),
         *(f"Warning  {text}" for text in plan.warnings),
     ]
@@ -47,6 +48,7 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
         "tables": [_table(table) for table in plan.tables],
         "cost": plan.cost.to_dict(),
         "warnings": list(plan.warnings),
+        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
 
 
@@ -111,6 +113,7 @@ def auto_text(plan: "AutoPlan") -> str:
         *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
         "",
         "noise sd: standard deviation in rows, of a cell, a distance or a choice; of tables worth measuring, if all got the same.",
+        *(plan.levels.lines() if plan.levels else []),
         *_shortlist(plan),
         *_second(plan),
         f"Advice   {plan.advice}.",
@@ -137,6 +140,7 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "second_tvd": plan.second_tvd,
         "all_pairs_tvd": plan.all_pairs_tvd,
         "advice": plan.advice,
+        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
 
 
