@@ -78,7 +78,7 @@ def test_the_event_states_its_share_delta_and_threshold(tmp_path: Path) -> None:
         "what": "levels of city",
         "delta": "1/2000000",
         "threshold": chosen.threshold,
-        "share": "1/20",
+        "share": "1/10",
     }
     assert loaded.statement.certificate["delta"] == "1/2000000"
     assert loaded.statement.may_fail

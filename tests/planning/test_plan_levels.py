@@ -24,10 +24,10 @@ def test_the_plan_says_what_a_release_will_find() -> None:
     release = dc.measure(frame, SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove", workload=1)
     event = release.statement.certificate["events"][0]
     assert (plan.levels.threshold, str(plan.levels.share)) == (event["threshold"], event["share"])
-    assert "1/20 of the budget, and delta = 5e-07" in str(plan)
+    assert "1/10 of the budget, and delta = 5e-07" in str(plan)
     assert f"of {plan.levels.usually} rows 19 times out of 20" in str(plan)
     assert plan.to_dict()["levels"]["columns"] == ["city"]
-    assert plan.levels.threshold == plan.levels.half == 104
+    assert plan.levels.threshold == plan.levels.half == 74
 
 
 def test_texts_of_the_stated_rows_are_named_as_often_as_stated() -> None:
@@ -42,7 +42,7 @@ def test_texts_of_the_stated_rows_are_named_as_often_as_stated() -> None:
 
 
 def test_tables_get_what_finding_leaves() -> None:
-    """The noise of the plan is that of the release: 19/20 of a rho that leaves half of delta for failures."""
+    """The noise of the plan is that of the release: 9/10 of a rho that leaves half of delta for failures."""
     plan = dc.plan(SCHEMA, workload=1, epsilon=1.0, delta=1e-6, unit="add-remove")
     frame = pd.DataFrame({"city": ["AB"] * 10, "sex": True, "x": 1})
     release = dc.measure(frame, SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove", workload=1)
@@ -57,8 +57,8 @@ def test_a_plan_with_chosen_tables_says_it_too() -> None:
     declared = dc.plan(
         SCHEMA.closed(levels={"city": ["AB", "CD", "EF", "GH", "IJ"]}), workload="auto", **terms
     )
-    assert "a text of 104 rows is found every other time" in str(chosen)
-    assert chosen.to_dict()["levels"]["threshold"] == 104
+    assert "a text of 74 rows is found every other time" in str(chosen)
+    assert chosen.to_dict()["levels"]["threshold"] == 74
     assert chosen.steps[0].sd > declared.steps[0].sd
     assert "Levels" not in str(declared)
 

@@ -62,6 +62,6 @@ def test_pages_say_what_was_found_and_what_kept_others_out() -> None:
     )
     said = protection(release)
     assert said[2].startswith(
-        "The levels of city were found in the rows: a text was named only if its count, with noise, reached 104."
+        "The levels of city were found in the rows: a text was named only if its count, with noise, reached 74."
     )
     assert "at most 5e-07" in said[2]

@@ -105,5 +105,7 @@ def test_zeros_and_compounds_do_not_name_levels_that_nobody_knows_yet() -> None:
     zero = {"impossible": {"city": ["other"], "x": [True]}}
     with pytest.raises(SchemaError, match="must not name 'city', whose levels are not known yet"):
         Schema.from_dict({"columns": columns, "zeros": [zero]})
+    with pytest.raises(SchemaError, match="a rule must not name 'city', whose levels are not known yet"):
+        Schema.from_dict({"columns": columns, "rules": ["city == other -> x == true"]})
     with pytest.raises(SchemaError, match="levels: discover"):
         Schema.from_dict({"columns": columns, "compounds": {"both": ["city", "x"]}})

@@ -1,13 +1,19 @@
 """`dpcipher schema`: the public facts about a table."""
 
 import datetime
+import json
 from pathlib import Path
 
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.curator.check import check as check_rows
 from dpcipher.curator.draft import draft as draft_schema
+from dpcipher.curator.mismatch import said_format
+from dpcipher.files import write_text
 from dpcipher.schema.column import Column
+from dpcipher.schema.dictionaries.read import Form
+from dpcipher.schema.format import PLAIN
 from dpcipher.schema.schema import Schema
 
 LONGEST_LABEL = 40
@@ -15,10 +21,10 @@ LONGEST_LABEL = 40
 
 @click.group("schema")
 def command() -> None:
-    """Draft, check, sign and show the public schema.
+    """Draft, import, check, sign, show and export the public schema.
 
-    A schema says which columns a table has and which values they can take. It must be public knowledge: write it by hand, or draft it
-    from the rows and have a person check and sign it.
+    A schema says which columns a table has and which values they can take. It must be public knowledge: write it by hand, import it from a
+    data dictionary, or draft it from the rows; what is imported or drafted has a person check and sign it.
 
     \b
     Example:
@@ -45,28 +51,111 @@ def draft(data: str, target: Path, json_: bool) -> None:
     drafted = draft_schema(data)
     drafted.save(target)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
+    if drafted.format != PLAIN:
+        text += f"Read as  {said_format(drafted.format.to_spec())}\n"
     text += (
         f'Next     check every level and range in it, then: dpcipher schema sign {target} --name "Your Name"'
     )
     output.show(text, {"schema": str(target), "columns": list(drafted.names), "signed": False}, as_json=json_)
 
 
-@command.command("check")
-@click.argument("file", type=options.FILE)
+@command.command("import")
+@click.argument("dictionary", type=options.FILE)
+@options.output("target", "The schema file to write (.yaml or .json).")
+@click.option(
+    "--form",
+    metavar="auto|frictionless|ddi|nist|sdv",
+    default="auto",
+    show_default=True,
+    help="The format of the dictionary.",
+)
+@click.option("--table", metavar="NAME", help="Which table, where the dictionary has several.")
+@click.option(
+    "--open-ranges", is_flag=True, help="Take no minimum or maximum from it; measure finds them privately."
+)
 @options.as_json
-def check(file: Path, json_: bool) -> None:
-    """Check that the schema in FILE is sound and may be used for a release.
+def import_(
+    dictionary: Path, target: Path, form: Form, table: str | None, open_ranges: bool, json_: bool
+) -> None:
+    """Make a schema from the data dictionary in DICTIONARY: Frictionless, DDI Codebook, NIST or SDV.
 
-    Exit code 1 says that it may not, and why.
+    No rows are read. What the dictionary leaves open is written as `auto` or `discover`, which `measure` finds privately. A dictionary may have been computed
+    from the rows, so a person must check and sign what it states; the notes in the schema say where each fact came from.
+
+    \b
+    Example:
+      dpcipher schema import data_dictionary.json -o people.yaml
+      dpcipher schema sign people.yaml --name "Ada Curator"
+    """
+    schema = Schema.import_dictionary(dictionary, form=form, table=table, open_ranges=open_ranges)
+    schema.save(target)
+    left_out = [note for note in schema.provenance.notes if note.startswith("left out")]
+    lines = [
+        f"Wrote    {target}: {len(schema.columns)} columns from {dictionary}",
+        *left_out,
+        _next(schema, target),
+    ]
+    facts = {
+        "schema": str(target),
+        "columns": list(schema.names),
+        "notes": list(schema.provenance.notes),
+        "needs_signature": schema.needs_signature,
+    }
+    output.show("\n".join(lines), facts, as_json=json_)
+
+
+def _next(schema: Schema, target: Path) -> str:
+    if not schema.needs_signature:
+        return "Next     nothing in it could come from the rows: it is ready for a release"
+    return f'Next     check that what it states is public, then: dpcipher schema sign {target} --name "Your Name"'
+
+
+@command.command("export")
+@click.argument("file", type=options.FILE)
+@options.output("target", "The Frictionless table schema to write (.json).")
+@options.as_json
+def export(file: Path, target: Path, json_: bool) -> None:
+    """Write the schema in FILE as a Frictionless Table Schema, for the synthetic rows.
+
+    \b
+    Example:
+      dpcipher schema export people.yaml -o people.schema.json
+    """
+    plain = Schema.load(file).to_frictionless()
+    write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+    output.show(f"Wrote    {target}: a Frictionless table schema", plain, as_json=json_)
+
+
+@command.command("check")
+@click.argument("file", metavar="SCHEMA", type=options.FILE)
+@click.option("--data", metavar="FILE", help="Also compare with these private rows. CURATOR ONLY.")
+@options.as_json
+def check(file: Path, data: str | None, json_: bool) -> None:
+    """Check that SCHEMA is sound and may be used for a release; with --data, that private rows fit it.
+
+    Exit code 1 says that it may not be used or that rows would be refused, and why. With --data, every mismatch of every column is listed, with exact counts
+    of private rows: CURATOR ONLY. Nothing is written. A schema that is changed after looking at that list was drawn from data, and needs a signature like a
+    draft.
 
     \b
     Example:
       dpcipher schema check people.yaml
+      dpcipher schema check people.yaml --data people.csv
     """
     schema = Schema.load(file)
+    if data is not None:
+        _check_rows(schema, file, data, json_)
+        return
     schema.require_signed()
     facts = {"schema": str(file), "columns": list(schema.names), "shape": list(schema.shape), "ready": True}
     output.show(f"{file}: sound, {len(schema.columns)} columns, ready for a release", facts, as_json=json_)
+
+
+def _check_rows(schema: Schema, file: Path, data: str, json_: bool) -> None:
+    found = check_rows(schema, data)
+    output.show(str(found), {**found.to_dict(), "schema": str(file), "data": data}, as_json=json_)
+    if not (found.fits and found.ready):
+        raise click.exceptions.Exit(1)
 
 
 @command.command("sign")
@@ -122,10 +211,11 @@ def _some(labels: tuple[str, ...], most: int = 6) -> str:
 
 
 def _state(schema: Schema) -> str:
-    if not schema.drawn_from_data:
+    if not schema.needs_signature:
         return "Declared by hand; ready for a release."
+    origin = "drawn from data" if schema.drawn_from_data else "imported from a dictionary"
     return (
-        "Drawn from data and signed."
+        f"{origin.capitalize()} and signed."
         if schema.signed
-        else "DRAWN FROM DATA, NOT SIGNED: a release refuses it."
+        else f"{origin.upper()}, NOT SIGNED: a release refuses it."
     )

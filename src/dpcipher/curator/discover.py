@@ -16,13 +16,14 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import MAX_FOUND
 
-# A level is worth naming if its count stands out of the noise of the tables, which is larger than that of the whole budget by far; and what is not named is lost.
-EACH = Fraction(1, 20)  # of the charge, for one column
+# What is not named is lost in all tables, and a tenth less for the tables raises their noise by a twentieth: on generated tables with few frequent texts and
+# many rare ones a tenth gave errors of pairs 5 to 11 % below those of a twentieth, and of the other columns 0 to 5 % above.
+EACH = Fraction(1, 10)  # of the charge, for one column
 MOST = Fraction(1, 5)  # for all of them
 
 
 def discovery_share(schema: Schema) -> Fraction:
-    """What finding levels takes of the charge: a twentieth for each column, a fifth at most."""
+    """What finding levels takes of the charge: a tenth for each column, a fifth at most."""
     return min(MOST, EACH * sum(column.discovers for column in schema.columns))
 
 

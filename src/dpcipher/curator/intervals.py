@@ -11,8 +11,8 @@ from dpcipher.marginals.arrays import Codes, Counts, Floats
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
-from dpcipher.schema.grid import band_edges
 from dpcipher.schema.open_column import AUTO, declared_edges
+from dpcipher.schema.open_grid import band_edges
 from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
@@ -29,6 +29,7 @@ class Search:
 
     def __init__(self, column: Column, grid: Column, axis: int) -> None:
         self.column, self.axis = column, axis
+        self.most = cast(Binned, column.domain).n_bins
         self.points = np.asarray(cast(Binned, grid.domain).edges)
         places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
         self.forced = [int(place) for place in places]
@@ -51,7 +52,8 @@ class Search:
 
     def counts(self, truth: CountSource) -> Counts:
         """The true counts of the frontier. Private."""
-        sums = np.concatenate([[0], np.cumsum(truth.counts((self.axis,)))])
+        cells = truth.counts((self.axis,))[: len(self.points) - 1]
+        sums = np.concatenate([[0], np.cumsum(cells)])
         starts, stops = np.array(self.frontier).T
         return np.asarray(sums[stops] - sums[starts])
 
@@ -68,7 +70,7 @@ class Search:
 
     def refine(self, risk: BinRisk) -> bool:
         """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
-        most = self.column.domain.size
+        most = self.most
         cost, clear = risk.one_more(risk.best_bins(most)), self._clear(len(self.frontier))
         self._pending = {}
         for interval in self.frontier:
@@ -83,11 +85,11 @@ class Search:
         leaves = self._leaves()
         if self.is_unbounded:
             leaves = leaves.within(*self._bounds()).trimmed(self.forced)
-        starts = choose_cuts(leaves, risk, self.column.domain.size, self.forced)
+        starts = choose_cuts(leaves, risk, self.most, self.forced)
         return [*self.points[starts].tolist(), self.points[leaves.stop].item()]
 
     def recoding(self, column: Column, edges: Sequence[float]) -> Codes:
-        """The bin of each cell of the grid; cells beyond the ends go to the end bins, missing levels stay the last ones."""
+        """The bin of each cell of the grid; cells beyond the ends go to the end bins, special values and missing levels follow, as they did."""
         bins = len(edges) - 1
         codes = np.clip(np.searchsorted(np.asarray(edges), self.points[:-1], "right") - 1, 0, bins - 1)
         return np.concatenate([codes, np.arange(bins, column.size)]).astype(np.int32)

@@ -105,8 +105,7 @@ def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> B
         if name in values:
             raise ParameterError(f"values ({name!r}) must be of a column with bins; use levels for others")
         return None
-    edges = np.asarray(domain.edges, dtype=np.float64)
-    low, high = edges[:-1], edges[1:] - domain.whole
+    low, high = domain.ends
     value = (low + high) / 2 if name not in values else np.asarray(values[name], dtype=np.float64)
     if value.shape != low.shape or not np.isfinite(value).all():
         raise ParameterError(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -113,7 +114,31 @@ class Joint:
         drawn = self.core.sample(count, rng, independent=independent, allowed=allowed, chunk=CHUNK)
         # An empty table first, so that a draw of no rows has its columns too.
         none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
-        return (self.schema.decode(codes, rng) for codes in chain([none], drawn))
+        return (self.schema.decode(codes, rng, masses=self._masses) for codes in chain([none], drawn))
+
+    @cached_property
+    def _masses(self) -> dict[str, Floats]:
+        """The probabilities of the levels of each column whose values are drawn inside bins."""
+        masses: dict[str, Floats] = {}
+        for axis, attr in enumerate(self.schema.attrs):
+            parts = self.schema.parts(attr)
+            if not any(part.draws_values for part in parts):
+                continue
+            table = self._one_way(axis).reshape([part.size for part in parts])
+            for place, part in enumerate(parts):
+                others = tuple(other for other in range(len(parts)) if other != place)
+                masses[part.name] = table.sum(axis=others)
+        return masses
+
+    def _one_way(self, axis: int) -> Floats:
+        """The probabilities of the levels of an attribute; in a network, where summing may take for ever, as its rows have them."""
+        if not isinstance(self.core, Network):
+            return self.core.project((axis,))
+        return np.bincount(self._rows[:, axis], minlength=self.core.shape[axis]) / len(self._rows)
+
+    @cached_property
+    def _rows(self) -> Codes:
+        return np.concatenate(list(self.core.sample(CHUNK, np.random.default_rng(0))))
 
     def effective_rows(self, n_rows: int, given: Mapping[str, object], *, seed: int = 0) -> float:
         """How many independent rows `sample(n_rows, given=given)` is worth: all of them from a table, fewer from a chain.

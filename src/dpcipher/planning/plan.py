@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
@@ -44,6 +44,7 @@ class Plan:
     n_rows_told: (
         bool  # whether the release will state the exact number of rows, which changes what it protects
     )
+    headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
     levels: LevelPlan | None = None  # what will be found where levels are left open
 
     @property
@@ -157,6 +158,7 @@ def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) ->
         gain=_gain(request, tables),
         warnings=_warnings(replace(request, budget=whole), tables, rows),
         n_rows_told=request.n_rows_public,
+        headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
         levels=level_plan(request.schema, whole, request.unit),
     )
 

@@ -76,7 +76,7 @@ def posterior(
     rng = np.random.default_rng(seed)
     own, rows, whole, report = _sample(evidence, model, draws, population, rng)
     shape = (draws, *evidence.shape)
-    folded = [np.stack([cover.fold(one) for one in part.reshape(shape)]) for part in (own, whole)]
+    folded = [np.ascontiguousarray(cover.fold_stack(part.reshape(shape))) for part in (own, whole)]
     assumed = _assumed(shown, tables, cover)
     return Posterior(
         cover.names,
@@ -169,6 +169,11 @@ def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
         tuple(columns),
         compounds,
         tuple(zero for zero in schema.zeros if set(zero.impossible) | set(zero.becomes) <= known),
+        rules=tuple(
+            rule
+            for rule, bound in zip(schema.rules, schema.bound_rules, strict=True)
+            if set(bound.columns) | set(rule.becomes) <= known
+        ),
     )
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema import text_column
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
-from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
+from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
 from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
@@ -42,6 +42,9 @@ class Column:
     of `missing_values` or, for cut columns, to the end bins (`nearest`). With `levels: discover` the column is open too: `measure` finds texts of
     its cells that match `pattern`, of at most `max_length` characters, at most `max_levels` beside those that it is to `keep`.
 
+    Values of a cut column come back on its grid: multiples of `step`, or numbers of so many `decimals`; without either whole numbers, days, or as
+    many decimals as the edges and the narrowest bin warrant. Each of the `special` values (a top code, zero, -1 for never) is a level of its own.
+
     >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
     ('0..9', '10..19')
     """
@@ -60,6 +63,9 @@ class Column:
     title: str | None = None
     description: str | None = None
     unit: str | None = None
+    step: float | None = None
+    decimals: int | None = None
+    special: Sequence[float | str] | None = None
     max_bins: int | None = None
     keep: Sequence[Level] | None = None
     pattern: str | None = None
@@ -97,7 +103,7 @@ class Column:
         self._check_missing()
         check_words(self)
         if self.other != "refuse" and self.other != "nearest":
-            _ = self._other_code
+            _ = self.other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
             raise SchemaError(
                 "other (nearest) must be a level here; nearest is for integer, number, date and time columns"
@@ -134,10 +140,18 @@ class Column:
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
         if self.is_open:
-            return stand_in(self)
-        if self.edges is not None:
-            return from_edges(self.kind, self.edges)
-        return from_range(self.kind, self.min, self.max, self.bins)
+            bins = stand_in(self)
+        elif self.edges is not None:
+            bins = from_edges(self.kind, self.edges)
+        else:
+            bins = from_range(self.kind, self.min, self.max, self.bins)
+        return with_values(
+            bins,
+            special=self.special,
+            step=self.step,
+            decimals=self.decimals,
+            barred=self.missing_codes.numbers(dates=self.kind == "date"),
+        )
 
     @property
     def is_open(self) -> bool:
@@ -178,6 +192,9 @@ class Column:
             raise SchemaError(
                 f"a column of kind {self.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
             )
+        for name in ("step", "decimals", "special"):
+            if self.kind in ("categorical", "ordinal", "boolean") and getattr(self, name) is not None:
+                raise SchemaError(f"{name} is for integer, number and date columns; leave it out")
 
     @property
     def size(self) -> int:
@@ -219,7 +236,7 @@ class Column:
             raise encode_refusal(self.name)
         codes, unlisted = self.encode_listed(cells)
         if unlisted.any():
-            codes[unlisted] = self._other_code
+            codes[unlisted] = self.other_code
         return codes
 
     def encode_listed(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Codes, Bools]:
@@ -227,22 +244,47 @@ class Column:
         codes = self._marks(cells)
         absent = codes == _ABSENT
         if absent.any():
-            codes[absent] = self._missing_code
+            codes[absent] = self.missing_code
         return codes, codes == _UNLISTED
 
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A cell for each code: drawn uniformly inside a bin, the code of its kind of missing, or null for the missing level."""
+    @property
+    def draws_values(self) -> bool:
+        """Whether there are bins of several values, so that a value is drawn for each code."""
+        return isinstance(self.domain, Binned) and not isinstance(self.domain.edges, range)
+
+    def decode(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Floats | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> pa.Array:
+        """A cell for each code: a value of its level, the code of its kind of missing, or null for the missing level; as `values` draws them."""
         kinds = np.asarray(codes).astype(np.int64) - self.domain.size
         kinds[kinds >= self.missing_codes.size] = -1
-        return self.missing_codes.put_back(self.values(codes, rng), kinds)
+        drawn = self.values(codes, rng, masses=masses, within=within)
+        return self.missing_codes.put_back(drawn, kinds)
 
-    def values(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """The same with null for every kind of missing, so that a column of numbers is one."""
+    def values(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Floats | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> pa.Array:
+        """The same with null for every kind of missing, so that a column of numbers is one.
+
+        Inside a bin a value is drawn along the density that `masses`, the probabilities of the levels, suggest, or uniformly without them;
+        `within` keeps to the values from `low` to `high`, of which every code's bin must have one.
+        """
         codes = np.asarray(codes)
         if len(codes) and not 0 <= codes.min() <= codes.max() < self.size:
             raise DataError(f"column {self.name!r}: codes must lie in 0..{self.size - 1}")
         absent = codes >= self.domain.size
-        values = self.domain.draw(np.where(absent, 0, codes).astype(np.int32), rng)
+        inside = np.where(absent, 0, codes).astype(np.int32)
+        values = self.domain.draw(inside, rng, masses=masses, within=within)
         return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
 
     def find(self, value: object) -> int | None:
@@ -314,6 +356,11 @@ class Column:
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
         return pa.array(codes)
 
+    def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
+        """Which cells are missing, which hold what is not declared, and the codes of the others."""
+        codes = self._marks(cells)
+        return codes == _ABSENT, codes == _UNLISTED, codes
+
     @property
     def _null_code(self) -> int | None:
         """The kind of missing that a null can only be."""
@@ -321,7 +368,8 @@ class Column:
         return None if kind is None else self.domain.size + kind
 
     @property
-    def _missing_code(self) -> int:
+    def missing_code(self) -> int:
+        """The code of a missing cell; a DataError where it is refused."""
         if self.missing == "level":
             return self.size - 1
         if self._null_code is not None:
@@ -332,7 +380,8 @@ class Column:
         )
 
     @property
-    def _other_code(self) -> int:
+    def other_code(self) -> int:
+        """The code of a value that is not declared; a DataError where it is refused."""
         if self.other in ("refuse", "nearest"):
             raise DataError(
                 f"column {self.name!r}: values that the schema does not declare are refused (other: {self.other}); "

@@ -59,10 +59,9 @@ def _compound_mask(schema: "Schema", attr: str, wanted: object) -> Bools:
 
 def column_mask(column: Column, wanted: object) -> Bools:
     """The levels of a column that a condition allows: a value, a list of values, or {min, max} for a cut column."""
-    mask = np.zeros(column.size, dtype=np.bool_)
     if isinstance(wanted, Mapping):
-        mask[_span(column, wanted)] = True
-        return mask
+        return _range_mask(column, wanted)
+    mask = np.zeros(column.size, dtype=np.bool_)
     for value in wanted if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]:
         mask[level_code(column, value)] = True
     return mask
@@ -81,7 +80,8 @@ def level_code(column: Column, value: object) -> int:
     raise ConditionError(f"column {column.name!r} has no level {value!r:.100}{hint}")
 
 
-def _span(column: Column, wanted: Mapping[str, object]) -> slice:
+def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
+    """The bins that lie within a range, and the special values in it."""
     domain = column.domain
     if not isinstance(domain, Binned) or not wanted or not set(wanted) <= {"min", "max"}:
         raise ConditionError(
@@ -89,12 +89,14 @@ def _span(column: Column, wanted: Mapping[str, object]) -> slice:
             "or {min, max} for an integer, number, date or time column"
         )
     low, high = _bound(domain, wanted.get("min"), -np.inf), _bound(domain, wanted.get("max"), np.inf)
-    span = domain.between(low, high)
-    if span.start >= span.stop:
+    mask = np.zeros(column.size, dtype=np.bool_)
+    mask[domain.between(low, high)] = True
+    mask[domain.n_bins : domain.size] = [low <= value <= high for value in domain.special]
+    if not mask.any():
         raise ConditionError(
             f"column {column.name!r} has no level within {dict(wanted)!r:.200}; widen the range to whole bins"
         )
-    return span
+    return mask
 
 
 def _bound(domain: Binned, value: object, default: float) -> float:
@@ -126,11 +128,15 @@ class Cover:
 
     def fold(self, table: Floats) -> Floats:
         """Sum out what was not asked for, and put the axes in the order of the names."""
+        return np.asarray(self.fold_stack(np.asarray(table)[None])[0])
+
+    def fold_stack(self, stack: Floats) -> Floats:
+        """`fold` of every table of a stack, which runs along the first dimension."""
         inner = [name for name, _ in self.opened]
-        cube = np.asarray(table).reshape([size for _, size in self.opened])
+        cubes = stack.reshape([len(stack), *(size for _, size in self.opened)])
         kept = [name for name in inner if name in self.names]
-        summed = cube.sum(axis=tuple(i for i, name in enumerate(inner) if name not in self.names))
-        return np.asarray(summed).transpose([kept.index(name) for name in self.names])
+        summed = cubes.sum(axis=tuple(1 + i for i, name in enumerate(inner) if name not in self.names))
+        return np.asarray(summed).transpose([0, *(1 + kept.index(name) for name in self.names)])
 
     def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
         """For each cell of the opened dimensions, the value of the cell over `names` that `fold` sums it into."""

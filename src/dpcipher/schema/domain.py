@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.schema.bin_values import BinValues
 from dpcipher.schema.cells import as_day, as_number, as_text, as_time, as_truth, quoted
+from dpcipher.schema.grid import Grid, declared_grid, default_grid
 
 Level = str | int | float | bool
 BinnedKind = Literal["integer", "number", "date", "time"]
@@ -85,7 +87,14 @@ class Listed:
         numbers = as_number(pa.array(self.levels))
         return np.where(np.abs(numbers) < EXACT, numbers, np.nan)
 
-    def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+    def draw(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Floats | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> pa.Array:
         """The level of each code; nothing is random here."""
         return pa.array(self.levels).take(pa.array(codes))
 
@@ -124,23 +133,49 @@ def _one_type(levels: tuple[Level, ...]) -> tuple[Level, ...]:
 
 @dataclass(frozen=True)
 class Binned:
-    """Bins that follow one another: bin i holds `edges[i] <= value < edges[i + 1]`.
+    """Bins that follow one another: bin i holds `edges[i] <= value < edges[i + 1]`, and then special values, each a level of its own.
 
     Dates are days since 1970-01-01, times of day seconds since midnight. The last bin of numbers also holds its right edge. One bin for each whole number is a
-    `range`, so that a column of a billion levels is refused for its size rather than built.
+    `range`, so that a column of a billion levels is refused for its size rather than built. A special value is in no bin, wherever it lies.
+    Values are drawn on the `grid`; None is for reals. Codes for missing values are `barred`: none is drawn inside a bin.
     """
 
     kind: BinnedKind
     edges: range | tuple[float, ...]
+    special: tuple[float, ...] = ()
+    grid: Grid | None = None
+    barred: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.edges, range) and any(low >= high for low, high in pairwise(self.edges)):
             raise SchemaError("bins must have increasing edges; use fewer or wider bins")
+        if self.grid is None and self.whole:
+            object.__setattr__(self, "grid", Grid())
+        if len(set(self.special)) < len(self.special):
+            raise SchemaError("special must list each value once; remove the repeats")
+        self._check_bins_hold_values()
+
+    def _check_bins_hold_values(self) -> None:
+        """A bin without a value could be filled by the noise, but never drawn from."""
+        if isinstance(self.edges, range):
+            if self.grid != Grid() or any(value in self.edges[:-1] for value in self.special):
+                raise SchemaError(
+                    "every whole number of the range is a level of its own already; use bins or edges beside step and special"
+                )
+        elif not (np.diff(self._values.starts) > 0).all():
+            raise SchemaError(
+                "step and special must leave a value in every bin; use wider bins, or leave out the special value"
+            )
+
+    @property
+    def n_bins(self) -> int:
+        """How many bins there are."""
+        return len(self.edges) - 1
 
     @property
     def size(self) -> int:
-        """How many bins there are."""
-        return len(self.edges) - 1
+        """How many levels there are: bins and special values."""
+        return self.n_bins + len(self.special)
 
     @property
     def whole(self) -> bool:
@@ -149,17 +184,31 @@ class Binned:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Bins as text: `17`, `20..29`, `[0.5, 1)`, `2020-01-01..2020-01-31`."""
+        """Bins as text, `17`, `20..29`, `[0.5, 1)`, `2020-01-01..2020-01-31`, then the special values."""
         if self.kind == "number":
             inner = [f"[{low:.12g}, {high:.12g})" for low, high in pairwise(self.edges)]
-            return (*inner[:-1], inner[-1][:-1] + "]")
+            return (*inner[:-1], inner[-1][:-1] + "]", *(f"{value:.12g}" for value in self.special))
         show = _SHOWN.get(self.kind, str)
         spans = ((show(int(low)), show(int(high) - 1)) for low, high in pairwise(self.edges))
-        return tuple(low if low == high else f"{low}..{high}" for low, high in spans)
+        bins = (low if low == high else f"{low}..{high}" for low, high in spans)
+        return (*bins, *(show(int(value)) for value in self.special))
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The first and last value of each level."""
+        points, special = np.asarray(self.edges, dtype=float), np.asarray(self.special, dtype=float)
+        last = points[1:] - self.whole
+        return np.concatenate([points[:-1], special]), np.concatenate([last, special])
 
     def codes(self, cells: pa.Array, *, nearest: bool = False) -> Codes:
-        """The bin of each cell, -1 where there is none; `nearest` puts values outside the range into the end bins."""
+        """The level of each cell, -1 where there is none; `nearest` puts values outside the range into the end bins."""
         numbers = _READ.get(self.kind, as_number)(cells)
+        codes = self._bin_codes(numbers, nearest)
+        for code, value in enumerate(self.special, start=self.n_bins):
+            codes[numbers == value] = code
+        return codes
+
+    def _bin_codes(self, numbers: Floats, nearest: bool) -> Codes:
         low, high = self.edges[0], self.edges[-1]
         if self.whole:
             numbers = np.where(numbers == np.floor(numbers), numbers, np.nan)
@@ -170,7 +219,7 @@ class Binned:
             place: NDArray[np.floating] = numbers - low
         else:
             place = np.searchsorted(self._points, numbers, side="right") - 1.0
-        return np.where(inside, np.minimum(place, self.size - 1), -1).astype(np.int32)
+        return np.where(inside, np.minimum(place, self.n_bins - 1), -1).astype(np.int32)
 
     def between(self, low: float, high: float) -> slice:
         """The bins that lie entirely within `low..high`."""
@@ -181,21 +230,46 @@ class Binned:
         starts, ends = self._points[:-1], self._points[1:] - self.whole
         return slice(int(np.searchsorted(starts, low)), int(np.searchsorted(ends, high, side="right")))
 
-    def draw(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A value in each code's bin, uniform over its whole numbers, days or reals."""
+    def draw(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Floats | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> pa.Array:
+        """A value of each code's level, on the grid; special values come back as they are.
+
+        Inside a bin values follow the density that `masses`, the probabilities of all levels, suggest (`inside_bins`); without them they are
+        uniform. `within` keeps to the values from `low` to `high`, both included: every code's bin must have one.
+        """
+        special = codes >= self.n_bins
+        bins = np.where(special, 0, codes)
         if isinstance(self.edges, range):
-            return self._arrow(codes.astype(np.int64) + self.edges.start)
-        low, high = self._points[codes], self._points[codes + 1]
-        if self.whole:
-            return self._arrow(rng.integers(low, high, dtype=np.int64))
-        drawn = low + rng.random(len(codes)) * (high - low)
-        return pa.array(np.minimum(drawn, np.nextafter(high, low)))  # rounding may reach the next bin's edge
+            values: NDArray[Any] = bins.astype(np.int64) + self.edges.start
+        else:
+            bin_masses = None if masses is None else np.asarray(masses)[: self.n_bins]
+            values = self._values.draw(bins, rng, masses=bin_masses, within=within)
+            values = values if self.whole else values.astype(float)
+        if special.any():
+            values[special] = np.asarray(self.special)[codes[special] - self.n_bins]
+        return self._arrow(values)
+
+    @cached_property
+    def _values(self) -> BinValues:
+        edges, closed = tuple(self.edges), self.kind == "number"
+        values = BinValues(edges, closed, self.special + self.barred, self.grid)
+        full = bool((np.diff(values.starts) > 0).all())  # a bin of a barred value alone keeps it
+        return values if full else BinValues(edges, closed, self.special, self.grid)
 
     @cached_property
     def _points(self) -> NDArray[Any]:
         return np.asarray(self.edges)
 
-    def _arrow(self, whole: NDArray[np.int64]) -> pa.Array:
+    def _arrow(self, values: NDArray[Any]) -> pa.Array:
+        if self.kind == "number":
+            return pa.array(values)
+        whole = values.astype(np.int64)
         if self.kind in _ARROW_TYPES:
             return pa.array(whole.astype(np.int32)).cast(_ARROW_TYPES[self.kind])
         return pa.array(whole)
@@ -208,7 +282,7 @@ def from_edges(kind: BinnedKind, edges: Sequence[object]) -> Binned:
         points = (*points[:-1], points[-1] + 1)
     if len(points) < 2 or any(low >= high for low, high in pairwise(points)):
         raise SchemaError("edges must be two or more increasing values; try edges: [0, 18, 65, 120]")
-    return Binned(kind, points)
+    return Binned(kind, points, grid=default_grid(points, points) if kind == "number" else None)
 
 
 def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Binned:
@@ -225,11 +299,26 @@ def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Bin
     if bins > MAX_BINS:
         raise SizeError(f"bins ({bins!r:.60}) must be at most {MAX_BINS}; use wider bins")
     if kind == "number":
-        return Binned(kind, tuple(float(edge) for edge in np.linspace(first, last, bins + 1)))
+        edges = tuple(float(edge) for edge in np.linspace(first, last, bins + 1))
+        return Binned(kind, edges, grid=default_grid((first, last), edges))
     start, width = int(first), int(last) - int(first) + 1
     if bins > width:
         raise SchemaError(f"bins ({bins}) must not exceed the {width} values from min to max; leave bins out")
     return Binned(kind, tuple(start + i * width // bins for i in range(bins + 1)))
+
+
+def with_values(
+    domain: Binned, *, special: object, step: object, decimals: object, barred: tuple[float, ...]
+) -> Binned:
+    """The bins with the special values and the grid that their column declares; `barred` are its codes for missing values."""
+    if not isinstance(special, tuple | None):
+        raise SchemaError(f"special ({special!r:.60}) must be a list of values; try special: [0, 99999]")
+    points = tuple(parse_point(domain.kind, value, "special") for value in special or ())
+    reach = (domain.edges[0], domain.edges[-1], *points)
+    grid = declared_grid(domain.kind, step, decimals, reach) or domain.grid
+    if set(points) & set(barred):
+        raise SchemaError("a special value must not be among missing_values; leave it out of one of them")
+    return replace(domain, special=points, grid=grid, barred=barred)
 
 
 def parse_point(kind: BinnedKind, value: object, name: str) -> float:

@@ -27,6 +27,17 @@ _DRAFT_HEAD = """\
 #
 # which adds your name, the date and a hash of the schema. Any later edit voids the signature.
 """
+_IMPORT_HEAD = """\
+# IMPORTED FROM A DATA DICTIONARY, NOT SIGNED YET. A dictionary may have been computed from the rows: its largest income can be somebody's income.
+#
+# The notes say where each fact came from. Before a release, a person must make sure that each level, range and label below is public knowledge; replace
+# a range that is not by what anyone could say without looking, or by `auto`, which `measure` finds privately. Then sign it:
+#
+#     dpcipher schema sign THIS-FILE --name "Your Name"
+#
+# which adds your name, the date and a hash of the schema. Any later edit voids the signature.
+"""
+_HEAD_KEYS = ("version", "title", "description", "drawn_from_data", "imported_from", "notes")
 _ADVICE = {
     "categorical": "check: is every level public? drop rare ones and send them to `other`",
     "ordinal": "check: is every level public, and in the right order?",
@@ -68,16 +79,13 @@ def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: b
 
 def to_yaml(plain: Mapping[str, Any], *, awaiting: bool) -> str:
     """A schema as YAML, one line for each column."""
-    head = {
-        key: plain[key]
-        for key in ("version", "title", "description", "drawn_from_data", "notes")
-        if key in plain
-    }
+    head = {key: plain[key] for key in _HEAD_KEYS if key in plain}
     rest = {key: value for key, value in plain.items() if key != "columns" and key not in head}
-    lines = [_DRAFT_HEAD if awaiting else "", _block(head), "columns:\n"]
+    imported = "imported_from" in plain and not plain.get("drawn_from_data")
+    lines = [(_IMPORT_HEAD if imported else _DRAFT_HEAD) if awaiting else "", _block(head), "columns:\n"]
     for column in plain["columns"]:
         spec = {key: value for key, value in column.items() if key != "name"}
-        lines.append(f"  # {_ADVICE[spec['kind']]}\n" if awaiting else "")
+        lines.append(f"  # {_ADVICE[spec['kind']]}\n" if awaiting and not imported else "")
         lines.append(f"  {_flow(column['name'])}: {_flow(spec)}\n")
     return "".join(lines) + (_block(rest) if rest else "")
 

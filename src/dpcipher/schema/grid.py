@@ -1,97 +1,111 @@
-"""The public grid of an open column: the fine cells on which its rows are coded until its bins are found.
+"""The values that a cut column can take: whole numbers, days, or numbers of so many decimals."""
 
-The grid follows from the declaration alone. Where every whole number, day or second can have a cell, it has one; longer ranges are cut at the
-multiples of a round step, so that the edges that are found among them are numbers that people write. A range that is open itself has
-a floating-point grid: bands between powers of two, each of both signs cut alike.
-"""
-
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from math import ceil, log10
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.schema.domain import BinnedKind, parse_day
+from dpcipher.errors import SchemaError
 
-Points = NDArray[np.int64] | NDArray[np.float64]
+Places = NDArray[np.int64]
 
-MAX_GRID = 2**17
-DAY_SECONDS = 24 * 60 * 60
-# A range that is open: powers of two of the bands, and the cells of each band.
-BAND_CELLS = 256
-_POWERS = {"integer": range(52), "number": range(-20, 60)}
-_DATES = ("1900-01-01", "2078-12-31")
-
-
-def grid_points(
-    kind: BinnedKind,
-    low: float | None,
-    high: float | None,
-    forced: Iterable[float] = (),
-    most: int = MAX_GRID,
-) -> Points:
-    """The edges of the grid's cells from `low` to `high`, with the `forced` edges among them; `high` is an edge, None an open end."""
-    points = _bands(kind, low, high) if low is None or high is None else _steps(kind, low, high, most)
-    inside = [edge for edge in forced if points[0] < edge < points[-1]]
-    return np.union1d(points, np.asarray(inside, dtype=points.dtype))
+# Without `decimals` or `step`, a number has as many decimals as the declared edges, and enough for so many values in the narrowest bin.
+VALUES_PER_BIN = 100
+WRITTEN_DECIMALS = 6  # edges with more were computed, such as thirds, and say nothing about the values
+MAX_DECIMALS = 15
+_EXACT = 2**53  # below it every whole number is a float of its own
 
 
-def band_edges(kind: BinnedKind, points: Points) -> list[int]:
-    """The places among the points of an open range at which its bands begin: the powers of two, zero, or for dates the decades."""
-    if kind == "date":
-        starts: list[float] = [parse_day(f"{year}-01-01", "min") for year in range(1910, 2078, 10)]
-    else:
-        powers = [2.0**power for power in _POWERS[kind]]
-        starts = [*(-power for power in powers), 0, *powers]
-    places = np.flatnonzero(np.isin(points[:-1], starts))
-    return [0, *(int(place) for place in places if place > 0)]
+@dataclass(frozen=True)
+class Grid:
+    """The values k · numerator / denominator for whole k, called places; each is the float nearest to it, so that 0.15 is written 0.15.
+
+    >>> Grid(5, 100).values(np.array([3])).tolist()
+    [0.15]
+    """
+
+    numerator: int = 1
+    denominator: int = 1
+
+    def values(self, places: Places) -> NDArray[Any]:
+        """The value at each place: whole numbers where the grid has only such."""
+        counted = places * self.numerator
+        return counted if self.denominator == 1 else counted / self.denominator
+
+    def places(self, points: NDArray[Any]) -> Places:
+        """The first place whose value is at or above each point."""
+        guess = np.ceil(np.asarray(points) * (self.denominator / self.numerator)).astype(np.int64)
+        guess -= self.values(guess - 1) >= points  # rounding may have gone one too far, either way
+        return np.asarray(guess + (self.values(guess) < points))
+
+    def holds(self, points: Sequence[float]) -> bool:
+        """Whether the grid is coarse enough, at the size of these points, for each of its values to be a float of its own."""
+        return max(map(abs, points)) * self.denominator < _EXACT
 
 
-def _steps(kind: BinnedKind, low: float, high: float, most: int) -> Points:
-    """Every whole number where they are few enough, else the multiples of the finest round step that leaves at most `most` cells."""
-    width = high - low
-    if kind != "number" and width <= most:
-        return np.arange(int(low), int(high) + 1)
-    inner = _multiples(low, high, width / (most - 1), whole=kind != "number")
-    inner = inner[(inner > low) & (inner < high)]
-    ends = np.asarray([low, high], dtype=inner.dtype)
-    return np.union1d(inner, ends)
+def declared_grid(kind: str, step: object, decimals: object, points: Sequence[float]) -> Grid | None:
+    """The grid that `step` or `decimals` of a column asks for; None where neither is given."""
+    if step is None and decimals is None:
+        return None
+    if step is not None and decimals is not None:
+        raise SchemaError(f"step ({step!r:.40}) and decimals ({decimals!r:.40}) say the same twice; keep one")
+    grid = _of_decimals(kind, decimals) if step is None else _of_step(kind, step)
+    if not grid.holds(points):
+        raise SchemaError("step or decimals is too fine for numbers of this size; make it coarser")
+    return grid
 
 
-def _multiples(low: float, high: float, least: float, *, whole: bool) -> Points:
-    """The multiples, between two numbers, of the first of 1, 2, 5, 10 … (or of their inverses) that is at least `least`."""
-    power = math.floor(math.log10(least))
-    digit, power = next(
-        (digit, power + up) for up in (0, 1) for digit in (1, 2, 5) if digit * 10.0 ** (power + up) >= least
-    )
-    if power >= 0:
-        step = digit * 10**power
-        numbers = np.arange(math.ceil(low / step), math.floor(high / step) + 1)
-        return np.asarray(numbers * (np.int64(step) if whole else float(step)))
-    inverse = 10**-power // digit  # dividing by a whole number rounds once: 3 tenths is 0.3
-    return np.asarray(np.arange(math.ceil(low * inverse), math.floor(high * inverse) + 1) / inverse)
+def _of_decimals(kind: str, decimals: object) -> Grid:
+    if kind != "number":
+        raise SchemaError("decimals is for number columns; integers have none")
+    whole = isinstance(decimals, int) and not isinstance(decimals, bool)
+    if not isinstance(decimals, int) or not whole or not 0 <= decimals <= MAX_DECIMALS:
+        raise SchemaError(f"decimals ({decimals!r:.60}) must be a whole number from 0 to {MAX_DECIMALS}")
+    return _decimal_grid(decimals)
 
 
-def _bands(kind: BinnedKind, low: float | None, high: float | None) -> Points:
-    """A floating-point grid, cut at the end that is declared."""
-    if kind == "time":
-        points: Points = np.arange(DAY_SECONDS + 1)
-    elif kind == "date":
-        first, last = (parse_day(day, "min") for day in _DATES)
-        points = np.arange(first, last + 2)
-    else:
-        points = _floating(kind)
-    if low is not None:
-        points = np.union1d(points[points > low], np.asarray([low], dtype=points.dtype))
-    if high is not None:
-        points = np.union1d(points[points < high], np.asarray([high], dtype=points.dtype))
-    return points
+def _decimal_grid(decimals: int) -> Grid:
+    return Grid(1, 10**decimals)
 
 
-def _floating(kind: BinnedKind) -> Points:
-    powers = _POWERS[kind]
-    parts = np.arange(BAND_CELLS, 2 * BAND_CELLS) / BAND_CELLS
-    above = np.concatenate([[0.0], *(parts * 2.0**power for power in powers), [2.0**powers.stop]])
-    if kind == "integer":
-        above = np.unique(np.floor(above)).astype(np.int64)
-    return np.union1d(-above, above)
+def _of_step(kind: str, step: object) -> Grid:
+    if kind not in ("integer", "number"):
+        raise SchemaError("step is for integer and number columns; leave it out")
+    number = isinstance(step, int | float) and not isinstance(step, bool)
+    if not isinstance(step, int | float) or not number or not 0 < step < _EXACT:
+        raise SchemaError(f"step ({step!r:.60}) must be a number above 0, such as 10 or 0.25")
+    places = _decimals_of([step])
+    numerator = int(Decimal(repr(step)).scaleb(places))
+    if places > MAX_DECIMALS or (kind == "integer" and places):
+        raise SchemaError(f"step ({step!r}) must be whole in an integer column, and not finer than 1e-15")
+    return Grid(numerator, 10**places)
+
+
+def default_grid(declared: Iterable[float], edges: Sequence[float]) -> Grid | None:
+    """The grid of a number column that states none, from its public edges; None where floats are too coarse for one.
+
+    >>> default_grid([0, 1000000], [0.0, 50000.0, 1000000.0]), default_grid([0, 1], [0.0, 0.5, 1.0])
+    (Grid(numerator=1, denominator=1), Grid(numerator=1, denominator=1000))
+    """
+    narrowest = min(high - low for low, high in pairwise(edges))
+    written = _decimals_of(declared)
+    decimals = max(0, ceil(log10(VALUES_PER_BIN) - log10(narrowest)))
+    if written <= WRITTEN_DECIMALS:
+        decimals = max(decimals, written)
+    while decimals and (decimals > MAX_DECIMALS or not _decimal_grid(decimals).holds((edges[0], edges[-1]))):
+        decimals -= 1
+    grid = _decimal_grid(decimals)
+    if not grid.holds((edges[0], edges[-1])) or narrowest * grid.denominator < 2:
+        return None
+    return grid
+
+
+def _decimals_of(numbers: Iterable[float]) -> int:
+    """The most digits after the point that any of these numbers is written with."""
+    exponents = (Decimal(repr(number)).normalize().as_tuple().exponent for number in numbers)
+    return max([0, *(-exponent for exponent in exponents if isinstance(exponent, int))])

@@ -92,6 +92,11 @@ class MissingCodes:
                 codes[(codes < 0) & (days == day)] = code
         return codes
 
+    def numbers(self, *, dates: bool = False) -> tuple[float, ...]:
+        """The codes that are numbers or, with `dates`, days: a value drawn inside a bin must not be one of them."""
+        found = self._days if dates else as_number(pa.array(self.texts, pa.string()))
+        return tuple(float(number) for number in found if abs(number) < EXACT)
+
     @cached_property
     def _days(self) -> Floats:
         """The codes that are dates, such as 9999-12-31, as days."""

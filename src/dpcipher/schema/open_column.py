@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dpcipher.errors import SchemaError, SizeError
+from dpcipher.schema.bin_values import BinValues
 from dpcipher.schema.domain import Binned, BinnedKind, day_text, parse_point, second_text
-from dpcipher.schema.grid import MAX_GRID, Points, grid_points
+from dpcipher.schema.grid import Grid, declared_grid
+from dpcipher.schema.open_grid import MAX_GRID, Points, grid_points
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column
@@ -57,15 +59,14 @@ def encode_refusal(name: str) -> SchemaError:
 
 def stand_in(column: "Column") -> Binned:
     """As many bins as may be found, between points of the grid: what a plan counts with."""
-    low, high, forced = _facts(column)
+    forced = declared_edges(column)
     most = MAX_FOUND if column.max_bins is None else column.max_bins
-    kind = cast(BinnedKind, column.kind)
-    points = _points(kind, low, high, forced, MAX_GRID)
+    points = grid_of(column)
     inner = np.setdiff1d(points[1:-1], forced)
     wanted = min(most - 1 - len(forced), len(inner))
     places = np.linspace(0, max(len(inner) - 1, 0), wanted).astype(int)
     edges = np.concatenate([points[:1], np.union1d(inner[places], forced), points[-1:]])
-    return Binned(kind, tuple(edges.tolist()))
+    return Binned(cast(BinnedKind, column.kind), tuple(edges.tolist()))
 
 
 def declared_edges(column: "Column") -> list[float]:
@@ -75,9 +76,15 @@ def declared_edges(column: "Column") -> list[float]:
 
 def on_grid(column: "Column", most: int = MAX_GRID) -> "Column":
     """The closed column whose bins are the cells of the grid; of a range that is open, values beyond it go to the end cells."""
+    return closed(column, grid_of(column, most).tolist())
+
+
+def grid_of(column: "Column", most: int = MAX_GRID) -> Points:
+    """The points of a column's grid: every cell holds a value that its column can take, so that every bin will."""
     low, high, forced = _facts(column)
-    points = _points(cast(BinnedKind, column.kind), low, high, forced, most)
-    return closed(column, points.tolist())
+    kind = cast(BinnedKind, column.kind)
+    special = tuple(parse_point(kind, value, "special") for value in column.special or ())
+    return _points(kind, low, high, forced, most, special, column.step, column.decimals)
 
 
 def closed(column: "Column", points: Sequence[float]) -> "Column":
@@ -107,11 +114,17 @@ def with_thresholds(
     )
 
 
+def with_cuts(column: "Column", cuts: Sequence[float | str]) -> "Column":
+    """An open column with these edges too, as far as they lie inside its range: the thresholds of rules."""
+    kind, points = cast(BinnedKind, column.kind), grid_of(column)
+    edges = {*declared_edges(column), *(parse_point(kind, cut, "a threshold") for cut in cuts)}
+    inside = sorted(edge for edge in edges if points[0] < edge < points[-1])
+    return replace(column, edges=tuple(_declared(kind, edge) for edge in inside) or None)
+
+
 def _with_edges(column: "Column", wanted: Iterable[object]) -> "Column":
-    low, high, forced = _facts(column)
-    kind = cast(BinnedKind, column.kind)
-    points = _points(kind, low, high, forced, MAX_GRID)
-    edges = set(forced)
+    kind, points = cast(BinnedKind, column.kind), grid_of(column)
+    edges = set(declared_edges(column))
     for condition in wanted:
         edges.update(
             _range_ends(kind, condition)
@@ -131,11 +144,11 @@ def _range_ends(kind: BinnedKind, condition: Mapping[str, object]) -> Iterable[f
 
 
 def _cell_ends(column: "Column", condition: object, points: Points) -> Iterable[float]:
-    """The edges of the grid's cells that hold the values of a condition; a missing level has none."""
+    """The edges of the grid's cells that hold the values of a condition; special values and missing levels have none."""
     kind = cast(BinnedKind, column.kind)
     for value in condition if isinstance(condition, list | tuple | set | frozenset) else [condition]:
         code = column.find(value)
-        if code is not None and code >= column.domain.size:
+        if code is not None and code >= cast(Binned, column.domain).n_bins:
             continue
         point = parse_point(kind, value, f"column {column.name!r}: a condition on open bins")
         if not points[0] <= point <= points[-1] - (kind != "number"):
@@ -168,11 +181,40 @@ def _facts(column: "Column") -> tuple[float | None, float | None, tuple[float, .
 
 @lru_cache(maxsize=64)
 def _points(
-    kind: BinnedKind, low: float | None, high: float | None, forced: tuple[float, ...], most: int
+    kind: BinnedKind,
+    low: float | None,
+    high: float | None,
+    forced: tuple[float, ...],
+    most: int,
+    special: tuple[float, ...],
+    step: float | None,
+    decimals: int | None,
 ) -> Points:
     points = grid_points(kind, low, high, forced, most)
+    values = declared_grid(kind, step, decimals, (float(points[0]), float(points[-1]), *special))
+    if values is None and kind != "number":
+        values = Grid()
+    if values is not None:
+        points = _with_values(
+            points, forced, BinValues(tuple(points.tolist()), kind == "number", special, values)
+        )
     points.flags.writeable = False
     return points
+
+
+def _with_values(points: Points, forced: tuple[float, ...], values: BinValues) -> Points:
+    """The points without those that leave a cell between them no value; ends and forced edges stay."""
+    _, group = np.unique(values.starts, return_inverse=True)  # points of one group have no value between them
+    fixed = np.isin(points, forced)
+    fixed[[0, -1]] = True
+    if len(set(group[fixed])) < fixed.sum():
+        raise SchemaError(
+            "edges, step and special must leave a value between any two edges; leave one of them out"
+        )
+    kept = np.zeros(len(points), dtype=np.bool_)
+    kept[np.unique(group, return_index=True)[1]] = True
+    kept[np.isin(group, group[fixed])] = False
+    return points[kept | fixed]
 
 
 def _declared(kind: str, edge: float) -> float | str:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpcipher.schema import text_column
-from dpcipher.schema.grid import MAX_GRID
+from dpcipher.schema.domain import Binned
 from dpcipher.schema.open_column import AUTO, closed, on_grid
+from dpcipher.schema.open_grid import MAX_GRID
 from dpcipher.schema.rows import MAX_MASK_CELLS
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ def _finest(schema: "Schema", name: str) -> int:
             room = MAX_MASK_CELLS // math.prod(column.size for column in columns if not column.is_open)
             most = min(most, int(room ** (1 / n_open)) // 2)
     return most
+
+
+def stand_in_schema(schema: "Schema") -> "Schema":
+    """The schema closed at the edges and levels that stand for those to be found."""
+    domains = {column.name: column.domain for column in schema.columns if column.is_open}
+    return closed_schema(
+        schema,
+        {name: list(domain.edges) for name, domain in domains.items() if isinstance(domain, Binned)},
+        {column.name: text_column.stand_in_texts(column) for column in schema.columns if column.discovers},
+    )
 
 
 def closed_schema(

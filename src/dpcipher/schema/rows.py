@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Codes
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.plain import product_within
 
@@ -95,6 +95,8 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
     _check_names(schema, table)
     codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
     _move_out_of_zeros(schema, codes)
+    if schema.rules:
+        schema.compiled.move_broken(codes)
     out = np.empty((table.num_rows, len(schema.attrs)), dtype=np.int32, order="F")
     for axis, attr in enumerate(schema.attrs):
         parts = schema.parts(attr)
@@ -105,10 +107,18 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
     return out
 
 
-def decode(schema: "Schema", codes: Codes, rng: np.random.Generator) -> pa.Table:
-    """A cell for each code, in the order of the user's columns."""
-    apart = by_column(schema, codes)
-    arrays = [column.decode(apart[column.name], rng) for column in schema.columns]
+def decode(
+    schema: "Schema",
+    codes: Codes,
+    rng: np.random.Generator,
+    *,
+    masses: Mapping[str, Floats] | None = None,
+) -> pa.Table:
+    """A cell for each code, in the order of the user's columns; `masses` are the probabilities of the levels of some columns."""
+    apart, known = by_column(schema, codes), masses or {}
+    arrays = [
+        column.decode(apart[column.name], rng, masses=known.get(column.name)) for column in schema.columns
+    ]
     return pa.table(arrays, names=list(schema.names))
 
 

@@ -5,26 +5,31 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Axes, Bools, Codes
+from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.dictionaries.frictionless import write_frictionless
+from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
-from dpcipher.schema.open_column import with_thresholds
-from dpcipher.schema.open_schema import closed_schema, grid_schema
+from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
+from dpcipher.schema.open_schema import closed_schema, grid_schema, stand_in_schema
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules import compiled
+from dpcipher.schema.rules.compiled import Compiled
+from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.words import check_text, joined
 
@@ -49,9 +54,11 @@ class Schema:
     title: str | None = None
     description: str | None = None
     format: FileFormat = PLAIN
+    rules: tuple[Rule, ...] = ()
 
-    # Reading rows belongs to the curator's room, so the package itself puts the function here.
+    # Reading rows belongs to the curator's room, so the package itself puts the functions here.
     draft: ClassVar[Callable[..., "Schema"]]
+    check: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -64,6 +71,25 @@ class Schema:
         self._check_columns()
         self._check_compounds()
         self._check_zeros()
+        object.__setattr__(self, "rules", compiled.read_rules(self.rules))
+        if self.bound_rules:
+            compiled.check_possible(self)
+        if self.is_open:
+            self._check_open()
+        for rule in self.bound_rules:
+            self._require_levels("a rule", rule.columns)
+
+    def _check_open(self) -> None:
+        """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
+        if self.rules:
+            columns = tuple(
+                with_cuts(column, self.thresholds(column.name)) if column.bins == AUTO else column
+                for column in self.columns
+            )
+            object.__setattr__(self, "columns", columns)
+            for name in ("_by_name", "bound_rules", "compiled"):
+                self.__dict__.pop(name, None)
+        _ = stand_in_schema(self)
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -95,10 +121,14 @@ class Schema:
     def _check_zeros(self) -> None:
         for zero in self.zeros:
             zero.check(self)
-            open_ones = [name for name in zero.impossible if self.column(name).discovers]
-            if open_ones:
+            self._require_levels("a structural zero", zero.impossible)
+
+    def _require_levels(self, what: str, names: Iterable[str]) -> None:
+        """Refuse a condition on levels that nobody knows yet."""
+        for name in names:
+            if self.column(name).discovers:
                 raise SchemaError(
-                    f"a structural zero must not name {open_ones[0]!r}, whose levels are not known yet (levels: discover); declare them"
+                    f"{what} must not name {name!r}, whose levels are not known yet (levels: discover); declare them"
                 )
 
     # What is measured
@@ -193,8 +223,22 @@ class Schema:
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
-        """The structural zeros: axes, and True where no row can be."""
-        return tuple(zero.mask(self) for zero in self.zeros)
+        """The structural zeros, and what rules make of them: axes, and True where no row can be."""
+        return (*(zero.mask(self) for zero in self.zeros), *self.compiled.masks.items())
+
+    @cached_property
+    def bound_rules(self) -> tuple[BoundRule, ...]:
+        """The rules with their columns and levels found."""
+        return compiled.bind_rules(self.rules, self._by_name)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The rules as masks, and as checks of rows where tables cannot hold them."""
+        return compiled.compile_rules(self, self.bound_rules)
+
+    def thresholds(self, column: str) -> tuple[str | int | float, ...]:
+        """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
+        return compiled.thresholds(self, column)
 
     # Open columns
 
@@ -211,6 +255,10 @@ class Schema:
     def on_grid(self) -> "Schema":
         """The schema on which rows are coded before bins are found: itself, unless it is open."""
         return self._grid
+
+    def stand_in(self) -> "Schema":
+        """A closed schema with as many bins as may be found in every open column: what a plan counts with."""
+        return stand_in_schema(self)
 
     @cached_property
     def _grid(self) -> "Schema":
@@ -231,9 +279,14 @@ class Schema:
         """Rows as codes, one column for each attribute."""
         return rows.encode(self, table)
 
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Table:
-        """Codes as rows again, with the columns and types of the user's table."""
-        return rows.decode(self, codes, rng)
+    def decode(
+        self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
+    ) -> pa.Table:
+        """Codes as rows again, with the columns and types of the user's table.
+
+        `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
+        """
+        return rows.decode(self, codes, rng, masses=masses)
 
     # Files
 
@@ -248,11 +301,12 @@ class Schema:
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
         words = {"title": plain.get("title"), "description": plain.get("description")}
-        return cls(*spec.read_parts(plain), **words, format=FileFormat.from_spec(plain.get("format")))  # type: ignore[arg-type]
+        form = FileFormat.from_spec(plain.get("format"))
+        return cls(*spec.read_parts(plain), **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance, self.rules)
         more = {"title": self.title, "description": self.description, "format": self.format.to_spec()}
         return plain | {key: value for key, value in more.items() if value}
 
@@ -266,7 +320,32 @@ class Schema:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as YAML or JSON, by the extension of the path."""
-        files.write(path, self.to_dict(), awaiting=self.drawn_from_data and not self.signed)
+        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed)
+
+    @classmethod
+    def import_dictionary(
+        cls,
+        source: str | PathLike[str] | Mapping[str, object],
+        *,
+        form: Form = "auto",
+        table: str | None = None,
+        open_ranges: bool = False,
+    ) -> "Schema":
+        """The schema that a data dictionary describes: a Frictionless table schema, a DDI codebook, NIST's data_dictionary.json or SDV metadata.
+
+        What it leaves open is found privately by `measure`; with `open_ranges` so are all ranges. A dictionary may have been computed from the rows, so a person must
+        sign what it states: the notes say where each fact came from.
+        """
+        try:
+            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+        except (SchemaError, SizeError) as wrong:
+            if isinstance(source, Mapping):
+                raise
+            raise type(wrong)(f"{source}: {wrong}") from None
+
+    def to_frictionless(self) -> dict[str, object]:
+        """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
+        return write_frictionless(self)
 
     # Provenance
 
@@ -274,6 +353,11 @@ class Schema:
     def drawn_from_data(self) -> bool:
         """Whether this is a draft that was read off private rows."""
         return self.provenance.drawn_from_data
+
+    @property
+    def needs_signature(self) -> bool:
+        """Whether a person must say that it holds nothing private: rows, or a dictionary that may come from them, had a part in it."""
+        return self.drawn_from_data or self.provenance.imported_from is not None
 
     @property
     def signed(self) -> bool:
@@ -294,10 +378,11 @@ class Schema:
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""
-        if not self.drawn_from_data or self.signed:
+        if not self.needs_signature or self.signed:
             return
         state = "was edited after its sign-off" if self.provenance.sign_off else "has not been signed off"
+        origin = "drawn from data" if self.drawn_from_data else "imported from a dictionary"
         raise SchemaError(
-            f"the schema was drawn from data and {state}, so it may reveal private values; "
+            f"the schema was {origin} and {state}, so it may reveal private values; "
             "check every level and range, then sign it: dpcipher schema sign FILE --name NAME"
         )

@@ -12,6 +12,8 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.domain import MAX_BINS
 from dpcipher.schema.missing import with_default
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.compiled import read_rules
+from dpcipher.schema.rules.rule import Rule
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
@@ -22,9 +24,11 @@ _KEYS = (
     "columns",
     "compounds",
     "zeros",
+    "rules",
     "drawn_from_data",
     "sign_off",
     "notes",
+    "imported_from",
     "missing_values",
     "title",
     "description",
@@ -60,11 +64,12 @@ class SignOff:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Declared by a person (the default), or drawn from data; `notes` tell the person what to check."""
+    """Declared by a person (the default), drawn from data, or imported from a dictionary; `notes` tell the person what to check."""
 
     drawn_from_data: bool = False
     sign_off: SignOff | None = None
     notes: tuple[str, ...] = ()
+    imported_from: str | None = None
 
 
 Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
@@ -103,11 +108,17 @@ def read_parts(plain: object) -> Parts:
     )
 
 
+def listed_rules(plain: Mapping[str, object]) -> tuple[Rule, ...]:
+    """The rules of a schema, not yet compared with its columns."""
+    return read_rules(_listed(plain.get("rules"), "rules"))
+
+
 def write_parts(
     columns: Sequence[Column],
     compounds: Mapping[str, Sequence[str]],
     zeros: Sequence[Zero],
     provenance: Provenance,
+    rules: Sequence[Rule] = (),
 ) -> dict[str, object]:
     """The parts of a schema as plain values; what is empty is left out."""
     parts = {
@@ -118,7 +129,9 @@ def write_parts(
             _filled({"impossible": _plain(zero.impossible), "becomes": _plain(zero.becomes)})
             for zero in zeros
         ],
+        "rules": [_plain(rule.to_spec()) for rule in rules],
         "drawn_from_data": provenance.drawn_from_data,
+        "imported_from": provenance.imported_from,
         "notes": list(provenance.notes),
         "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
     }
@@ -177,7 +190,10 @@ def _read_provenance(plain: Mapping[str, object]) -> Provenance:
     if not isinstance(drawn, bool):
         raise SchemaError(f"drawn_from_data ({drawn!r:.60}) must be true or false")
     notes = tuple(str(note) for note in _listed(plain.get("notes"), "notes"))
-    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes)
+    imported = plain.get("imported_from")
+    if imported is not None and (not isinstance(imported, str) or not imported.strip()):
+        raise SchemaError(f"imported_from ({imported!r:.60}) must be the name of a dictionary")
+    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes, imported)
 
 
 def _listed(plain: object, key: str) -> Sequence[object]:

@@ -66,8 +66,13 @@ def check_declared(column: "Column") -> None:
 
 def stand_in(column: "Column") -> Listed:
     """As many levels as may be found: what a plan counts with."""
+    return Listed(_levels(column, stand_in_texts(column)))
+
+
+def stand_in_texts(column: "Column") -> tuple[str, ...]:
+    """A name for every level that may be found."""
     most = MAX_FOUND if column.max_levels is None else column.max_levels
-    return Listed(_levels(column, tuple(f"(found {number + 1})" for number in range(most))))
+    return tuple(f"(found {number + 1})" for number in range(most))
 
 
 def closed(column: "Column", texts: Sequence[str] = ()) -> "Column":

@@ -1,0 +1,189 @@
+"""What a dictionary says of one variable, whatever its format, and the column that follows from it.
+
+What the dictionary leaves open is left to `measure`, which finds it privately: bins and ranges (`auto`) and levels (`discover`). Each fact is noted with
+where it came from. A person signs for all of them, since a dictionary may have been computed from the rows: its largest income can be somebody's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dpcipher.schema.domain import EXACT, Level, parse_day
+from dpcipher.schema.missing import MAX_CODES
+from dpcipher.schema.words import one_line
+
+MAX_UNIT = 128  # whole numbers of a wider range are binned
+AUTO, DISCOVER = "auto", "discover"
+# Which texts of a column that lists no levels may be published, where the dictionary does not say: codes and short names, no sentences and no addresses.
+SHORT_TEXT, LONGEST_TEXT = r"[\pL\pN][\pL\pN ._/&+'()-]*", 40
+
+VariableKind = Literal["text", "integer", "number", "boolean", "date", "time"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The facts about one variable.
+
+    `values` are its levels, where they are listed. `low` and `high` bound a number, date or time; `singles` are values of it with a meaning of their own, inside
+    the range or beside it. `pattern` says which texts a column without `values` may hold. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column. `declared` are parts of a column as we
+    write them ourselves, which go before everything else. `source` says where in the dictionary levels and ranges stood.
+    """
+
+    name: str
+    kind: VariableKind = "text"
+    values: Sequence[Level] | None = None
+    ordered: bool = False
+    low: Any = None
+    high: Any = None
+    singles: Sequence[float] = ()
+    missing: Sequence[Level] = ()
+    blank: bool = False
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    title: Any = None
+    description: Any = None
+    unit: Any = None
+    pattern: str = ""
+    left_out: str = ""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "the dictionary"
+    notes: Sequence[str] = ()
+
+    def spec(self) -> dict[str, Any]:
+        """The declaration of its column, as a schema file has it."""
+        missing = _codes(self.missing)[:MAX_CODES]
+        spec = {
+            **({} if self._is_cut else self._domain()),
+            **({"missing_values": missing} if missing else {}),
+        }
+        if self.blank:
+            spec["missing"] = "level"
+        spec |= self.declared
+        labels = {value: text for value, label in self.labels.items() if (text := one_line(label, "label"))}
+        words = {name: one_line(getattr(self, name), name) for name in ("title", "description", "unit")}
+        spec |= {"labels": labels} if labels else {}
+        return spec | {name: text for name, text in words.items() if text}
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether its bins are declared as we write them ourselves."""
+        return self.declared.get("kind") in ("integer", "number", "date", "time")
+
+    def _domain(self) -> dict[str, Any]:
+        if self.kind == "boolean" and self.values is None:
+            return {"kind": "boolean"}
+        if self.values is not None:
+            return {"kind": "ordinal" if self.ordered else "categorical", "levels": list(self.values)}
+        if self.kind in ("text", "boolean"):
+            return {
+                "kind": "categorical",
+                "levels": DISCOVER,
+                "pattern": self.pattern or SHORT_TEXT,
+                "max_length": LONGEST_TEXT,
+            }
+        return {"kind": self.kind, **self._range()}
+
+    def _range(self) -> dict[str, Any]:
+        """The range with a level for each of few whole numbers, and bins to be found of anything wider or open."""
+        low, high = self._bounds()
+        whole = self.kind == "integer" and low is not None and high is not None
+        if whole and high - low < MAX_UNIT:
+            return {"min": low, "max": high}
+        spec = {"min": AUTO if low is None else low, "max": AUTO if high is None else high, "bins": AUTO}
+        edges = self._edges_around_singles(low, high)
+        return spec | ({"edges": edges} if edges else {})
+
+    def _bounds(self) -> tuple[Any, Any]:
+        """The range, widened to hold the values with a meaning of their own where it is known."""
+        low, high = self.low, self.high
+        if low is not None:
+            low = min([low, *self.singles])
+        if high is not None:
+            high = max([high, *self.singles])
+        if low is not None and high is not None and not low < high:
+            return None, None
+        return low, high
+
+    def _edges_around_singles(self, low: Any, high: Any) -> list[Any]:
+        """Edges that give each such whole number a bin of its own."""
+        if self.kind != "integer":
+            return []
+        ends = {end for value in self.singles for end in (value, value + 1)}
+        inside = (end for end in ends if (low is None or end > low) and (high is None or end <= high))
+        return sorted(inside)
+
+    def origin(self) -> str:
+        """Where each fact came from, in one line for the person who signs."""
+        if self.left_out:
+            return f"left out: {self.name!r} {self.left_out}"
+        facts = []
+        if self.values is not None:
+            facts.append(f"{len(self.values)} levels from {self.source}")
+        if self.low is not None or self.high is not None:
+            facts.append(f"range from {self.source}, which may have been computed from the rows")
+        if self.missing:
+            facts.append("codes for missing values from the dictionary")
+        if not self.declared and (opened := self._opened()):
+            facts.append(f"{opened} left open: found privately")
+        return f"{self.name!r}: {'; '.join([*facts, *self.notes]) or 'as the dictionary says'}"
+
+    def _opened(self) -> str:
+        spec = self._domain()
+        opened = [key for key in ("min", "max", "bins", "levels") if spec.get(key) in (AUTO, DISCOVER)]
+        return ", ".join(opened)
+
+    @property
+    def needs_signature(self) -> bool:
+        """Whether it states something that could have been read off the rows."""
+        stated = self.values is not None or self.low is not None or self.high is not None
+        return not self.left_out and bool(stated or self.missing or self.labels or self.declared)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """All that a dictionary says: its variables in order, and its own title and description."""
+
+    form: str
+    variables: Sequence[Variable]
+    title: Any = None
+    description: Any = None
+
+
+def as_number(value: object) -> float | int | None:
+    """A number that a dictionary gives as one or as text; None for anything else.
+
+    >>> as_number("16.50"), as_number("99"), as_number(True), as_number("N")
+    (16.5, 99, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    if not abs(number) < EXACT:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def as_bound(kind: VariableKind, value: object) -> Any:
+    """A bound of a range as a schema takes it; None where there is none that can be read."""
+    if kind == "date":
+        text = str(value)[:10]
+        try:
+            parse_day(text, "bound")
+        except Exception:
+            return None
+        return text
+    if kind == "time":
+        return value if isinstance(value, str) else None
+    return as_number(value)
+
+
+def _codes(values: Sequence[Level]) -> list[Level]:
+    """Codes for missing values, each once; those that are numbers written plainly as numbers, so that a column of numbers can stay one.
+
+    >>> _codes(["N", "-9", -9, "-09"])
+    ['N', -9, '-09']
+    """
+    codes = {str(value): value for value in values}
+    return [number if str(number := as_number(value)) == text else value for text, value in codes.items()]  # type: ignore[misc]
