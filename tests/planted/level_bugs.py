@@ -30,7 +30,7 @@ LEVEL_BUGS = (
     Bug(
         "which rows of a person count depends on the texts of others",
         "devised here",
-        "curator/count.py",
+        "curator/persons.py",
         "(hashes[axis][column] if axis in hashes else column.astype(np.uint64))",
         "column.astype(np.uint64)",
         "curator/test_discover.py::test_which_rows_of_a_person_count_depends_on_nobody_else",

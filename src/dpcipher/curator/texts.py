@@ -6,6 +6,7 @@ count is decided by a hash of the texts themselves. Nothing here is ever printed
 """
 
 import hashlib
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -28,6 +29,7 @@ class PrivateTexts:
     def __init__(self, column: Column) -> None:
         self._open, self._declared = column, closed(column)
         self._codes: dict[str, int] = {}
+        self._lock = threading.Lock()  # batches are read by several threads
 
     def __repr__(self) -> str:
         return "PrivateTexts(…)"
@@ -39,7 +41,9 @@ class PrivateTexts:
 
     def encode(self, cells: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The code of each cell; what is missing is refused here, if the column refuses it."""
-        codes, unlisted = self._declared.encode_listed(cells)
+        absent, unlisted, codes = self._declared.judged(cells)
+        if absent.any():
+            codes[absent] = self._declared.missing_code
         if unlisted.any():
             texts = by_type(cells, as_text).filter(pa.array(unlisted))
             codes[unlisted] = self._text_codes(
@@ -53,8 +57,9 @@ class PrivateTexts:
         entries = coded.dictionary
         good = fits(self._open, entries)
         numbers = np.full(len(entries), other, dtype=np.int32)
-        for place in np.flatnonzero(good):
-            numbers[place] = self._number(entries[int(place)].as_py())
+        with self._lock:
+            for place in np.flatnonzero(good):
+                numbers[place] = self._number(entries[int(place)].as_py())
         places = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
         return np.where(places < 0, other, numbers[places] if len(numbers) else other).astype(np.int32)
 

@@ -10,6 +10,7 @@ from dpcipher.curator.find import after_finding
 from dpcipher.curator.request import Terms, check_sets
 from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
+from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
@@ -70,6 +71,7 @@ class AutoPlan:
     all_pairs_tvd: float | None
     advice: str
     n_rows_told: bool  # as in Plan
+    held: Held | None = None  # as in Plan
     levels: LevelPlan | None = None  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def to_text(plan: "Plan") -> str:
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
         *(plan.levels.lines() if plan.levels else []),
         *plan.cost.lines(),
+        *_held(plan),
         *(f"Warning  {text}" for text in plan.warnings),
     ]
     return "\n".join(lines)
@@ -48,6 +49,7 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
         "gain": plan.gain,
         "tables": [_table(table) for table in plan.tables],
         "cost": plan.cost.to_dict(),
+        "held": None if plan.held is None else plan.held.to_dict(),
         "warnings": list(plan.warnings),
         **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
@@ -124,6 +126,7 @@ def auto_text(plan: "AutoPlan") -> str:
         *(plan.levels.lines() if plan.levels else []),
         *_shortlist(plan),
         *_second(plan),
+        *_held(plan),
         f"Advice   {plan.advice}.",
     ]
     return "\n".join(lines)
@@ -147,9 +150,14 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "clear_rows": plan.clear_rows,
         "second_tvd": plan.second_tvd,
         "all_pairs_tvd": plan.all_pairs_tvd,
+        "held": None if plan.held is None else plan.held.to_dict(),
         "advice": plan.advice,
         **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
+
+
+def _held(plan: "Plan | AutoPlan") -> list[str]:
+    return [] if plan.held is None else [f"{plan.held.line()}."]
 
 
 def _candidates(plan: "AutoPlan") -> str:
