@@ -9,7 +9,7 @@ one. Nothing goes back to the source after a charge: what a later question may n
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -28,7 +28,12 @@ from dpcipher.tables.read import Source, open_declared
 
 Owned = tuple[pa.Array, Codes]
 Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
+Say = Callable[[str], None]
 LARGEST_INT32 = 2**31 - 1
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +166,9 @@ class Incoming(ABC):
 class LocalRows(Incoming):
     """Rows of a file, a frame or a stream."""
 
-    def __init__(self, source: Source, schema: Schema, person: Person | None) -> None:
+    def __init__(self, source: Source, schema: Schema, person: Person | None, say: Say = _silent) -> None:
         self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
+        self._say = say
         self.extra = said_extra(source.names, wanted_columns(schema, person))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
@@ -174,7 +180,7 @@ class LocalRows(Incoming):
         return list(_joined(coded_rows(self._batches(), self._schema, self._person)))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        return self._source.batches(wanted_columns(self._schema, self._person))
+        return self._source.told_batches(wanted_columns(self._schema, self._person), self._say)
 
 
 @final
@@ -207,12 +213,12 @@ def is_spark(data: object) -> bool:
     )
 
 
-def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming:
+def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
     schema = schema.on_grid()
     if is_spark(data):
         return SparkRows(data, schema, person)
-    return LocalRows(open_declared(data, schema), schema, person)
+    return LocalRows(open_declared(data, schema), schema, person, say)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
