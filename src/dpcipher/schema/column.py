@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Codes, Floats
-from dpcipher.schema.cells import as_text, by_type, flat, is_missing
+from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
+from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
+from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
-from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
+from dpcipher.schema.words import check_words, heading, labelled, read_labels
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -24,7 +25,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 # In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
 _KEYS = {"value_labels": "labels"}
 _FIELDS = {key: name for name, key in _KEYS.items()}
-_UNLISTED, _ABSENT = -1, -2
+_UNLISTED, _ABSENT = -1, ABSENT
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
 
@@ -196,33 +197,46 @@ class Column:
 
     @cached_property
     def _labelled(self) -> dict[int, str]:
-        """The label of each level that has one, by its code."""
+        """What each level that has a label is shown as, by its code."""
         return labelled(self)
 
     @cached_property
     def shown_labels(self) -> tuple[str, ...]:
         """The name of each level on pages and plots: its label where it has one."""
-        return shown_labels(self.labels, self._labelled) if self._labelled else self.labels
+        labelled = self._labelled
+        return (
+            tuple(labelled.get(code, label) for code, label in enumerate(self.labels))
+            if labelled
+            else self.labels
+        )
 
     @property
     def heading(self) -> str:
         """The column on pages and plots: its name, title and unit."""
         return heading(self.name, self.title, self.unit)
 
-    def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def encode(self, cells: pa.Array | pa.ChunkedArray) -> CodeColumn:
         """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
 
-        Stability 1: one row more or less changes the code of no other row.
+        Stability 1: one row more or less changes the code of no other row. Codes are of the narrowest integer type that holds them.
         """
         if self.is_open:
             raise encode_refusal(self.name)
-        codes = self._marks(cells)
-        absent, unlisted = codes == _ABSENT, codes == _UNLISTED
-        if absent.any():
-            codes[absent] = self.missing_code
-        if unlisted.any():
-            codes[unlisted] = self.other_code
-        return codes
+        absent = int(self._ruled(np.array([_ABSENT], dtype=np.int32))[0])
+        marks = marks_of(cells, lambda part: self._ruled(self._plain_marks(part)), self.size, absent=absent)
+        if len(marks) and marks.min() < 0:
+            # What no rule could place is refused; an absent cell before an unlisted one, whatever the order of the rows.
+            _ = self.missing_code if (marks == _ABSENT).any() else self.other_code
+        return narrow_codes(marks, self.size)
+
+    def _ruled(self, marks: Codes) -> Codes:
+        """Codes in the place of marks, where a rule says where such cells go; marks stay where they are to be refused."""
+        if self.missing == "level" or self._null_code is not None:
+            marks[marks == _ABSENT] = self.missing_code
+        unlisted = marks == _UNLISTED
+        if self.other not in ("refuse", "nearest") and unlisted.any():
+            marks[unlisted] = self.other_code
+        return marks
 
     @property
     def draws_values(self) -> bool:
@@ -268,7 +282,7 @@ class Column:
         """The code of a public value or label; None where there is no such level."""
         code = self.find_value(value)
         if code is None and self._labelled and isinstance(value, str):
-            return next((code for code in self._labelled if self.shown_labels[code] == value), None)
+            return next((code for code, shown in self._labelled.items() if shown == value), None)
         return code
 
     def find_value(self, value: object) -> int | None:
@@ -280,7 +294,7 @@ class Column:
         try:
             cell = flat(pa.array([_plain(value)]))
             # A level by its own text is found without going through all levels.
-            named = self._places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
+            named = self.places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
             code = int(self._marks(cell)[0]) if named is None or value != value else named
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
@@ -288,7 +302,7 @@ class Column:
             return code
         # The labels of bins of one value each are their values.
         unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
-        return self._places.get(value) if isinstance(value, str) and not unit_bins else None
+        return self.places.get(value) if isinstance(value, str) and not unit_bins else None
 
     def _kind_code(self, value: Level) -> int | None:
         """The code of a kind of missing, by the code that the column declares for it."""
@@ -299,7 +313,8 @@ class Column:
         return None if kind < 0 else self.domain.size + kind
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """The code of each level by its name."""
         return {label: code for code, label in reversed(tuple(enumerate(self.labels)))}
 
     def to_spec(self) -> dict[str, object]:
@@ -318,12 +333,11 @@ class Column:
         plain = checked_spec(name, spec, known, KINDS)
         return cls(name, **{_FIELDS.get(key, key): value for key, value in plain.items()})
 
-    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Marks:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
-        marks = pc.fill_null(by_type(cells, self._plain_marks), _ABSENT)  # a null index of a dictionary
-        return np.array(marks.to_numpy(zero_copy_only=False), dtype=np.int32)
+        return marks_of(cells, self._plain_marks, self.size)
 
-    def _plain_marks(self, cells: pa.Array) -> pa.Array:
+    def _plain_marks(self, cells: pa.Array) -> Codes:
         """The marks of cells of one type."""
         if isinstance(self.domain, Binned):
             codes = self.domain.codes(cells, nearest=self.other == "nearest")
@@ -334,11 +348,11 @@ class Column:
         if self.missing_codes.size:
             kinds = self.missing_codes.codes(cells, dates=self.kind == "date")
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
-        return pa.array(codes)
+        return codes
 
     def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
         """Which cells are missing, which hold what is not declared, and the codes of the others."""
-        codes = self._marks(cells)
+        codes = self._marks(cells).astype(np.int32)
         return codes == _ABSENT, codes == _UNLISTED, codes
 
     @property
