@@ -4,5 +4,6 @@ from bug import Bug
 from ledger_bugs import LEDGER_BUGS
 from noise_bugs import NOISE_BUGS
 from reading_bugs import READING_BUGS
+from rule_bugs import RULE_BUGS
 
-BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS)
+BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS, *RULE_BUGS)
