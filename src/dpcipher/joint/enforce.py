@@ -84,19 +84,22 @@ class Enforcer:
         bad = kept & compiled.broken_rows(apart, table)
         if tally is not None:
             tally.values += int(bad.sum())
+        parts, place = [table], np.arange(table.num_rows)
+        rows = np.flatnonzero(bad)
+        last = table.take(pa.array(rows))
         for attempt in range(VALUE_TRIES + 1):
-            rows = np.flatnonzero(bad)
             if not len(rows):
                 break
             few = {name: column[rows] for name, column in apart.items()}
-            fresh = (
-                self.decode(codes[rows])
-                if attempt < VALUE_TRIES
-                else arranged(compiled, few, table.take(rows))
-            )
-            table = _put(table, rows, fresh)
-            bad[rows] = compiled.broken_rows(few, fresh)
-        return table, kept & ~bad
+            last = self.decode(codes[rows]) if attempt < VALUE_TRIES else arranged(compiled, few, last)
+            place[rows] = sum(part.num_rows for part in parts) + np.arange(len(rows))
+            parts.append(last)
+            still = compiled.broken_rows(few, last)
+            rows, last = rows[still], last.filter(pa.array(still))
+        bad[:] = False
+        bad[rows] = True
+        whole = table if len(parts) == 1 else pa.concat_tables(parts).take(pa.array(place))
+        return whole, kept & ~bad
 
     def broken(self, codes: Codes) -> Bools:
         """Which coded rows break a rule or lie in a structural zero, whatever their values."""
