@@ -9,7 +9,7 @@ one. Nothing goes back to the source after a charge: what a later question may n
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -27,6 +27,7 @@ from dpcipher.tables.header import said_extra
 from dpcipher.tables.read import Source, open_declared
 
 Owned = tuple[pa.Array, Codes]
+Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
 LARGEST_INT32 = 2**31 - 1
 
 
@@ -207,7 +208,8 @@ def is_spark(data: object) -> bool:
 
 
 def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming:
-    """Open private rows, of whatever kind, without reading them."""
+    """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
+    schema = schema.on_grid()
     if is_spark(data):
         return SparkRows(data, schema, person)
     return LocalRows(open_declared(data, schema), schema, person)
@@ -245,6 +247,10 @@ class CountSource(ABC):
         return (self.counts(axes) for axes in tables)
 
     @abstractmethod
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> "CountSource":
+        """The same rows with other codes on some axes: a public look-up of each, so that every row goes its own way (stability 1)."""
+
+    @abstractmethod
     def _counts(self, axes: Axes) -> Counts:
         """The true counts over at least one axis."""
 
@@ -261,6 +267,15 @@ class TableCounts(CountSource):
         drop = tuple(axis for axis in range(self._table.ndim) if axis not in axes)
         return np.asarray(self._table.sum(axis=drop)) if drop else self._table
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """Cells that get the same code are added up."""
+        table = self._table
+        for axis, code in codes.items():
+            merged = np.zeros([*table.shape[:axis], shape[axis], *table.shape[axis + 1 :]], dtype=np.int64)
+            np.add.at(np.moveaxis(merged, axis, 0), code, np.moveaxis(table, axis, 0))
+            table = merged
+        return TableCounts(table)
+
 
 @final
 class RowCounts(CountSource):
@@ -275,6 +290,16 @@ class RowCounts(CountSource):
         blank = np.zeros([self._shape[axis] for axis in axes], dtype=np.int64)
         return sum((count_columns(columns, self._shape, axes) for columns in self._pieces), blank)
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """The columns of those axes anew, the others as they are."""
+        other = RowCounts([], shape)
+        other._pieces = [
+            [codes[axis][column] if axis in codes else column for axis, column in enumerate(columns)]
+            for columns in self._pieces
+        ]
+        other.n_rows = self.n_rows
+        return other
+
 
 @final
 class CountedTables(CountSource):
@@ -286,12 +311,18 @@ class CountedTables(CountSource):
     def _counts(self, axes: Axes) -> Counts:
         return self._tables[axes]
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """Never: tables that are counted beforehand have their codes, and the rows of an open schema are kept."""
+        raise AssertionError("rows of an open schema are kept")
+
 
 def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> CountSource:
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
-    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept.
+    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept. The rows of an open schema are
+    coded on its grid.
     """
+    schema = schema.on_grid()
     if tables is not None:
         return CountedTables(incoming.tally(tables), tables)
     whole = tuple(range(len(schema.attrs)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date
+from datetime import date, time
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -15,9 +15,10 @@ from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
+from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
 from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
 
-Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
+Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 # In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
@@ -33,7 +34,8 @@ class Column:
     """A column as its schema declares it; nothing here is read from data.
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
-    date column; an integer or date column without bins has one level for each whole number or day. `missing` says whether a
+    date column (or a time of day); without bins there is one level for each whole number, day or second. With `bins: auto` the column is
+    open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
     of `missing_values` or, for cut columns, to the end bins (`nearest`).
@@ -51,7 +53,7 @@ class Column:
     edges: Sequence[float | str] | None = None
     min: float | str | None = None
     max: float | str | None = None
-    bins: int | None = None
+    bins: int | str | None = None
     missing: Literal["level", "refuse"] = "refuse"
     other: Level = "refuse"
     missing_values: Sequence[Level] | None = None
@@ -62,6 +64,7 @@ class Column:
     step: float | None = None
     decimals: int | None = None
     special: Sequence[float | str] | None = None
+    max_bins: int | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -95,7 +98,7 @@ class Column:
             _ = self.other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
             raise SchemaError(
-                "other (nearest) must be a level here; nearest is for integer, number and date columns"
+                "other (nearest) must be a level here; nearest is for integer, number, date and time columns"
             )
 
     def _check_missing(self) -> None:
@@ -126,7 +129,9 @@ class Column:
             return Listed((False, True))
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
-        if self.edges is not None:
+        if self.is_open:
+            bins = stand_in(self)
+        elif self.edges is not None:
             bins = from_edges(self.kind, self.edges)
         else:
             bins = from_range(self.kind, self.min, self.max, self.bins)
@@ -138,6 +143,11 @@ class Column:
             barred=self.missing_codes.numbers(dates=self.kind == "date"),
         )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its bins are to be found privately; until then its domain stands for the most there can be."""
+        return self.bins == AUTO
+
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
         for name in ("levels", "edges"):
@@ -147,6 +157,13 @@ class Column:
             name for name in ("levels", "edges", "min", "max", "bins") if getattr(self, name) is not None
         }
         allowed: tuple[set[str], ...] = ({"edges"}, {"min", "max"}, {"min", "max", "bins"})
+        if self.is_open:
+            check_open(self)
+            return
+        if self.max_bins is not None:
+            raise SchemaError(
+                f"max_bins ({self.max_bins!r:.60}) is for bins: auto; leave it out, or say bins: auto"
+            )
         if self.kind == "boolean":
             allowed = (set(),)
         if self.kind in ("categorical", "ordinal"):
@@ -196,6 +213,8 @@ class Column:
 
         Stability 1: one row more or less changes the code of no other row.
         """
+        if self.is_open:
+            raise encode_refusal(self.name)
         codes = self._marks(cells)
         absent, unlisted = codes == _ABSENT, codes == _UNLISTED
         if absent.any():
@@ -377,4 +396,4 @@ def _plain(value: object) -> object:
         return tuple(_plain(item) for item in value)
     if isinstance(value, np.generic):
         return value.item()
-    return value.isoformat() if isinstance(value, date) else value
+    return value.isoformat() if isinstance(value, date | time) else value

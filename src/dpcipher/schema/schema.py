@@ -22,6 +22,8 @@ from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
+from dpcipher.schema.open_column import with_cuts, with_thresholds
+from dpcipher.schema.open_schema import closed_schema, grid_schema, stand_in_schema
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules import compiled
@@ -61,6 +63,8 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
+        conditions = [zero.impossible for zero in self.zeros]
+        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         check_text("title", self.title)
         check_text("description", self.description)
         self._check_columns()
@@ -70,6 +74,20 @@ class Schema:
         object.__setattr__(self, "rules", compiled.read_rules(self.rules))
         if self.bound_rules:
             compiled.check_possible(self)
+        if self.is_open:
+            self._check_open()
+
+    def _check_open(self) -> None:
+        """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
+        if self.rules:
+            columns = tuple(
+                with_cuts(column, self.thresholds(column.name)) if column.is_open else column
+                for column in self.columns
+            )
+            object.__setattr__(self, "columns", columns)
+            for name in ("_by_name", "bound_rules", "compiled"):
+                self.__dict__.pop(name, None)
+        _ = stand_in_schema(self)
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -87,6 +105,10 @@ class Schema:
             if name in self._by_name or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
                 raise SchemaError(
                     f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
+                )
+            if any(self.column(part).is_open for part in parts):
+                raise SchemaError(
+                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto"
                 )
             if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
                 raise SizeError(
@@ -202,6 +224,29 @@ class Schema:
     def thresholds(self, column: str) -> tuple[str | int | float, ...]:
         """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
         return compiled.thresholds(self, column)
+
+    # Open columns
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are columns whose bins `measure` will find; until then they have the size of the most that may be found."""
+        return any(column.is_open for column in self.columns)
+
+    def on_grid(self) -> "Schema":
+        """The schema on which rows are coded before bins are found: itself, unless it is open."""
+        return self._grid
+
+    def stand_in(self) -> "Schema":
+        """A closed schema with as many bins as may be found in every open column: what a plan counts with."""
+        return stand_in_schema(self)
+
+    @cached_property
+    def _grid(self) -> "Schema":
+        return grid_schema(self)
+
+    def closed(self, edges: Mapping[str, Sequence[float]]) -> "Schema":
+        """The schema with the edges that were found for its open columns: an ordinary one, fit to be declared next year."""
+        return closed_schema(self, edges)
 
     # Rows
 
