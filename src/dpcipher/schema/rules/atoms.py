@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.marginals.arrays import Bools, Floats
-from dpcipher.schema.cells import as_day, as_number
+from dpcipher.schema.cells import as_day, as_number, as_time
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.rules.logic import Truth, View
@@ -169,9 +169,8 @@ class Valued(Coded):
 
     def bounds(self, column: str) -> tuple[Floats, Floats]:
         """The value itself."""
-        domain = self.columns[column].domain
-        cells = self.table.column(column).combine_chunks()
-        numbers = as_day(cells) if isinstance(domain, Binned) and domain.kind == "date" else as_number(cells)
+        read = {"date": as_day, "time": as_time}.get(self.columns[column].kind, as_number)
+        numbers = read(self.table.column(column).combine_chunks())
         return numbers, numbers
 
 

@@ -83,7 +83,8 @@ def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Thres
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
-        wanted = "a date such as 2024-01-31" if column.kind == "date" else "a number, or a column"
+        examples = {"date": "a date such as 2024-01-31", "time": "a time such as 08:30"}
+        wanted = examples.get(column.kind, "a number, or a column")
         raise wrong_at(token, f"{column.name!r} is compared with {wanted}, not {token.text!r:.60}")
     if sign in ("==", "!=") and column.kind == "number":
         raise wrong_at(
