@@ -35,7 +35,7 @@ READING_BUGS = (
     Bug(
         "ids made per batch: a person is several persons",
         "own history",
-        "curator/count.py",
+        "curator/persons.py",
         "by_type(batch.column(person.column), as_id).cast(pa.large_string())",
         "pc.cast(batch.column(person.column), pa.large_string())",
         "curator/test_neighbours.py::test_a_person_is_one_person_over_files_of_different_types",
@@ -51,7 +51,7 @@ READING_BUGS = (
     Bug(
         "the limit of a person counts one row too many",
         "Wilson et al. 2020, bounded contributions",
-        "curator/count.py",
+        "curator/persons.py",
         "rank < max_rows",
         "rank <= max_rows",
         "curator/test_neighbours.py::test_random_neighbours_of_random_frames",

@@ -9,6 +9,7 @@ from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
 from dpcipher.curator.request import Terms, check_sets
 from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
+from dpcipher.planning.held import Held
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
@@ -68,6 +69,7 @@ class AutoPlan:
     all_pairs_tvd: float | None
     advice: str
     n_rows_told: bool  # as in Plan
+    held: Held | None = None  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""

@@ -31,6 +31,7 @@ def to_text(plan: "Plan") -> str:
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
         *plan.cost.lines(),
+        *_held(plan),
         *(f"Warning  {text}" for text in plan.warnings),
     ]
     return "\n".join(lines)
@@ -47,6 +48,7 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
         "gain": plan.gain,
         "tables": [_table(table) for table in plan.tables],
         "cost": plan.cost.to_dict(),
+        "held": None if plan.held is None else plan.held.to_dict(),
         "warnings": list(plan.warnings),
     }
 
@@ -121,6 +123,7 @@ def auto_text(plan: "AutoPlan") -> str:
         "noise sd: standard deviation in rows, of a cell, a distance or a choice; of tables worth measuring, if all got the same.",
         *_shortlist(plan),
         *_second(plan),
+        *_held(plan),
         f"Advice   {plan.advice}.",
     ]
     return "\n".join(lines)
@@ -144,8 +147,13 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "clear_rows": plan.clear_rows,
         "second_tvd": plan.second_tvd,
         "all_pairs_tvd": plan.all_pairs_tvd,
+        "held": None if plan.held is None else plan.held.to_dict(),
         "advice": plan.advice,
     }
+
+
+def _held(plan: "Plan | AutoPlan") -> list[str]:
+    return [] if plan.held is None else [f"{plan.held.line()}."]
 
 
 def _candidates(plan: "AutoPlan") -> str:

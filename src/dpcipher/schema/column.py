@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Codes, Floats
-from dpcipher.schema.cells import as_text, by_type, flat, is_missing
+from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
+from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
+from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
 from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
 
@@ -24,7 +25,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 # In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
 _KEYS = {"value_labels": "labels"}
 _FIELDS = {key: name for name, key in _KEYS.items()}
-_UNLISTED, _ABSENT = -1, -2
+_UNLISTED, _ABSENT = -1, ABSENT
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
 
@@ -208,20 +209,28 @@ class Column:
         """The column on pages and plots: its name, title and unit."""
         return heading(self.name, self.title, self.unit)
 
-    def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def encode(self, cells: pa.Array | pa.ChunkedArray) -> CodeColumn:
         """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
 
-        Stability 1: one row more or less changes the code of no other row.
+        Stability 1: one row more or less changes the code of no other row. Codes are of the narrowest integer type that holds them.
         """
         if self.is_open:
             raise encode_refusal(self.name)
-        codes = self._marks(cells)
-        absent, unlisted = codes == _ABSENT, codes == _UNLISTED
-        if absent.any():
-            codes[absent] = self.missing_code
-        if unlisted.any():
-            codes[unlisted] = self.other_code
-        return codes
+        absent = int(self._ruled(np.array([_ABSENT], dtype=np.int32))[0])
+        marks = marks_of(cells, lambda part: self._ruled(self._plain_marks(part)), self.size, absent=absent)
+        if len(marks) and marks.min() < 0:
+            # What no rule could place is refused; an absent cell before an unlisted one, whatever the order of the rows.
+            _ = self.missing_code if (marks == _ABSENT).any() else self.other_code
+        return narrow_codes(marks, self.size)
+
+    def _ruled(self, marks: Codes) -> Codes:
+        """Codes in the place of marks, where a rule says where such cells go; marks stay where they are to be refused."""
+        if self.missing == "level" or self._null_code is not None:
+            marks[marks == _ABSENT] = self.missing_code
+        unlisted = marks == _UNLISTED
+        if self.other not in ("refuse", "nearest") and unlisted.any():
+            marks[unlisted] = self.other_code
+        return marks
 
     @property
     def draws_values(self) -> bool:
@@ -314,12 +323,11 @@ class Column:
         plain = checked_spec(name, spec, known, KINDS)
         return cls(name, **{_FIELDS.get(key, key): value for key, value in plain.items()})
 
-    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Marks:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
-        marks = pc.fill_null(by_type(cells, self._plain_marks), _ABSENT)  # a null index of a dictionary
-        return np.array(marks.to_numpy(zero_copy_only=False), dtype=np.int32)
+        return marks_of(cells, self._plain_marks, self.size)
 
-    def _plain_marks(self, cells: pa.Array) -> pa.Array:
+    def _plain_marks(self, cells: pa.Array) -> Codes:
         """The marks of cells of one type."""
         if isinstance(self.domain, Binned):
             codes = self.domain.codes(cells, nearest=self.other == "nearest")
@@ -330,11 +338,11 @@ class Column:
         if self.missing_codes.size:
             kinds = self.missing_codes.codes(cells, dates=self.kind == "date")
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
-        return pa.array(codes)
+        return codes
 
     def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
         """Which cells are missing, which hold what is not declared, and the codes of the others."""
-        codes = self._marks(cells)
+        codes = self._marks(cells).astype(np.int32)
         return codes == _ABSENT, codes == _UNLISTED, codes
 
     @property

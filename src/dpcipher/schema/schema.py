@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
@@ -253,6 +253,10 @@ class Schema:
     def encode(self, table: pa.RecordBatch | pa.Table) -> Codes:
         """Rows as codes, one column for each attribute."""
         return rows.encode(self, table)
+
+    def encode_columns(self, table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
+        """The same codes, each column in the narrowest integer that holds them."""
+        return rows.encode_columns(self, table)
 
     def decode(
         self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
