@@ -34,6 +34,11 @@ def finding_share(schema: Schema) -> Fraction:
     return MOST * Fraction(sum(column.is_open for column in schema.columns), len(schema.columns))
 
 
+def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
+    """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
+    return finding_share(schema) / sum(search.levels for search in searches)
+
+
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
     share = finding_share(schema)
@@ -42,8 +47,12 @@ def after_finding(budget: Budget, schema: Schema) -> Budget:
 
 def given_tables(request: MeasurementRequest) -> PlannedTables:
     """Tables that were asked for: as many as there are in all sets, of their typical order."""
-    orders = [len(attrs) for attrs in request.workload.tables]
-    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * request.sets)
+    return typical_tables([len(attrs) for attrs in request.workload.tables], request.sets)
+
+
+def typical_tables(orders: Sequence[int], sets: int) -> PlannedTables:
+    """So many tables as there are orders, in every set, of the mean order."""
+    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * sets)
 
 
 def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
@@ -59,8 +68,8 @@ def find_bins(
     if not session.schema.is_open:
         return
     say("finding bins")
-    share, searches = finding_share(session.schema), open_searches(session.schema)
-    each = share / sum(search.levels for search in searches)
+    share, searches = finding_share(session.schema), open_searches(session.schema, zcdp=session.is_zcdp)
+    each = level_share(searches, session.schema)
     noise = NoiseModel(session.part(1 - share), session.unit)
     asked, risks = searches, dict[int, BinRisk]()
     while asked:
@@ -74,11 +83,11 @@ def find_bins(
     _close(session, searches, risks)
 
 
-def open_searches(schema: Schema) -> list[Search]:
+def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
     """A search for every open column; none of them is part of a compound."""
     grid = schema.on_grid()
     return [
-        Search(schema.column(attr), grid.column(attr), axis)
+        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
         for axis, attr in enumerate(schema.attrs)
         if attr not in schema.compounds and schema.column(attr).is_open
     ]
@@ -94,7 +103,7 @@ def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     )
     ends = np.cumsum([len(search.frontier) for search in searches])
     for search, counts in zip(searches, np.split(noisy, ends[:-1]), strict=True):
-        search.learn(counts.astype(float), mechanism)
+        search.learn(counts.astype(float), mechanism.variance)
 
 
 def _sensitivity(columns: int) -> Sensitivity:

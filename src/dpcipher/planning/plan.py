@@ -8,12 +8,14 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
+from dpcipher.curator.find import after_finding, given_tables
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import page
 from dpcipher.planning.auto import AutoPlan, plan_auto
+from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
@@ -45,6 +47,7 @@ class Plan:
     )
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
+    bins: tuple[BinPlan, ...] = ()  # of columns whose bins are found: tables are planned with the most
 
     @property
     def n_cells(self) -> int:
@@ -136,13 +139,14 @@ def plan(
     request = make_request(
         schema,
         workload=workload,
-        budget=budget,
+        budget=after_finding(budget, schema),
         unit=protects,
         sets=sets,
         weights=weights,
         n_rows_public=told,
     )
-    return replace(_plan_given(request, rows), held=held)
+    bins = plan_bins(schema, budget, protects, given_tables(request), rows)
+    return replace(_plan_given(request, rows), budget=budget, held=held, bins=bins)
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:

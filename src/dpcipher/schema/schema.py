@@ -237,8 +237,8 @@ class Schema:
         return self._grid
 
     def stand_in(self) -> "Schema":
-        """A closed schema with as many bins as may be found in every open column: what a plan counts with."""
-        return stand_in_schema(self)
+        """A closed schema with as many bins as may be found in every open column, what a plan counts with; itself where none is open."""
+        return stand_in_schema(self) if self.is_open else self
 
     @cached_property
     def _grid(self) -> "Schema":
@@ -279,9 +279,10 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
+        parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
         words = {"title": plain.get("title"), "description": plain.get("description")}
         form = FileFormat.from_spec(plain.get("format"))
-        return cls(*spec.read_parts(plain), **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
+        return cls(*parts, **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
