@@ -16,6 +16,7 @@ from dpcipher.files import write_text
 )
 @click.option(
     "--only",
+    metavar="PART",
     help="One part: samplers, mechanisms, questions, levels, methods, independence or, thorough, runs.",
 )
 @click.option(

@@ -22,6 +22,7 @@ from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.session import Session
 from dpcipher.privacy.budget import Budget
+from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
@@ -36,12 +37,20 @@ def finding_share(schema: Schema) -> Fraction:
     return MOST * Fraction(n_open, len(schema.columns))
 
 
+def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
+    """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
+    return finding_share(schema) / sum(search.levels for search in searches)
+
+
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
-    if schema.discovers:
-        budget = budget.failing().share(1 - discovery_share(schema))
-    share = finding_share(schema)
+    share, budget = finding_share(schema), after_levels(budget, schema)
     return budget.share(1 - share) if share else budget
+
+
+def after_levels(budget: Budget, schema: Schema) -> Budget:
+    """What finding levels leaves of a budget: all of it where there are none to find."""
+    return budget.failing().share(1 - discovery_share(schema)) if schema.discovers else budget
 
 
 def given_tables(request: MeasurementRequest) -> PlannedTables:
@@ -67,8 +76,8 @@ def find_bins(
     if not session.schema.is_open:
         return
     say("finding bins")
-    share, searches = finding_share(session.schema), open_searches(session.schema)
-    each = share / sum(search.levels for search in searches)
+    share, searches = finding_share(session.schema), open_searches(session.schema, zcdp=session.is_zcdp)
+    each = level_share(searches, session.schema)
     noise = NoiseModel(session.part(1 - share), session.unit)
     asked, risks = searches, dict[int, BinRisk]()
     while asked:
@@ -82,13 +91,13 @@ def find_bins(
     _close(session, searches, risks)
 
 
-def open_searches(schema: Schema) -> list[Search]:
+def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
     """A search for every open column; none of them is part of a compound."""
     grid = schema.on_grid()
     return [
-        Search(schema.column(attr), grid.column(attr), axis)
+        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
         for axis, attr in enumerate(schema.attrs)
-        if attr not in schema.compounds and schema.column(attr).is_open
+        if attr not in schema.compounds and schema.column(attr).bins == AUTO
     ]
 
 
@@ -102,7 +111,7 @@ def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     )
     ends = np.cumsum([len(search.frontier) for search in searches])
     for search, counts in zip(searches, np.split(noisy, ends[:-1]), strict=True):
-        search.learn(counts.astype(float), mechanism)
+        search.learn(counts.astype(float), mechanism.variance)
 
 
 def _sensitivity(columns: int) -> Sensitivity:

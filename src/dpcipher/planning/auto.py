@@ -6,10 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
-from dpcipher.curator.find import after_finding
+from dpcipher.curator.find import after_finding, chosen_pairs
 from dpcipher.curator.request import Terms, check_sets
 from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
+from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.privacy.budget import Budget
@@ -71,6 +72,7 @@ class AutoPlan:
     all_pairs_tvd: float | None
     advice: str
     n_rows_told: bool  # as in Plan
+    bins: tuple[BinPlan, ...] = ()  # as in Plan
     held: Held | None = None  # as in Plan
     levels: LevelPlan | None = None  # as in Plan
 
@@ -134,6 +136,7 @@ def plan_auto(
         all_pairs_tvd=tvd,
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
+        bins=plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows),
         levels=level_plan(schema, budget, unit),
     )
 

@@ -8,13 +8,14 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
-from dpcipher.curator.find import after_finding
+from dpcipher.curator.find import after_finding, given_tables
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import page
 from dpcipher.planning.auto import AutoPlan, plan_auto
+from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.levels import LevelPlan, level_plan
@@ -47,6 +48,7 @@ class Plan:
     )
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
+    bins: tuple[BinPlan, ...] = ()  # of columns whose bins are found: tables are planned with the most
     levels: LevelPlan | None = None  # what will be found where levels are left open
 
     @property
@@ -147,7 +149,8 @@ def plan(
         weights=weights,
         n_rows_public=told,
     )
-    return replace(_plan_given(request, rows, budget), held=held)
+    bins = plan_bins(schema, budget, protects, given_tables(request), rows)
+    return replace(_plan_given(request, rows, budget), held=held, bins=bins)
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:

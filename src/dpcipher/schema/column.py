@@ -18,7 +18,7 @@ from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
-from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
+from dpcipher.schema.words import check_words, heading, labelled, read_labels
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -36,7 +36,8 @@ class Column:
     """A column as its schema declares it; nothing here is read from data.
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
-    date column (or a time of day); without bins there is one level for each whole number, day or second. With `bins: auto` the column is
+    date column (or a time of day); without bins there is one level for each whole number, day or second. The last bin holds its right edge
+    too (`edges=[0, 10, 20]` are [0, 10) and [10, 20]), and `min` and `max` are both inside. With `bins: auto` the column is
     open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
@@ -215,13 +216,18 @@ class Column:
 
     @cached_property
     def _labelled(self) -> dict[int, str]:
-        """The label of each level that has one, by its code."""
+        """What each level that has a label is shown as, by its code."""
         return labelled(self)
 
     @cached_property
     def shown_labels(self) -> tuple[str, ...]:
         """The name of each level on pages and plots: its label where it has one."""
-        return shown_labels(self.labels, self._labelled) if self._labelled else self.labels
+        labelled = self._labelled
+        return (
+            tuple(labelled.get(code, label) for code, label in enumerate(self.labels))
+            if labelled
+            else self.labels
+        )
 
     @property
     def heading(self) -> str:
@@ -295,7 +301,7 @@ class Column:
         """The code of a public value or label; None where there is no such level."""
         code = self.find_value(value)
         if code is None and self._labelled and isinstance(value, str):
-            return next((code for code in self._labelled if self.shown_labels[code] == value), None)
+            return next((code for code, shown in self._labelled.items() if shown == value), None)
         return code
 
     def find_value(self, value: object) -> int | None:
@@ -307,7 +313,7 @@ class Column:
         try:
             cell = flat(pa.array([_plain(value)]))
             # A level by its own text is found without going through all levels.
-            named = self._places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
+            named = self.places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
             code = int(self._marks(cell)[0]) if named is None or value != value else named
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
@@ -315,15 +321,19 @@ class Column:
             return code
         # The labels of bins of one value each are their values.
         unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
-        return self._places.get(value) if isinstance(value, str) and not unit_bins else None
+        return self.places.get(value) if isinstance(value, str) and not unit_bins else None
 
     def _kind_code(self, value: Level) -> int | None:
         """The code of a kind of missing, by the code that the column declares for it."""
-        kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        try:
+            kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        except (pa.ArrowException, OverflowError):  # a number that no cell can hold
+            return None
         return None if kind < 0 else self.domain.size + kind
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """The code of each level by its name."""
         return {label: code for code, label in reversed(tuple(enumerate(self.labels)))}
 
     def to_spec(self) -> dict[str, object]:

@@ -212,7 +212,9 @@ def _with_values(points: Points, forced: tuple[float, ...], values: BinValues) -
             "edges, step and special must leave a value between any two edges; leave one of them out"
         )
     kept = np.zeros(len(points), dtype=np.bool_)
-    kept[np.unique(group, return_index=True)[1]] = True
+    kept[np.flatnonzero(np.diff(group, append=group[-1] + 1))] = (
+        True  # the last of each group: a value itself
+    )
     kept[np.isin(group, group[fixed])] = False
     return points[kept | fixed]
 

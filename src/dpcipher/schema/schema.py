@@ -304,9 +304,10 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
+        parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
         words = {"title": plain.get("title"), "description": plain.get("description")}
         form = FileFormat.from_spec(plain.get("format"))
-        return cls(*spec.read_parts(plain), **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
+        return cls(*parts, **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
