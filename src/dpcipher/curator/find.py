@@ -55,8 +55,12 @@ def after_levels(budget: Budget, schema: Schema) -> Budget:
 
 def given_tables(request: MeasurementRequest) -> PlannedTables:
     """Tables that were asked for: as many as there are in all sets, of their typical order."""
-    orders = [len(attrs) for attrs in request.workload.tables]
-    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * request.sets)
+    return typical_tables([len(attrs) for attrs in request.workload.tables], request.sets)
+
+
+def typical_tables(orders: Sequence[int], sets: int) -> PlannedTables:
+    """So many tables as there are orders, in every set, of the mean order."""
+    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * sets)
 
 
 def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:

@@ -191,6 +191,9 @@ def _points(
     decimals: int | None,
 ) -> Points:
     points = grid_points(kind, low, high, forced, most)
+    if low is None or high is None:  # an end that is found lies where floats can tell the values apart
+        values = declared_grid(kind, step, decimals, (0.0,))
+        points = points if values is None else points[[values.holds((float(point),)) for point in points]]
     values = declared_grid(kind, step, decimals, (float(points[0]), float(points[-1]), *special))
     if values is None and kind != "number":
         values = Grid()

@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dpcipher.marginals.arrays import Codes
 from dpcipher.schema import text_column
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.open_column import AUTO, closed, on_grid
@@ -49,6 +52,18 @@ def stand_in_schema(schema: "Schema") -> "Schema":
         {name: list(domain.edges) for name, domain in domains.items() if isinstance(domain, Binned)},
         {column.name: text_column.stand_in_texts(column) for column in schema.columns if column.discovers},
     )
+
+
+def recoded(codes: Codes, grid: "Schema", schema: "Schema") -> Codes:
+    """Codes on a grid as those of a closed schema whose edges are among the points of the grid; columns with the same levels stay."""
+    out = np.array(codes)
+    for axis, attr in enumerate(schema.attrs):
+        fine, wide = grid.parts(attr)[0].domain, schema.parts(attr)[0].domain
+        if fine != wide and isinstance(fine, Binned) and isinstance(wide, Binned):
+            home = np.searchsorted(np.asarray(wide.edges), np.asarray(fine.edges)[:-1], "right") - 1
+            look_up = np.concatenate([home, np.arange(wide.n_bins, schema.shape[axis])])
+            out[:, axis] = look_up[codes[:, axis]]
+    return out
 
 
 def closed_schema(

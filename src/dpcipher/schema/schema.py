@@ -257,8 +257,8 @@ class Schema:
         return self._grid
 
     def stand_in(self) -> "Schema":
-        """A closed schema with as many bins as may be found in every open column: what a plan counts with."""
-        return stand_in_schema(self)
+        """A closed schema with as many bins as may be found in every open column, what a plan counts with; itself where none is open."""
+        return stand_in_schema(self) if self.is_open else self
 
     @cached_property
     def _grid(self) -> "Schema":
