@@ -22,6 +22,7 @@ from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.session import Session
 from dpcipher.privacy.budget import Budget
+from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
@@ -43,12 +44,12 @@ def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
 
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
-    budget, share = after_levels(budget, schema), finding_share(schema)
+    share, budget = finding_share(schema), after_levels(budget, schema)
     return budget.share(1 - share) if share else budget
 
 
 def after_levels(budget: Budget, schema: Schema) -> Budget:
-    """What is left of a budget once levels are found: all of it where none are to be."""
+    """What finding levels leaves of a budget: all of it where there are none to find."""
     return budget.failing().share(1 - discovery_share(schema)) if schema.discovers else budget
 
 
@@ -100,7 +101,7 @@ def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
     return [
         Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
         for axis, attr in enumerate(schema.attrs)
-        if attr not in schema.compounds and schema.column(attr).is_open and not schema.column(attr).discovers
+        if attr not in schema.compounds and schema.column(attr).bins == AUTO
     ]
 
 

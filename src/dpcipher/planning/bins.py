@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
+from dpcipher.curator.discover import discovery_share
 from dpcipher.curator.find import after_levels, finding_share, level_share, open_searches
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import mechanism_for
@@ -47,7 +48,7 @@ def plan_bins(
     """The searches for all open columns; none of a closed schema."""
     if not finding_share(schema):
         return ()
-    whole = after_levels(budget, schema).composable()
+    whole, rest = after_levels(budget, schema).composable(), 1 - discovery_share(schema)
     searches = open_searches(schema, zcdp=whole.rho is not None)
     each = level_share(searches, schema)
     mechanism = mechanism_for(whole.share(each), unit)
@@ -62,7 +63,7 @@ def plan_bins(
         plans.append(
             BinPlan(
                 search.column.name,
-                each * search.levels,
+                each * search.levels * rest,
                 search.levels,
                 sqrt(mechanism.variance),
                 search.most,
