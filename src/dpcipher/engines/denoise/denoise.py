@@ -13,21 +13,23 @@ else is used: no budget is spent. Without noise all of this is the identity.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import prod, sqrt
+from types import MappingProxyType
 
 import numpy as np
 
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
-from dpcipher.engines.denoise.oneway import posterior_counts, smooth
-from dpcipher.engines.denoise.shrink import Deviation, Shrinker, shrink
+from dpcipher.engines.denoise.oneway import denoise_one_way
+from dpcipher.engines.denoise.shrink import Deviation, Ordered, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
 from dpcipher.engines.raking import CALL, consensus, nearest, sweep_to
 from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.marginals.tables import margin
 from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
@@ -39,20 +41,24 @@ ROUNDS = 20
 NARROW = 3  # attributes of the widest table that is built order by order
 
 
-def denoise(reconciled: Reconciled) -> Targets:
-    """Shrunk, non-negative tables that agree: what an engine should reproduce."""
+def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxyType({})) -> Targets:
+    """Shrunk, non-negative tables that agree: what an engine should reproduce.
+
+    `orders` says which attributes have levels in an order, and which levels those are.
+    """
     _check(reconciled)
+    rule = partial(shrink, orders=orders)
     plain = Seen(reconciled.table, 1.0)
-    one_way_tables = _one_way_tables(reconciled, plain, shrink, shrunk=True)
+    one_way_tables = _one_way_tables(reconciled, plain, rule, orders, shrunk=True)
     alone = all(len(one.axes) < 2 for one in reconciled.measured)  # then no joint ties them together
     whole = (
         None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
     if whole is None:
-        return _targets(reconciled, plain, one_way_tables, shrink, tree=True)
+        return _targets(reconciled, plain, one_way_tables, rule, tree=True)
     seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
-    one_way_tables = _one_way_tables(reconciled, seen, shrink, shrunk=True)
-    shrunk = _targets(reconciled, seen, one_way_tables, shrink, tree=seen is plain)
+    one_way_tables = _one_way_tables(reconciled, seen, rule, orders, shrunk=True)
+    shrunk = _targets(reconciled, seen, one_way_tables, rule, tree=seen is plain)
     return _mean(shrunk, whole.joint)
 
 
@@ -60,7 +66,7 @@ def undenoised(reconciled: Reconciled) -> Targets:
     """The same without shrinkage: non-negative and consistent only."""
     _check(reconciled)
     seen = Seen(reconciled.table, 1.0)
-    one_way_tables = _one_way_tables(reconciled, seen, _keep, shrunk=False)
+    one_way_tables = _one_way_tables(reconciled, seen, _keep, {}, shrunk=False)
     return _targets(reconciled, seen, one_way_tables, _keep, tree=False)
 
 
@@ -201,7 +207,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Reconciled, seen: Seen, rule: Shrinker, *, shrunk: bool
+    reconciled: Reconciled, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered], *, shrunk: bool
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
@@ -209,7 +215,8 @@ def _one_way_tables(
     found = {axes: Deviation(one.counts, one.variance * seen.passed) for axes, one in found.items()}
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
     return {
-        axes: _one_way_table(table, found[axes], kept[axes], total, shrunk) for axes, table in start.items()
+        axes: _one_way_table(table, found[axes], kept[axes], total, shrunk, orders.get(axes[0]))
+        for axes, table in start.items()
     }
 
 
@@ -222,12 +229,23 @@ def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
     return start
 
 
-def _one_way_table(start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool) -> Floats:
+def _marked(ordered: Ordered | None, possible: Bools) -> Bools | None:
+    """Which of the possible levels have an order; None where too few have."""
+    if ordered is None:
+        return None
+    mask = np.zeros(len(possible), dtype=bool)
+    mask[ordered] = True
+    return mask[possible] if np.count_nonzero(mask & possible) >= MANY_LEVELS else None
+
+
+def _one_way_table(
+    start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool, ordered: Ordered | None
+) -> Floats:
     """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
     possible, built = start > 0, np.zeros_like(start)
     if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
         counts = (start + one.counts)[possible]
-        built[possible] = posterior_counts(*smooth(counts, one.variance**0.5), total)
+        built[possible] = denoise_one_way(counts, one.variance**0.5, total, _marked(ordered, possible))
     else:
         built[possible] = nearest((start + kept)[possible], total)
     return built

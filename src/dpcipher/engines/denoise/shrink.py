@@ -17,14 +17,24 @@ be wrong, since the tables to estimate are counts of a sample, and costs up to 5
 ever as close to uniform as chance, so theirs starts at `LEAST_ONE_WAY`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcipher.engines.denoise.shapes import Basis, Even, Proportional, Stack, product, proportional_basis
+from dpcipher.engines.denoise.shapes import (
+    Basis,
+    Even,
+    Proportional,
+    Stack,
+    product,
+    proportional_basis,
+    smooth_basis,
+)
 from dpcipher.marginals.arrays import Axes, Floats
 
 LEAST_ONE_WAY = 0.03
@@ -37,6 +47,8 @@ CHUNK = 50_000
 # A table that would keep the share CLEAR of its freedom or more is left alone, one that would keep NOISY or less is shrunk in full: in
 # a clear table the gain in squared error is small, and cells that are truly empty would be moved off zero, which costs more.
 CLEAR, NOISY = 0.75, 0.35
+FALLS = (1.5,)
+Ordered = NDArray[np.intp]
 _EVENLY = np.linspace(0.0, 1.0, GRID)
 
 
@@ -60,9 +72,13 @@ def sizes(order: int, free: int, total: float) -> Floats:
 
 
 def shrink(
-    deviations: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total: float
+    deviations: Mapping[Axes, Deviation],
+    one_way: Mapping[int, Floats],
+    total: float,
+    *,
+    orders: Mapping[int, Ordered] = MappingProxyType({}),
 ) -> dict[Axes, Floats]:
-    """The posterior mean of every deviation; `one_way` holds the probabilities of each attribute."""
+    """The posterior mean of every deviation; `one_way` holds the probabilities of each attribute, `orders` the levels that have an order."""
     done = {axes: one.counts for axes, one in deviations.items() if one.variance == 0 or one.counts.size == 0}
     noisy = {axes: one for axes, one in deviations.items() if axes not in done}
     if not noisy:
@@ -70,11 +86,27 @@ def shrink(
     axes = {axis for axes in noisy for axis in axes}
     uniform = all((one_way[axis] == one_way[axis][0]).all() for axis in axes)
     bases = None if uniform else {axis: proportional_basis(one_way[axis]) for axis in axes}
-    parts = [_Part(part, bases, total) for part in _parts(noisy)]
+    smooth = _smooth_bases(noisy, bases, one_way, orders) if bases is not None else []
+    parts = [_Part(part, bases, smooth, total) for part in _parts(noisy)]
     weights = _mix(np.concatenate([part.evidence for part in parts]))
     for part in parts:
         done.update(part.means(weights))
     return done
+
+
+def _smooth_bases(
+    noisy: Mapping[Axes, Deviation],
+    bases: Mapping[int, Basis],
+    one_way: Mapping[int, Floats],
+    orders: Mapping[int, Ordered],
+) -> list[dict[int, Basis]]:
+    """The bases of the smooth shape, one for each fall; none where no table has several attributes with an ordered one among them."""
+    axes = {axis for axes in noisy if len(axes) > 1 for axis in axes if axis in orders}
+    return [
+        {**bases, **{axis: smooth_basis(one_way[axis], orders[axis], fall) for axis in axes}}
+        for fall in FALLS
+        if axes
+    ]
 
 
 def _parts(deviations: Mapping[Axes, Deviation]) -> Iterator[dict[Axes, Deviation]]:
@@ -94,13 +126,21 @@ class _Part:
     """Some tables under both shapes; under one where `bases` is None, because uniform probabilities make the shapes the same."""
 
     def __init__(
-        self, tables: Mapping[Axes, Deviation], bases: Mapping[int, Basis] | None, total: float
+        self,
+        tables: Mapping[Axes, Deviation],
+        bases: Mapping[int, Basis] | None,
+        smooth: Sequence[Mapping[int, Basis]],
+        total: float,
     ) -> None:
         self.tables = tables
         stack = _stack(tables, total)
         self.shapes: list[Even | Proportional] = [Even(stack)]
         if bases is not None:
             self.shapes.append(Proportional(stack, [product([bases[i] for i in axes]) for axes in tables]))
+        for some in smooth:
+            self.shapes.append(
+                Proportional(stack, [product([some[i] for i in axes]) for axes in tables], total)
+            )
         self.evidence = np.concatenate([shape.evidence() for shape in self.shapes]).T
 
     def means(self, weights: Floats) -> dict[Axes, Floats]:
