@@ -75,3 +75,5 @@ def the_researcher(rows: pd.DataFrame, schema: dc.Schema) -> None:
     assert_type(fitted.release, dc.Release | None)
     assert_type(dc.Uniform(unit="replace").fit(rows, schema), Fitted)
     assert_type(dc.Schema.from_domain({"a": 2, "b": 3}), dc.Schema)
+    assert_type(dc.Schema.import_dictionary("dictionary.json", table="people"), dc.Schema)
+    assert_type(schema.to_frictionless(), dict[str, object])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpcipher.audits.audit import audit
     from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
+    from dpcipher.curator.mismatch import SchemaCheck
     from dpcipher.engines.reading import Reading
     from dpcipher.engines.solve import solve
     from dpcipher.inference.combine import combine
@@ -104,6 +105,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"dpcipher.{_HOMES.get(name, 'methods')}"), name)
     if name == "Schema" and not hasattr(value, "draft"):
         value.draft = staticmethod(_draft)
+        value.check = _check
     globals()[name] = value
     return value
 
@@ -111,6 +113,11 @@ def __getattr__(name: str) -> Any:
 def _draft(data: object) -> "Schema":
     """Guess a schema from rows. It belongs to the curator's room, which no other room may import; here stands its name alone."""
     return import_module("dpcipher.curator.draft").draft(data)  # type: ignore[no-any-return]
+
+
+def _check(schema: "Schema", data: object) -> "SchemaCheck":
+    """Compare private rows with the schema: every mismatch of every column at once. Curator only."""
+    return import_module("dpcipher.curator.check").check(schema, data)  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

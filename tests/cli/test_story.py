@@ -194,3 +194,20 @@ def test_synth_of_drowned_tables_warns_on_stderr(folder: Path, run: Run) -> None
     assert [f"Warning: {text}" for text in file["warnings"]] == [
         line for line in done.stderr.splitlines() if line.startswith("Warning")
     ]
+
+
+def test_rows_are_checked_against_a_schema(folder: Path, run: Run) -> None:
+    """Marked for the curator on its first line, exit code 1 where rows would be refused, and nothing is written."""
+    before = sorted(path.name for path in folder.iterdir())
+    good = run("schema check people.yaml --data people.csv")
+    assert good.exit_code == 0
+    assert good.stdout.startswith("CURATOR ONLY")
+    text = (folder / "people.csv").read_text()
+    (folder / "odd.csv").write_text(text.replace("\nF,", "\nX,", 3).replace(",", ";"))
+    odd = run("schema check people.yaml --data odd.csv --json")
+    assert odd.exit_code == 1
+    found = json.loads(odd.stdout)
+    assert found["format"] == {"separator": ";"}
+    assert next(iter(found)) == "curator_only"
+    assert not found["fits"]
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "odd.csv"])

@@ -74,3 +74,14 @@ def test_schema_show_prints_the_words_and_rows_keep_the_values(schema, tmp_path)
     assert "[years]: Age at the last birthday." in shown
     rows = schema.decode(np.array([[0, 0], [1, 0], [2, 0]], np.int32), np.random.default_rng(0))
     assert rows["SEX"].to_pylist() == ["1", "2", "N"]
+
+
+def test_a_plan_says_what_its_columns_are(schema):
+    """Under the tables, which are named as commands take them; to_dict keeps the names alone."""
+    plan = dc.plan(schema, epsilon=1.0, unit="add-remove")
+    assert "SEX: Person's gender\nAGEP [years]" in str(plan)
+    assert plan.to_dict()["tables"][0]["attrs"] == ["SEX", "AGEP"]
+    assert (
+        str(dc.plan(Schema.from_domain({"a": 2}), workload=1, epsilon=1.0, unit="add-remove")).count("a:")
+        == 0
+    )

@@ -10,6 +10,7 @@ from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SchemaError
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.dictionaries.read import read_dictionary
+from dpcipher.schema.dictionaries.variable import SHORT_TEXT
 
 NIST = {
     "SEX": {"description": "Person's gender", "values": {"1": "Male", "2": "Female"}},
@@ -93,6 +94,9 @@ FRICTIONLESS = {
 }
 
 
+DISCOVER = {"levels": "discover", "pattern": SHORT_TEXT, "max_length": 40}
+
+
 def columns(plain):
     """The declarations by name."""
     return {column["name"]: {key: value for key, value in column.items() if key != "name"} for column in plain["columns"]}  # fmt: skip
@@ -105,7 +109,7 @@ def test_the_nist_dictionary_becomes_columns():
         "NOC": {"kind": "integer", "min": 0, "max": 19, "missing_values": ["N"], "labels": {"N": "N/A (GQ/vacant)", "0": "None"}, "title": "Own children"},
         "POVPIP": {"kind": "integer", "min": 0, "max": 501, "bins": "auto", "edges": [501], "missing_values": ["N"], "labels": {"N": "N/A", "501": "above 5 x"}, "title": "Poverty"},
         "DENSITY": {"kind": "number", "min": 16.3, "max": 52864.7, "bins": "auto", "title": "Density"},
-        "INDP": {"kind": "categorical", "levels": "discover", "title": "Industry codes", "description": "271 codes"},
+        "INDP": {"kind": "categorical", **DISCOVER, "title": "Industry codes", "description": "271 codes"},
     }  # fmt: skip
     plain = read_dictionary(NIST)
     assert columns(plain) == expected
@@ -135,7 +139,7 @@ def test_a_codebook_becomes_columns(tmp_path):
         "AGE": {"kind": "integer", "min": 0, "max": 120, "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
         "REGION": {"kind": "categorical", "levels": ["1", "2"], "missing_values": [9], "missing": "level", "labels": {"1": "Ontario", "2": "Quebec", "9": "Not asked"}, "title": "Region"},
         "INCOME": {"kind": "number", "min": "auto", "max": "auto", "bins": "auto", "missing": "level", "description": "How much do you earn?"},
-        "JOB": {"kind": "categorical", "levels": "discover", "missing": "level"},
+        "JOB": {"kind": "categorical", **DISCOVER, "missing": "level"},
         "SEEN": {"kind": "date", "min": "auto", "max": "auto", "bins": "auto", "missing": "level"},
         "HEALTH": {"kind": "ordinal", "levels": ["1", "2"], "missing": "level"},
     }  # fmt: skip
@@ -172,7 +176,7 @@ def test_sdv_metadata_states_nothing_that_needs_a_signature():
     open_range = {"min": "auto", "max": "auto", "bins": "auto", "missing": "level"}
     assert columns(plain) == {
         "rewards": {"kind": "boolean", "missing": "level"},
-        "room": {"kind": "categorical", "levels": "discover", "missing": "level"},
+        "room": {"kind": "categorical", **DISCOVER, "missing": "level"},
         "rate": {"kind": "number", **open_range},
         "nights": {"kind": "integer", **open_range},
         "checkin": {"kind": "date", **open_range},
@@ -219,7 +223,7 @@ def test_a_frictionless_schema_becomes_columns():
             "missing_values": [-9],
             "labels": {"-9": "No answer"},
         },
-        "job": {"kind": "categorical", "levels": "discover", **missing, "description": "What they do"},
+        "job": {"kind": "categorical", **DISCOVER, **missing, "description": "What they do"},
     }
     assert len(plain["notes"]) == len(FRICTIONLESS["fields"])
 

@@ -7,10 +7,13 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.curator.check import check as check_rows
 from dpcipher.curator.draft import draft as draft_schema
+from dpcipher.curator.mismatch import said_format
 from dpcipher.files import write_text
 from dpcipher.schema.column import Column
 from dpcipher.schema.dictionaries.read import Form
+from dpcipher.schema.format import PLAIN
 from dpcipher.schema.schema import Schema
 
 LONGEST_LABEL = 40
@@ -48,6 +51,8 @@ def draft(data: str, target: Path, json_: bool) -> None:
     drafted = draft_schema(data)
     drafted.save(target)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
+    if drafted.format != PLAIN:
+        text += f"Read as  {said_format(drafted.format.to_spec())}\n"
     text += (
         f'Next     check every level and range in it, then: dpcipher schema sign {target} --name "Your Name"'
     )
@@ -122,21 +127,35 @@ def export(file: Path, target: Path, json_: bool) -> None:
 
 
 @command.command("check")
-@click.argument("file", type=options.FILE)
+@click.argument("file", metavar="SCHEMA", type=options.FILE)
+@click.option("--data", metavar="FILE", help="Also compare with these private rows. CURATOR ONLY.")
 @options.as_json
-def check(file: Path, json_: bool) -> None:
-    """Check that the schema in FILE is sound and may be used for a release.
+def check(file: Path, data: str | None, json_: bool) -> None:
+    """Check that SCHEMA is sound and may be used for a release; with --data, that private rows fit it.
 
-    Exit code 1 says that it may not, and why.
+    Exit code 1 says that it may not be used or that rows would be refused, and why. With --data, every mismatch of every column is listed, with exact counts
+    of private rows: CURATOR ONLY. Nothing is written. A schema that is changed after looking at that list was drawn from data, and needs a signature like a
+    draft.
 
     \b
     Example:
       dpcipher schema check people.yaml
+      dpcipher schema check people.yaml --data people.csv
     """
     schema = Schema.load(file)
+    if data is not None:
+        _check_rows(schema, file, data, json_)
+        return
     schema.require_signed()
     facts = {"schema": str(file), "columns": list(schema.names), "shape": list(schema.shape), "ready": True}
     output.show(f"{file}: sound, {len(schema.columns)} columns, ready for a release", facts, as_json=json_)
+
+
+def _check_rows(schema: Schema, file: Path, data: str, json_: bool) -> None:
+    found = check_rows(schema, data)
+    output.show(str(found), {**found.to_dict(), "schema": str(file), "data": data}, as_json=json_)
+    if not (found.fits and found.ready):
+        raise click.exceptions.Exit(1)
 
 
 @command.command("sign")

@@ -27,7 +27,7 @@ def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int
         raise SizeError(
             f"workload: {len(schema.attrs):,} columns in each of {sets} sets are more than one release file can list; measure fewer sets"
         )
-    if schema.zeros:
+    if schema.zero_masks:
         check_zeros(schema.shape, [*one_way_tables(schema.shape), *target.tables(2)], schema.zero_masks)
 
 

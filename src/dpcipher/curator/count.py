@@ -23,6 +23,7 @@ from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.header import said_extra
 from dpcipher.tables.read import Source, open_declared
 
 Owned = tuple[pa.Array, Codes]
@@ -144,6 +145,7 @@ class Incoming(ABC):
     """Private rows that have not been read yet; `kind` is the library that holds them. Either method reads them, once."""
 
     kind: str
+    extra = ""  # how many columns are not in the schema, in words
 
     @abstractmethod
     def tally(self, tables: Sequence[Axes]) -> Tally:
@@ -160,6 +162,7 @@ class LocalRows(Incoming):
 
     def __init__(self, source: Source, schema: Schema, person: Person | None) -> None:
         self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
+        self.extra = said_extra(source.names, wanted_columns(schema, person))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
         """Counted batch by batch, in one pass."""

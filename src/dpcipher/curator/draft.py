@@ -1,40 +1,58 @@
 """A first schema, read off the rows: not private, marked as such, and refused until a person has signed it."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
+import re
+from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
+from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
+from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
 from dpcipher.errors import SchemaError
-from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, by_type, flat, is_missing
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import EXACT, MAX_NUMBER, day_text
+from dpcipher.schema.domain import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
 from dpcipher.tables.detect import detect
 from dpcipher.tables.read import open_table
 
 MAX_LEVELS = 200  # a text column with more distinct values cannot be listed
-MAX_CODES = 5  # a number column may hold as many texts, such as N for "not applicable"
+FEW_VALUES = 12  # numbers with no more distinct values are taken for codes
 MAX_UNIT = 128  # an integer column with a wider range is cut into bins
-BINS = 20
+ENOUGH_ROWS = 20  # with fewer, values that are all different say nothing
+OFTEN = 20  # rows for each value, from which numbers that lie far apart are taken for codes
+APART = 10  # how far that is: the range over the number of values
 
-Range = tuple[float, float]
+# Texts and numbers that dictionaries use for a value that is not there.
+_MISSING_TEXTS = {
+    "n",
+    "na",
+    "n/a",
+    "n.a.",
+    "dk",
+    "?",
+    ".",
+    "-",
+    "--",
+    "unknown",
+    "missing",
+    "refused",
+    "not applicable",
+}
+_MISSING_NUMBERS = {-9, -8, -7, -99, -98, -97, -88, -77, -999, -998, -997, -888, -777, -9999}
+_ID_NAME = re.compile(r"(?i)(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-])|[a-z]I[Dd]$")
+_SHORT = 40  # characters; longer texts are sentences
+
+Guess = tuple[Column | None, str]
 
 
 def draft(data: object) -> Schema:
     """Guess a schema from the rows; it is marked as drawn from data, and tells about the rows until a person edits it."""
     detected = detect(data)
     source = open_table(data, detected.format, numbers=detected.numbers)
-    looks = {name: _Look(name) for name in source.names if name}
+    looks = {name: Look(name) for name in source.names if name}
     for batch in source.batches(list(looks)):
         for name, look in looks.items():
             look.add(batch.column(name))
-    guesses = [look.guess() for look in looks.values()]
+    guesses = [guess(look) for look in looks.values()]
     columns = tuple(column for column, _ in guesses if column)
     if not columns:
         raise SchemaError("no column could be drafted: each is empty or free text; write the schema by hand")
@@ -45,117 +63,129 @@ def draft(data: object) -> Schema:
     )
 
 
-@dataclass
-class _Look:
-    """What is seen of a column, batch by batch; a reading that fails on a cell is struck from `ranges` for good."""
-
-    name: str
-    missing: bool = False
-    ranges: dict[str, Range] = field(
-        default_factory=lambda: dict.fromkeys(("boolean", "date", "integer", "number"), _NOTHING)
+def guess(look: Look) -> Guess:
+    """The column, by the first reading that fits every cell, and a note for the person who checks it."""
+    if not look.texts:
+        return None, f"left out: {look.name!r} holds no value at all"
+    if reason := _looks_like_id(look):
+        return None, f"left out: {look.name!r} looks like an id ({reason}); add it by hand if it is none"
+    for kind in ("boolean", "date"):
+        if kind in look.ranges:
+            return _dated(look, look.ranges[kind]) if kind == "date" else (_made(look, "boolean"), "")
+    if "number" in look.ranges:
+        return _numbers(look)
+    mostly_numbers = (
+        look.mixed[0] <= look.mixed[1] and 0 < len(look.codes) <= MAX_CODES and not look.leading_zeros
     )
-    mixed: Range = (math.inf, -math.inf)  # the range of the numbers, whatever else the column holds
-    codes: set[str] = field(default_factory=set)  # the texts among them
-    texts: set[str] = field(default_factory=set)
-
-    def add(self, cells: pa.Array) -> None:
-        """Take in one batch."""
-        cells = flat(cells)
-        if isinstance(cells, pa.DictionaryArray | pa.UnionArray):
-            cells = by_type(cells, as_text)
-        absent = is_missing(cells, blank=True)
-        self.missing |= bool(absent.any())
-        cells = cells.filter(pa.array(~absent))
-        if len(cells):
-            self._add_readings(cells)
-            self._add_texts(cells)
-
-    def _add_readings(self, cells: pa.Array) -> None:
-        numbers = as_number(cells)
-        numeric = not pa.types.is_boolean(cells.type) and not _has_leading_zero(cells)
-        self._narrow("boolean", as_truth(cells), _says_true_or_false(cells))
-        self._narrow("date", as_day(cells))
-        self._narrow(
-            "integer", numbers, numeric and bool(((numbers % 1 == 0) & (np.abs(numbers) < EXACT)).all())
-        )
-        self._narrow("number", numbers, numeric and bool((np.abs(numbers) < MAX_NUMBER).all()))
-        if numeric:
-            self.mixed = _wider(self.mixed, numbers[np.abs(numbers) < MAX_NUMBER])
-
-    def _add_texts(self, cells: pa.Array) -> None:
-        texts = as_text(cells)
-        self.texts |= _few(texts, MAX_LEVELS)
-        self.codes |= _few(texts.filter(pa.array(np.isnan(as_number(cells)))), MAX_CODES)
-
-    def _narrow(self, kind: str, values: NDArray[np.float64], fits: bool = True) -> None:
-        if kind in self.ranges:
-            seen = self.ranges.pop(kind)
-            if fits and np.isfinite(values).all():
-                self.ranges[kind] = _wider(seen, values)
-
-    def guess(self) -> tuple[Column | None, str]:
-        """The column, by the first reading that fits every cell, and a note for the person who checks it."""
-        missing: Literal["level", "refuse"] = "level" if self.missing else "refuse"
-        if not self.texts:
-            return None, f"left out: {self.name!r} holds no value at all"
-        for kind in ("boolean", "date", "integer", "number"):
-            if kind in self.ranges:
-                return _column(self.name, kind, self.ranges[kind], missing), ""
-        if len(self.texts) <= MAX_LEVELS:
-            return Column(self.name, "categorical", levels=_in_order(self.texts), missing=missing), ""
-        if len(self.codes) <= MAX_CODES and self.mixed[0] <= self.mixed[1]:
-            column = _column(self.name, "number", self.mixed, "level", other="missing")
-            return (
-                column,
-                f"check: {self.name!r} holds numbers and a few texts; the texts become missing values",
-            )
+    if mostly_numbers and _are_missing(look.codes):
+        return _numbers(look)
+    if look.distinct <= MAX_LEVELS:
+        return _made(look, "categorical", levels=_in_order(look.texts)), _zeros_note(look)
+    if mostly_numbers:
+        column, _ = _numbers(look)
         return (
-            None,
-            f"left out: {self.name!r} holds more than {MAX_LEVELS} distinct texts; add it by hand if it is needed",
+            column,
+            f"check: {look.name!r} holds numbers and a few texts; the texts become kinds of missing",
         )
+    what = "long texts" if look.longest > _SHORT else "texts"
+    return (
+        None,
+        f"left out: {look.name!r} holds more than {MAX_LEVELS} distinct {what}; add it by hand if it is needed",
+    )
 
 
-_NOTHING: Range = (math.inf, -math.inf)
+def _looks_like_id(look: Look) -> str:
+    """Why the values name rows; nothing where they do not. Real numbers are all different too, and name nothing."""
+    if look.rows >= ENOUGH_ROWS and look.distinct == min(look.rows, MAX_SEEN + 1):
+        if _ID_NAME.search(look.name):
+            return "by its name, and every value is different"
+        low, high = look.ranges.get("integer", (0.0, 0.0))
+        if "integer" in look.ranges and (high - low == look.rows - 1 or look.increasing):
+            return "whole numbers that count the rows"
+        if not look.ranges and MAX_SEEN >= look.distinct > MAX_LEVELS and look.longest <= _SHORT:
+            return "every text is different"
+    if _ID_NAME.search(look.name) and look.distinct > MAX_LEVELS:
+        return "by its name"
+    return ""
 
 
-def _column(
-    name: str, kind: str, seen: Range, missing: Literal["level", "refuse"], other: str = "refuse"
-) -> Column:
-    """A column with a range rounded outward, since the extremes of a table are often one person's."""
-    low, high = seen
-    if kind == "boolean":
-        return Column(name, "boolean", missing=missing)
-    if kind == "date":
-        first, last = f"{day_text(int(low))[:4]}-01-01", f"{day_text(int(high))[:4]}-12-31"
-        return Column(name, "date", min=first, max=last, bins=BINS, missing=missing)
-    if kind == "integer" and high - low < MAX_UNIT:
-        return Column(name, "integer", min=int(low), max=int(high), missing=missing)
-    low, high = _rounded(low, high)
-    if kind == "integer":
-        return Column(name, "integer", min=int(low), max=int(high), bins=BINS, missing=missing)
-    return Column(name, "number", min=low, max=high, bins=BINS, missing=missing, other=other)
+def _numbers(look: Look) -> Guess:
+    """Numbers with the codes among them set aside: a few values as categories, whole numbers one by one, anything wider in bins with round edges."""
+    codes, low, high = _missing_codes(look)
+    facts: dict[str, Any] = {"missing_values": codes} if codes else {}
+    note = (
+        f"check: {look.name!r} has {', '.join(map(str, codes))} as codes for missing values" if codes else ""
+    )
+    levels = sorted({float(text) for text in look.texts - set(map(str, codes)) if _is_number(text)})
+    if look.distinct <= MAX_LEVELS and _are_codes(look, levels):
+        said = f"check: {look.name!r} has few numbers, taken for codes; make it an integer or ordinal column if they count or rank"
+        return _made(look, "categorical", levels=[int(level) for level in levels], **facts), "; ".join(
+            filter(None, (note, said))
+        )
+    if look.whole and high - low < MAX_UNIT:
+        return _made(look, "integer", min=int(low), max=int(high), **facts), note
+    return _made(look, "integer" if look.whole else "number", **_bins(look, low, high), **facts), note
 
 
-def _rounded(low: float, high: float) -> Range:
-    """The range, widened to round numbers.
-
-    >>> _rounded(17.3, 93.8)
-    (10.0, 100.0)
-    """
-    step = 10.0 ** math.floor(math.log10(high - low or abs(high) or 1.0))
-    down, up = math.floor(low / step) * step, math.ceil(high / step) * step
-    return (down, up) if down < up else (down - step, up + step)
+def _are_codes(look: Look, levels: list[float]) -> bool:
+    """Whether whole numbers stand for something else: there are few of them, or they lie far apart and each comes often."""
+    if not look.whole or not levels:
+        return False
+    apart = levels[-1] - levels[0] >= APART * len(levels)
+    return len(levels) <= FEW_VALUES or (levels[0] > 0 and apart and look.rows >= OFTEN * len(levels))
 
 
-def _wider(seen: Range, values: NDArray[np.float64]) -> Range:
-    if not len(values):
-        return seen
-    return min(seen[0], float(values.min())), max(seen[1], float(values.max()))
+def _missing_codes(look: Look) -> tuple[list[str | int], float, float]:
+    """The texts among numbers, and the negative numbers that stand for a missing value, with the range of what is left."""
+    numbers = [float(text) for text in look.texts if _is_number(text)] if look.distinct <= MAX_SEEN else []
+    negative = {number for number in numbers if number < 0}
+    low, high = look.mixed
+    found = sorted(negative) if negative and negative <= _MISSING_NUMBERS and high >= 0 else []
+    if found:
+        low = min(number for number in numbers if number >= 0)
+    texts = sorted(look.codes) if "number" not in look.ranges else []
+    return [*texts, *(int(number) for number in found)], low, high
 
 
-def _few(texts: pa.Array, limit: int) -> set[str]:
-    """The distinct texts, or `limit` + 1 of them: enough to know that there are too many."""
-    return set(pc.unique(texts).drop_null().slice(0, limit + 1).to_pylist())
+def _bins(look: Look, low: float, high: float) -> dict[str, Any]:
+    """Round edges: of one width, or growing with the amounts where a tail reaches far."""
+    values = look.values[(look.values >= low) & (look.values <= high)]
+    if len(values) and is_skewed(values, low, high):
+        edges = amount_edges(values, low, high, whole=look.whole)
+        return {"edges": [int(edge) for edge in edges] if look.whole else edges}
+    first, last, bins = even_steps(low, high, whole=look.whole)
+    if not look.whole:
+        return {"min": first, "max": last, "bins": bins}
+    return {"min": int(first), "max": int(last) - 1, "bins": bins}
+
+
+def _dated(look: Look, seen: Range) -> Guess:
+    edges = calendar_edges(int(seen[0]), int(seen[1]))
+    if edges is None:
+        return _made(look, "date", min=day_text(int(seen[0])), max=day_text(int(seen[1]))), ""
+    return _made(look, "date", edges=edges), ""
+
+
+def _made(look: Look, kind: Any, **facts: Any) -> Column:
+    missing: Literal["level", "refuse"] = "level" if look.missing else "refuse"
+    return Column(look.name, kind, missing=missing, **facts)
+
+
+def _zeros_note(look: Look) -> str:
+    if not look.leading_zeros:
+        return ""
+    return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
+
+
+def _are_missing(texts: set[str]) -> bool:
+    return all(text.strip().lower() in _MISSING_TEXTS for text in texts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _in_order(texts: set[str]) -> list[str]:
@@ -165,17 +195,3 @@ def _in_order(texts: set[str]) -> list[str]:
     ['9', '10', 'N']
     """
     return sorted(texts, key=lambda text: (not text.isdecimal(), int(text) if text.isdecimal() else 0, text))
-
-
-def _has_leading_zero(cells: pa.Array) -> bool:
-    """Whether some cell is a code such as 01, which would lose its zero as a number."""
-    return bool(
-        pa.types.is_string(cells.type) and pc.any(pc.match_substring_regex(cells, "^[-+]?0[0-9]")).as_py()
-    )
-
-
-def _says_true_or_false(cells: pa.Array) -> bool:
-    """Whether the cells are truth values, or are so written; `y` and `n` are left as the texts they are."""
-    if not pa.types.is_string(cells.type):
-        return bool(pa.types.is_boolean(cells.type))
-    return bool(pc.all(pc.is_in(pc.utf8_lower(cells), value_set=pa.array(["true", "false"]))).as_py())

@@ -147,7 +147,7 @@ def make_request(
     check_sets(sets)
     parsed = Workload.parse(schema, workload)
     check_fits_file(schema, parsed, sets)
-    if schema.zeros:
+    if schema.zero_masks:
         check_zeros(schema.shape, [schema.axes(attrs) for attrs in parsed.tables], schema.zero_masks)
     shares = table_shares(parsed, weights, sets)
     affordable = {share: mechanism_for(budget.share(share), unit) for share in set(shares)}

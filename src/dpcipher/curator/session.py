@@ -84,8 +84,10 @@ class Session:
         """
         schema.require_signed()
         terms.check()
-        say("counting" if tables is not None else "reading")
         incoming = receive(data, schema, terms.person)
+        if incoming.extra:
+            say(incoming.extra)
+        say("counting" if tables is not None else "reading")
         truth = open_counts(incoming, schema, tables)
         say("charging the ledger and drawing noise")
         charge = terms.charge({**what, "schema": schema.fingerprint()})

@@ -71,7 +71,7 @@ class Cipher(Synthesizer):
             check_auto(auto, schema)
             return
         shares = self._shares(schema)
-        if schema.zeros:
+        if schema.zero_masks:
             check_zeros(schema.shape, [schema.axes(attrs) for attrs, _ in shares], schema.zero_masks)
 
     def _finest(self, schema: Schema) -> Fraction:

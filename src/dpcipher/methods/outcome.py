@@ -102,7 +102,7 @@ def normalised(table: Floats, allowed: NDArray[np.bool_] | None = None) -> Float
 
 def possible(schema: Schema) -> NDArray[np.bool_] | None:
     """Which cells of the full table may hold rows; None where all may."""
-    if not schema.zeros:
+    if not schema.zero_masks:
         return None
     allowed = np.ones(schema.shape, dtype=bool)
     for axes, mask in schema.zero_masks:
@@ -153,7 +153,7 @@ def no_total(session: Session) -> Total:
 def require_no_zeros(schema: Schema, method: str) -> None:
     """Refuse structural zeros where the network of a method cannot be written out, judged on the schema."""
     cells = math.prod(schema.shape)
-    if schema.zeros and cells > DENSE_CELLS:
+    if schema.zero_masks and cells > DENSE_CELLS:
         raise SizeError(
             f"{method} keeps structural zeros only where the full table has at most {DENSE_CELLS:,} cells, not {cells:,}; "
             "use Cipher, or take the zeros out of the schema"
@@ -166,7 +166,7 @@ def network_joint(
     """The joint of a network: written out where it is small, as it stands where it is not (and the schema has no zeros)."""
     health = SolveReport(engine, warnings=warnings)
     if math.prod(network.shape) > DENSE_CELLS:
-        assert not session.schema.zeros  # check_schema has refused them
+        assert not session.schema.zero_masks  # check_schema has refused them
         return finished(session, network, n_rows=n_rows, health=health)
     whole = normalised(network.project(range(len(network.shape))), possible(session.schema))
     return finished(session, DenseTable(whole), n_rows=n_rows, health=health)

@@ -135,7 +135,7 @@ def _design(
     target: SelectionTarget, noise: NoiseModel, rows: float, schema: Schema
 ) -> dict[Axes, float] | None:
     orders = fitting_orders(target, schema.zero_masks)
-    return design_tables(target, noise, rows, orders, mixed=not schema.zeros)
+    return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks)
 
 
 def _total_step(noise: NoiseModel) -> tuple[Step, ...]:

@@ -26,6 +26,7 @@ def to_text(plan: "Plan") -> str:
         "",
         *grid([_HEADS, *(_line(table) for table in shown)]),
         *([f"… and {hidden} smaller tables"] if hidden else []),
+        *_headings(plan, shown),
         "",
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
@@ -54,6 +55,13 @@ def _table(table: TablePlan) -> dict[str, Any]:
     names = ("n_cells", "sd", "absolute", "reconciled_sd", "count", "tvd", "reconciled_tvd", "weight")
     facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.name, "scale": table.mechanism.scale}
     return facts | {name: getattr(table, name) for name in names}
+
+
+def _headings(plan: "Plan", shown: Sequence[TablePlan]) -> list[str]:
+    """What the columns of the tables shown are, where the schema says more than their names."""
+    names = dict.fromkeys(attr for table in shown for attr in table.attrs)
+    told = [plan.headings[name] for name in names if plan.headings.get(name, name) != name]
+    return ["", *told] if told else []
 
 
 def _rows(plan: "Plan") -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
@@ -42,6 +42,7 @@ class Plan:
     n_rows_told: (
         bool  # whether the release will state the exact number of rows, which changes what it protects
     )
+    headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
 
     @property
     def n_cells(self) -> int:
@@ -151,6 +152,7 @@ def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
         gain=_gain(request, tables),
         warnings=_warnings(request, tables, rows),
         n_rows_told=request.n_rows_public,
+        headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
     )
 
 

@@ -169,6 +169,11 @@ def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
         tuple(columns),
         compounds,
         tuple(zero for zero in schema.zeros if set(zero.impossible) | set(zero.becomes) <= known),
+        rules=tuple(
+            rule
+            for rule, bound in zip(schema.rules, schema.bound_rules, strict=True)
+            if set(bound.columns) | set(rule.becomes) <= known
+        ),
     )
 
 

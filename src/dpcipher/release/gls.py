@@ -85,20 +85,30 @@ class WithZeros:
 
     def variance(self, cover: Axes, axes: Axes) -> Floats:
         """The variance of every cell of `table(cover, axes)`."""
+        return self._variances(cover, self._sums(cover, axes)).reshape([self.shape[axis] for axis in axes])
+
+    def _sums(self, cover: Axes, axes: Axes) -> sparse.csr_matrix:
+        """The 0/1 rows that sum the possible cells of `cover` into the cells of its margin on `axes`."""
         levels = [self.shape[axis] for axis in axes]
         numbers = np.arange(cells(axes, self.shape), dtype=np.int64)
         label = np.broadcast_to(
             broadcast_over(numbers.reshape(levels), axes, cover), self.tables[cover].counts.shape
         )
         label = label[self.blocks[cover].possible]
-        weights = sparse.csr_matrix(
+        return sparse.csr_matrix(
             (np.ones(len(label)), (label, np.arange(len(label)))), shape=(len(numbers), len(label))
         )
-        return self._variances(cover, weights).reshape(levels)
 
     def mean_variance(self, cover: Axes, axes: Axes) -> float:
-        """The mean variance of the cells of `table(cover, axes)`."""
-        return float(self.variance(cover, axes).mean())
+        """The mean variance of the cells of `table(cover, axes)`: traces of small matrices, whatever the number of cells."""
+        table, block = self.tables[cover], self.blocks[cover]
+        sums = self._sums(cover, axes)
+        seen = table.variance * (sums @ block.matrix.T)
+        gram = np.asarray((seen.T @ seen).todense())
+        known = self.covariance[np.ix_(block.index, block.index)]
+        change = block.precision @ known @ block.precision - block.precision
+        total: float = table.variance * int(sums.nnz) + float((change * gram).sum())
+        return max(total, 0.0) / int(sums.shape[0])
 
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
@@ -167,14 +177,20 @@ def _block(table: Noisy, shape: Shape, where: Mapping[Axes, int], empty: Bools) 
     index = np.concatenate([where[sub] + np.arange(freedom(sub, shape)) for sub in subs])
     possible = ~empty
     matrix = sparse.vstack([_reader(sub, table.axes, shape, possible) for sub in subs], format="csr")
-    values, vectors = np.linalg.eigh(_gram(matrix))
-    real = values > 1e-9 * values.max(initial=1.0)
     if table.variance == 0:
         _check_empty(table, empty)
-        precision = np.zeros((len(index), len(index)))
-    else:
-        precision = (vectors[:, real] / values[real]) @ vectors[:, real].T / table.variance
-    return Block(index, matrix, precision, vectors[:, ~real].T, possible)
+    inverse, null = _inverse(_gram(matrix), whole=bool(possible.all()))
+    precision = inverse / table.variance if table.variance > 0 else np.zeros_like(inverse)
+    return Block(index, matrix, precision, null, possible)
+
+
+def _inverse(gram: Floats, *, whole: bool) -> tuple[Floats, Floats]:
+    """The inverse of BBᵀ, on the directions that have one, and the others; only zeros can make rows of B dependent."""
+    if whole:
+        return np.asarray(np.linalg.inv(gram), dtype=np.float64), np.zeros((0, len(gram)))
+    values, vectors = np.linalg.eigh(gram)
+    real = values > 1e-9 * values.max(initial=1.0)
+    return (vectors[:, real] / values[real]) @ vectors[:, real].T, vectors[:, ~real].T
 
 
 def _gram(matrix: sparse.csr_matrix) -> Floats:

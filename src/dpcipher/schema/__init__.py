@@ -6,6 +6,7 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.missing import MISSING_LABEL
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Rule
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.workload import Workload
@@ -18,6 +19,7 @@ __all__ = [
     "Cover",
     "Marginal",
     "Provenance",
+    "Rule",
     "Schema",
     "SignOff",
     "Workload",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.cells import as_text, by_type, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
@@ -92,7 +92,7 @@ class Column:
         self._check_missing()
         check_words(self)
         if self.other != "refuse" and self.other != "nearest":
-            _ = self._other_code
+            _ = self.other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
             raise SchemaError(
                 "other (nearest) must be a level here; nearest is for integer, number and date columns"
@@ -199,9 +199,9 @@ class Column:
         codes = self._marks(cells)
         absent, unlisted = codes == _ABSENT, codes == _UNLISTED
         if absent.any():
-            codes[absent] = self._missing_code
+            codes[absent] = self.missing_code
         if unlisted.any():
-            codes[unlisted] = self._other_code
+            codes[unlisted] = self.other_code
         return codes
 
     @property
@@ -313,6 +313,11 @@ class Column:
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
         return pa.array(codes)
 
+    def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
+        """Which cells are missing, which hold what is not declared, and the codes of the others."""
+        codes = self._marks(cells)
+        return codes == _ABSENT, codes == _UNLISTED, codes
+
     @property
     def _null_code(self) -> int | None:
         """The kind of missing that a null can only be."""
@@ -320,7 +325,8 @@ class Column:
         return None if kind is None else self.domain.size + kind
 
     @property
-    def _missing_code(self) -> int:
+    def missing_code(self) -> int:
+        """The code of a missing cell; a DataError where it is refused."""
         if self.missing == "level":
             return self.size - 1
         if self._null_code is not None:
@@ -331,7 +337,8 @@ class Column:
         )
 
     @property
-    def _other_code(self) -> int:
+    def other_code(self) -> int:
+        """The code of a value that is not declared; a DataError where it is refused."""
         if self.other in ("refuse", "nearest"):
             raise DataError(
                 f"column {self.name!r}: values that the schema does not declare are refused (other: {self.other}); "

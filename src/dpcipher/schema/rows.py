@@ -95,6 +95,8 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
     _check_names(schema, table)
     codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
     _move_out_of_zeros(schema, codes)
+    if schema.rules:
+        schema.compiled.move_broken(codes)
     out = np.empty((table.num_rows, len(schema.attrs)), dtype=np.int32, order="F")
     for axis, attr in enumerate(schema.attrs):
         parts = schema.parts(attr)

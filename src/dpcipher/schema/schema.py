@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules import compiled
+from dpcipher.schema.rules.compiled import Compiled
+from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.words import check_text, joined
 
@@ -48,9 +51,11 @@ class Schema:
     title: str | None = None
     description: str | None = None
     format: FileFormat = PLAIN
+    rules: tuple[Rule, ...] = ()
 
-    # Reading rows belongs to the curator's room, so the package itself puts the function here.
+    # Reading rows belongs to the curator's room, so the package itself puts the functions here.
     draft: ClassVar[Callable[..., "Schema"]]
+    check: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -62,6 +67,9 @@ class Schema:
         self._check_compounds()
         for zero in self.zeros:
             zero.check(self)
+        object.__setattr__(self, "rules", compiled.read_rules(self.rules))
+        if self.bound_rules:
+            compiled.check_possible(self)
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -178,8 +186,22 @@ class Schema:
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
-        """The structural zeros: axes, and True where no row can be."""
-        return tuple(zero.mask(self) for zero in self.zeros)
+        """The structural zeros, and what rules make of them: axes, and True where no row can be."""
+        return (*(zero.mask(self) for zero in self.zeros), *self.compiled.masks.items())
+
+    @cached_property
+    def bound_rules(self) -> tuple[BoundRule, ...]:
+        """The rules with their columns and levels found."""
+        return compiled.bind_rules(self.rules, self._by_name)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The rules as masks, and as checks of rows where tables cannot hold them."""
+        return compiled.compile_rules(self, self.bound_rules)
+
+    def thresholds(self, column: str) -> tuple[str | int | float, ...]:
+        """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
+        return compiled.thresholds(self, column)
 
     # Rows
 
@@ -209,11 +231,12 @@ class Schema:
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
         words = {"title": plain.get("title"), "description": plain.get("description")}
-        return cls(*spec.read_parts(plain), **words, format=FileFormat.from_spec(plain.get("format")))  # type: ignore[arg-type]
+        form = FileFormat.from_spec(plain.get("format"))
+        return cls(*spec.read_parts(plain), **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance)
+        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance, self.rules)
         more = {"title": self.title, "description": self.description, "format": self.format.to_spec()}
         return plain | {key: value for key, value in more.items() if value}
 

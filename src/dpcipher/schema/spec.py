@@ -12,6 +12,8 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.domain import MAX_BINS
 from dpcipher.schema.missing import with_default
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.compiled import read_rules
+from dpcipher.schema.rules.rule import Rule
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
@@ -22,6 +24,7 @@ _KEYS = (
     "columns",
     "compounds",
     "zeros",
+    "rules",
     "drawn_from_data",
     "sign_off",
     "notes",
@@ -105,11 +108,17 @@ def read_parts(plain: object) -> Parts:
     )
 
 
+def listed_rules(plain: Mapping[str, object]) -> tuple[Rule, ...]:
+    """The rules of a schema, not yet compared with its columns."""
+    return read_rules(_listed(plain.get("rules"), "rules"))
+
+
 def write_parts(
     columns: Sequence[Column],
     compounds: Mapping[str, Sequence[str]],
     zeros: Sequence[Zero],
     provenance: Provenance,
+    rules: Sequence[Rule] = (),
 ) -> dict[str, object]:
     """The parts of a schema as plain values; what is empty is left out."""
     parts = {
@@ -120,6 +129,7 @@ def write_parts(
             _filled({"impossible": _plain(zero.impossible), "becomes": _plain(zero.becomes)})
             for zero in zeros
         ],
+        "rules": [_plain(rule.to_spec()) for rule in rules],
         "drawn_from_data": provenance.drawn_from_data,
         "imported_from": provenance.imported_from,
         "notes": list(provenance.notes),

@@ -35,45 +35,56 @@ class Detected:
 
     format: FileFormat = PLAIN
     numbers: frozenset[str] = frozenset()
+    ascii: bool = False  # then all encodings but UTF-16 read it alike
 
 
-def detect(data: object) -> Detected:
-    """What the first file of a path seems to be; plain where it is no text file."""
-    if not isinstance(data, str | PathLike) or ("::" in str(data) and not Path(data).exists()):
-        return Detected()
-    path = find_files(str(data))[0]
-    if not is_text(path):
-        return Detected()
+def detect(data: object, declared: FileFormat = PLAIN) -> Detected:
+    """What the first file of a path seems to be; as declared where it is no text file. A declared separator that makes a table is kept."""
+    path = _text_file(data)
+    if path is None:
+        return Detected(declared)
     try:
-        encoding = detect_encoding(path)
+        encoding, ascii = _encoding(path)
         lines = _lines(path, encoding)
     except UNREADABLE:
-        return Detected()  # whoever reads the file says what is wrong
-    format = FileFormat(encoding=encoding, separator=_separator(lines, separator(path, PLAIN)))
-    return _with_marks(format, _table(lines, separator(path, format)))
+        return Detected(declared)  # whoever reads the file says what is wrong
+    usual = separator(path, declared)
+    mark = _separator(lines, usual)
+    format = FileFormat(
+        separator=declared.separator if mark == usual else mark, encoding=encoding, quote=declared.quote
+    )
+    return _with_marks(replace(Detected(format), ascii=ascii), _table(lines, mark))
 
 
-def detect_encoding(path: Path) -> str:
-    """UTF-8 where every byte allows it, UTF-16 where it says so, else what Windows writes in the West."""
-    decoder, western, head = codecs.getincrementaldecoder("utf-8")(), True, b""
-    utf8 = True
+def _text_file(data: object) -> Path | None:
+    """The first file that a path stands for, if it is text."""
+    if not isinstance(data, str | PathLike) or ("::" in str(data) and not Path(data).exists()):
+        return None
+    path = find_files(str(data))[0]
+    return path if is_text(path) else None
+
+
+def _encoding(path: Path) -> tuple[str, bool]:
+    """UTF-8 where every byte allows it, UTF-16 where it says so, else what Windows writes in the West; and whether all is ASCII."""
+    decoder, head = codecs.getincrementaldecoder("utf-8")(), b""
+    utf8, western, ascii = True, True, True
     with open_bytes(path) as file:
         while chunk := file.read(_CHUNK):
             head = head or chunk[:2]
-            western &= not any(byte in chunk for byte in b"\x81\x8d\x8f\x90\x9d")
-            try:
-                utf8 = utf8 and decoder.decode(chunk) is not None
-            except UnicodeDecodeError:
-                utf8 = False
+            ascii = ascii and chunk.isascii()
+            western = western and not any(byte in chunk for byte in b"\x81\x8d\x8f\x90\x9d")
+            utf8 = utf8 and _decodes(decoder, chunk)
     if head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "utf-16"
-    return "utf-8" if utf8 else "cp1252" if western else "latin-1"
+        return "utf-16", False
+    return ("utf-8" if utf8 else "cp1252" if western else "latin-1"), ascii
 
 
-def is_ascii(path: Path) -> bool:
-    """Whether all encodings but UTF-16 read the file alike."""
-    with open_bytes(path) as file:
-        return all(chunk.isascii() for chunk in iter(lambda: file.read(_CHUNK), b""))
+def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes) -> bool:
+    try:
+        decoder.decode(chunk)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _lines(path: Path, encoding: str) -> list[str]:
@@ -82,11 +93,11 @@ def _lines(path: Path, encoding: str) -> list[str]:
         return [text.readline(_LONGEST) for _ in range(SAMPLE_ROWS)]
 
 
-def _separator(lines: Sequence[str], usual: str) -> str | None:
-    """The usual one (None) where it makes a table; else the one that makes the widest."""
+def _separator(lines: Sequence[str], usual: str) -> str:
+    """The usual one where it makes a table; else the one that makes the widest."""
     widths = {mark: _width(lines, mark) for mark in (usual, ";", "\t", "|", ",")}
     best = max(widths, key=lambda mark: (widths[mark], mark == usual))
-    return None if best == usual or widths[best] < 2 else best
+    return usual if widths[best] < 2 else best
 
 
 def _width(lines: Sequence[str], mark: str) -> int:
@@ -111,20 +122,20 @@ def _table(lines: Sequence[str], mark: str) -> dict[str, list[str]]:
     return {name: [cell.strip() for cell in cells] for name, cells in zip(header, columns, strict=False)}
 
 
-def _with_marks(format: FileFormat, table: dict[str, list[str]]) -> Detected:
+def _with_marks(seen: Detected, table: dict[str, list[str]]) -> Detected:
     """The marks inside numbers: a decimal comma where some column needs one and none speaks against it."""
     numeric = {name: numbers for name, cells in table.items() if (numbers := _numbers(cells))}
     comma = {name for name, numbers in numeric.items() if _has_comma(numbers)}
     point = {name for name, numbers in numeric.items() if _has_point(numbers)}
     if comma and not point:
         groups = any(_GROUPS["."].fullmatch(number) for name in comma for number in numeric[name])
-        made = replace(format, decimal=",", thousands="." if groups else None)
+        format = replace(seen.format, decimal=",", thousands="." if groups else None)
         whole = {name for name, numbers in numeric.items() if all(map(_COMMA.fullmatch, numbers))}
-        return Detected(made, frozenset(comma | whole))
+        return replace(seen, format=format, numbers=frozenset(comma | whole))
     grouped = {name for name, numbers in numeric.items() if _is_grouped(numbers)}
     if grouped and not comma:
-        return Detected(replace(format, thousands=","), frozenset(grouped))
-    return Detected(format)
+        return replace(seen, format=replace(seen.format, thousands=","), numbers=frozenset(grouped))
+    return seen
 
 
 def _numbers(cells: Iterable[str]) -> list[str]:

@@ -6,6 +6,9 @@ What the standard has no word for (bins, edges, where other values go) is writte
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dpcipher.errors import SchemaError
 from dpcipher.schema.dictionaries.tables import choose_table
 from dpcipher.schema.dictionaries.variable import (
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
 OURS = "dpcipher"
+_LONGEST_PATTERN = 1000
 _KINDS: dict[str, VariableKind] = {
     "string": "text",
     "any": "text",
@@ -62,7 +66,7 @@ def read_frictionless(plain: Mapping[str, Any], table: str | None) -> Dictionary
     if not isinstance(fields, list) or not all(isinstance(one, Mapping) and "name" in one for one in fields):
         raise SchemaError("a Frictionless table schema must have fields, each with a name")
     keys = schema.get("primaryKey", [])
-    keys = [keys] if isinstance(keys, str) else keys
+    keys = keys if isinstance(keys, list) else [keys]
     variables = [
         _variable(one, schema.get("missingValues"), len(keys) == 1 and one["name"] in keys) for one in fields
     ]
@@ -96,6 +100,7 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
         title=one.get("title"),
         description=one.get("description"),
         unit=one.get("unit"),
+        pattern=_pattern(rules.get("pattern")),
         declared=declared if isinstance(declared, Mapping) else {},
         source="its constraints",
         notes=("the time of day is dropped",) if form == "datetime" else (),
@@ -108,9 +113,9 @@ def _values(
     """The listed levels with their labels, and whether they are in order."""
     pairs = _pairs(one.get("categories")) or _pairs(rules.get("enum"))
     if not pairs and one.get("type") == "boolean":
-        true, false = one.get("trueValues", _TRUE), one.get("falseValues", _FALSE)
-        usual = set(true) <= set(_TRUE) and set(false) <= set(_FALSE)
-        pairs = [] if usual else [(value, None) for value in (*false, *true)]
+        true, false = _pairs(one.get("trueValues", _TRUE)), _pairs(one.get("falseValues", _FALSE))
+        usual = {value for value, _ in true} <= set(_TRUE) and {value for value, _ in false} <= set(_FALSE)
+        pairs = [] if usual else [*false, *true]
     if not pairs:
         return None, {}, False
     labels = {str(value): label for value, label in pairs if label is not None}
@@ -135,6 +140,17 @@ def _bound(kind: VariableKind, rules: Mapping[str, Any], side: str) -> Any:
     if kind == "integer" and bound is not None:
         return bound + (1 if side == "minimum" else -1)
     return bound
+
+
+def _pattern(pattern: object) -> str:
+    """The pattern of the standard, which is that of XML Schema, where it is one of RE2 too."""
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= _LONGEST_PATTERN:
+        return ""
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return ""
+    return pattern
 
 
 def _is_iso(form: str) -> bool:
@@ -166,6 +182,7 @@ def _field(column: "Column") -> dict[str, Any]:
     field |= {"missingValues": [*blank, *codes]} if codes else {}
     field |= {"constraints": rules} if rules else {}
     ours = {key: value for key, value in spec.items() if key not in _STANDARD}
+    ours |= {"levels": levels} if isinstance(levels, str) else {}
     return field | {OURS: ours}
 
 

@@ -14,6 +14,8 @@ from dpcipher.schema.words import one_line
 
 MAX_UNIT = 128  # whole numbers of a wider range are binned
 AUTO, DISCOVER = "auto", "discover"
+# Which texts of a column that lists no levels may be published, where the dictionary does not say: codes and short names, no sentences and no addresses.
+SHORT_TEXT, LONGEST_TEXT = r"[\pL\pN][\pL\pN ._/&+'()-]*", 40
 
 VariableKind = Literal["text", "integer", "number", "boolean", "date", "time"]
 
@@ -23,7 +25,7 @@ class Variable:
     """The facts about one variable.
 
     `values` are its levels, where they are listed. `low` and `high` bound a number, date or time; `singles` are values of it with a meaning of their own, inside
-    the range or beside it. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column. `declared` are parts of a column as we
+    the range or beside it. `pattern` says which texts a column without `values` may hold. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column. `declared` are parts of a column as we
     write them ourselves, which go before everything else. `source` says where in the dictionary levels and ranges stood.
     """
 
@@ -40,6 +42,7 @@ class Variable:
     title: Any = None
     description: Any = None
     unit: Any = None
+    pattern: str = ""
     left_out: str = ""
     declared: Mapping[str, Any] = field(default_factory=dict)
     source: str = "the dictionary"
@@ -71,7 +74,12 @@ class Variable:
         if self.values is not None:
             return {"kind": "ordinal" if self.ordered else "categorical", "levels": list(self.values)}
         if self.kind in ("text", "boolean"):
-            return {"kind": "categorical", "levels": DISCOVER}
+            return {
+                "kind": "categorical",
+                "levels": DISCOVER,
+                "pattern": self.pattern or SHORT_TEXT,
+                "max_length": LONGEST_TEXT,
+            }
         return {"kind": self.kind, **self._range()}
 
     def _range(self) -> dict[str, Any]:

@@ -1,0 +1,117 @@
+"""Private rows against a schema: every mismatch of every column at once. Curator only: it counts rows without noise, and writes no schema.
+
+`measure` stops at the first cell that the schema refuses, and tells nothing about it. This is for the person who holds the rows and wants to know
+all of it beforehand. A schema that is edited after looking at it was drawn from data, and needs a signature like a draft.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpcipher.curator.mismatch import ColumnCheck, Finding, SchemaCheck, said_format
+from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.schema.format import FileFormat
+from dpcipher.schema.rows import Zero
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.detect import detect
+from dpcipher.tables.header import absent_hint, said_extra
+from dpcipher.tables.numbers import number_columns
+from dpcipher.tables.read import Source, open_table
+
+
+def check(schema: Schema, data: Any) -> SchemaCheck:
+    """Compare private rows with a schema, signed or not. Curator only: what it says are exact counts of private rows."""
+    format, wrong = _format(data, schema)
+    source = open_table(data, format, numbers=number_columns(schema))
+    absent = [_absent(source, schema, name) for name in schema.names if source.names.count(name) != 1]
+    present = [name for name in schema.names if source.names.count(name) == 1]
+    seen = _Seen(schema, {name: ColumnCheck(schema.column(name)) for name in present})
+    for batch in source.batches(present) if present else ():
+        seen.add(batch)
+    return SchemaCheck(
+        seen.n_rows,
+        len(schema.columns),
+        said_extra(source.names, schema.names),
+        (*wrong, *absent, *seen.findings()),
+        format.to_spec() if wrong else {},
+        ready=not schema.needs_signature or schema.signed,
+    )
+
+
+def _absent(source: Source, schema: Schema, name: str) -> Finding:
+    times = source.names.count(name)
+    if times > 1:
+        return Finding(name, "name", f"{times} columns of the table are called so; rename or drop the others")
+    return Finding(
+        name, "name", f"the table has no such column{absent_hint(source.names, schema.names, name)}"
+    )
+
+
+@dataclass
+class _Seen:
+    """What was seen so far, batch by batch."""
+
+    schema: Schema
+    columns: Mapping[str, ColumnCheck]
+    n_rows: int = 0
+    zeros: dict[int, Finding] = field(default_factory=dict)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in one batch."""
+        codes = {name: look.add(batch.column(name), self.n_rows) for name, look in self.columns.items()}
+        for place, inside in _inside_zeros(self.schema, codes):
+            if inside.any():
+                before = self.zeros.get(place) or _blank(self.schema.zeros[place])
+                self.zeros[place] = before.more(np.flatnonzero(inside) + self.n_rows)
+        self.n_rows += batch.num_rows
+
+    def findings(self) -> Iterator[Finding]:
+        """All of them, in the order of the columns, then of the zeros."""
+        for look in self.columns.values():
+            yield from look.findings()
+        yield from (self.zeros[place] for place in sorted(self.zeros))
+
+
+def _inside_zeros(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[int, Bools]]:
+    """The rows in each structural zero whose columns are all there; a row that a column refuses lies in none. Rows move as in `measure`."""
+    order = sorted(range(len(schema.zeros)), key=lambda place: not schema.zeros[place].becomes)
+    for place in order:
+        zero = schema.zeros[place]
+        if not {*zero.impossible, *zero.becomes} <= set(codes):
+            continue
+        whole = np.all([codes[name] >= 0 for name in zero.impossible], axis=0)
+        inside = whole & zero.inside(schema, {name: np.maximum(codes[name], 0) for name in zero.impossible})
+        yield place, inside
+        for name, code in zero.moves(schema).items():
+            codes[name] = np.where(inside, code, codes[name]).astype(np.int32)
+
+
+def _blank(zero: Zero) -> Finding:
+    fate = "they are moved as becomes says" if zero.becomes else "refused; say where they go with becomes"
+    words = f"in a combination that is declared impossible; {fate}"
+    return Finding(" and ".join(zero.impossible), "structural zero", words, refused=not zero.becomes)
+
+
+def _format(data: object, schema: Schema) -> tuple[FileFormat, list[Finding]]:
+    """How to read on, and what is wrong with the declared format: where it cannot be right, the file is read as what it seems to be."""
+    declared, detected = schema.format, detect(data, schema.format)
+    seems = detected.format
+    better = replace(declared, separator=seems.separator)
+    if seems.encoding != declared.encoding and _told_apart(declared, seems, detected.ascii):
+        better = replace(better, encoding=seems.encoding)
+    if detected.numbers & number_columns(schema):
+        better = replace(better, decimal=seems.decimal, thousands=seems.thousands)
+    if better == declared:
+        return declared, []
+    words = f"seems to be written otherwise than the schema says; try {said_format(better.to_spec())}. The rest of this list takes it so"
+    return better, [Finding("", "format", words)]
+
+
+def _told_apart(declared: FileFormat, seems: FileFormat, ascii: bool) -> bool:
+    """Encodings of one byte cannot be told apart from another; UTF-8 and UTF-16 can be, if there is anything beyond ASCII."""
+    return "utf-16" in (declared.encoding, seems.encoding) or (
+        not ascii and "utf-8" in (declared.encoding, seems.encoding)
+    )

@@ -1,0 +1,194 @@
+"""One rule as a schema declares it: its text or its map, and where rows go that break it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+import numpy as np
+
+from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
+from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.schema.column import Column
+from dpcipher.schema.condition import level_code
+from dpcipher.schema.rules.atoms import Coded, Determined
+from dpcipher.schema.rules.binding import Columns, bind
+from dpcipher.schema.rules.grammar import read_rule
+from dpcipher.schema.rules.logic import Either, Formula, Literal, columns_of, opposite
+
+MAX_MAPPED = 2**18
+_SHOWN = 60
+_FORM = "a rule must be a text such as 'age < 15 -> status == single', {rule: text, …} or {determines: {city: state}, map: {…}}"
+_BREAKING = ("refuse", "follow")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What no row may break: a `text`, or a column that `determines` another through a `map` from its levels.
+
+    A private row that breaks it is refused, or moved: to the levels of `becomes`, or (`breaking="follow"`) to the one level that the rule leaves. It is moved or
+    refused by its own levels alone, so that one row more or less changes no other row.
+    """
+
+    text: str = ""
+    determines: Mapping[str, str] = field(default_factory=dict)
+    map: Mapping[str, object] = field(default_factory=dict)
+    breaking: OneOf["refuse", "follow"] = "refuse"
+    becomes: Mapping[str, object] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def name(self) -> str:
+        """A rule in few words."""
+        if self.text or not isinstance(self.determines, Mapping):
+            return str(self.text)
+        return ", ".join(f"{left} determines {right}" for left, right in self.determines.items())
+
+    @classmethod
+    def from_spec(cls, spec: object) -> "Rule":
+        """The rule that a schema file declares; binding it sees whether it fits the columns."""
+        if isinstance(spec, Rule):
+            return spec
+        if isinstance(spec, str):
+            return cls(spec)
+        if not isinstance(spec, Mapping):
+            raise SchemaError(_FORM)
+        kinds = ({"rule"}, {"determines", "map"})
+        if not any(need <= set(spec) <= need | {"breaking", "becomes"} for need in kinds):
+            raise SchemaError(_FORM)
+        return cls(
+            spec.get("rule", ""),
+            spec.get("determines", {}),
+            spec.get("map", {}),
+            spec.get("breaking", "refuse"),
+            spec.get("becomes") or {},
+        )
+
+    def to_spec(self) -> object:
+        """The declaration as plain values: a text alone where that says it all."""
+        if self.text and self.breaking == "refuse" and not self.becomes:
+            return self.text
+        plain: dict[str, object] = {
+            "rule": self.text,
+            "determines": dict(self.determines),
+            "map": dict(self.map),
+        }
+        plain |= {
+            "breaking": self.breaking if self.breaking != "refuse" else "",
+            "becomes": dict(self.becomes),
+        }
+        return {key: value for key, value in plain.items() if value}
+
+    def bound(self, number: int, columns: Columns) -> "BoundRule":
+        """The rule with its columns and levels found; `number` says which it is in errors, from 1 up."""
+        try:
+            self._check()
+            formula, claim = self._formula(columns)
+            rule = BoundRule(number, self.name, formula, columns_of(formula), self._moves(columns), None)
+            return rule if self.breaking == "refuse" else rule.following(claim, columns)
+        except (SchemaError, SizeError, ConditionError) as wrong:
+            kind = SizeError if isinstance(wrong, SizeError) else SchemaError
+            raise kind(f"rule {number} ({self.name!r:.{_SHOWN}}): {wrong}") from None
+
+    def _check(self) -> None:
+        if not isinstance(self.text, str):
+            raise SchemaError(_FORM)
+        if bool(self.text) == bool(self.determines) or bool(self.map) != bool(self.determines):
+            raise SchemaError(_FORM)
+        if self.breaking not in _BREAKING:
+            raise SchemaError(
+                f"breaking ({self.breaking!r:.60}) must be refuse or follow; rows cannot be dropped"
+            )
+        if not isinstance(self.becomes, Mapping) or (self.becomes and self.breaking == "follow"):
+            raise SchemaError("becomes must be {column: level}, and stand without breaking: follow")
+
+    def _formula(self, columns: Columns) -> tuple[Formula, Formula]:
+        """The whole rule, and its claim alone."""
+        if self.determines:
+            claim: Formula = Literal(_determined(self.determines, self.map, columns))
+            return claim, claim
+        sentence = read_rule(self.text)
+        claim = bind(sentence.claim, columns)
+        if sentence.condition is None:
+            return claim, claim
+        return Either((opposite(bind(sentence.condition, columns)), claim)), claim
+
+    def _moves(self, columns: Columns) -> dict[str, int]:
+        return {name: level_code(_known(name, columns), level) for name, level in self.becomes.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRule:
+    """A rule with its columns and levels found: a formula, and the codes that broken rows are moved to."""
+
+    number: int
+    name: str
+    formula: Formula
+    columns: tuple[str, ...]
+    moves: Mapping[str, int]
+    map: Determined | None
+
+    def move(self, codes: dict[str, Codes], rows: Bools) -> None:
+        """Give some rows the levels that the rule says, in place."""
+        for name, code in self.moves.items():
+            codes[name][rows] = code
+        if self.map is not None:
+            starts = codes[self.map.left][rows].astype(np.int64) * self.map.width
+            places = np.searchsorted(
+                self.map.pairs, starts
+            )  # the one pair of this level: a level left out breaks nothing
+            codes[self.map.right][rows] = self.map.pairs[places] - starts
+
+    def following(self, claim: Formula, columns: Columns) -> "BoundRule":
+        """Broken rows take the only level that the claim leaves, in each of its columns."""
+        if isinstance(claim, Literal) and isinstance(claim.atom, Determined):
+            if len(np.unique(claim.atom.pairs // claim.atom.width)) < len(claim.atom.pairs):
+                raise SchemaError("breaking: follow needs a map to one level each; use becomes, or refuse")
+            return BoundRule(self.number, self.name, self.formula, self.columns, {}, claim.atom)
+        parts = claim.parts if not isinstance(claim, Literal | Either) else (claim,)
+        moves = dict(_only_level(part, columns) for part in parts)
+        return BoundRule(self.number, self.name, self.formula, self.columns, moves, None)
+
+
+def _only_level(claim: Formula, columns: Columns) -> tuple[str, int]:
+    names = columns_of(claim)
+    if len(names) == 1:
+        column = columns[names[0]]
+        view = Coded(columns, {column.name: np.arange(column.size)})
+        left = np.flatnonzero(~claim.truth(view).broken)
+        if len(left) == 1:
+            return column.name, int(left[0])
+    raise SchemaError(
+        "breaking: follow needs a claim that leaves one level of a column, as in -> status == single; use becomes, or refuse"
+    )
+
+
+def _determined(determines: object, levels: object, columns: Columns) -> Determined:
+    """The pairs of levels that a map allows."""
+    if not isinstance(determines, Mapping) or len(determines) != 1 or not isinstance(levels, Mapping):
+        raise SchemaError(
+            "determines must be {column: column}, and map a mapping from levels of the first to levels of the second"
+        )
+    [(first, second)] = determines.items()
+    left, right = _known(first, columns), _known(second, columns)
+    if left.name == right.name:
+        raise SchemaError("a column cannot determine itself")
+    if len(levels) > MAX_MAPPED or max(left.size, right.size) > MAX_MAPPED:
+        raise SizeError(f"a map may have at most {MAX_MAPPED} levels")
+    mapped = np.zeros(left.size, dtype=np.bool_)
+    pairs: set[int] = set()
+    for level, allowed in levels.items():
+        code = level_code(left, level)
+        mapped[code] = True
+        each = allowed if isinstance(allowed, list | tuple) else [allowed]
+        if not each or len(each) > right.size:
+            raise SchemaError(f"the map must give levels of {right.name!r}, each once")
+        pairs |= {code * right.size + level_code(right, value) for value in each}
+    return Determined(left.name, right.name, right.size, mapped, np.array(sorted(pairs), dtype=np.int64))
+
+
+def _known(name: object, columns: Columns) -> Column:
+    if not isinstance(name, str) or name not in columns:
+        raise SchemaError(f"column {name!r:.60} is not in the schema{did_you_mean(str(name), columns)}")
+    return columns[name]

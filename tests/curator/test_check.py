@@ -1,0 +1,167 @@
+"""Rows against a schema: every mismatch at once, with exact counts, for the curator alone."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcipher as dc
+from dpcipher.curator.mismatch import FIRST_ROWS, MARKED
+from dpcipher.errors import DpcipherError
+from dpcipher.schema import Column, Schema, Zero
+from dpcipher.schema.format import FileFormat
+
+CANARY = "Zebra4711"
+SCHEMA = Schema(
+    (
+        Column("sex", "categorical", levels=["F", "M"]),
+        Column("age", "integer", min=0, max=99, bins=10),
+        Column("pay", "number", edges=[0, 10, 20], missing="level", other="nearest"),
+        Column("day", "date", min="2024-01-01", max="2024-12-31", bins=4, other="missing", missing="level"),
+        Column("job", "categorical", levels=["no", "yes", "else"], other="else"),
+    ),
+    zeros=(
+        Zero({"age": "0..9", "job": "yes"}, {"job": "no"}),
+        Zero({"sex": "F", "job": "else"}),
+    ),
+)
+GOOD = {"sex": "M", "age": "30", "pay": "5", "day": "2024-05-05", "job": "no"}
+
+
+def frame(*changes: dict[str, Any]) -> pd.DataFrame:
+    """Rows that fit, but for what is changed in each."""
+    return pd.DataFrame([{**GOOD, **change} for change in changes], dtype=object)
+
+
+def counts(data: object, schema: Schema = SCHEMA) -> dict[tuple[str, str], tuple[int, bool]]:
+    """How many rows each finding counts, and whether they are refused."""
+    found = dc.Schema.check(schema, data)
+    return {(one.column, one.problem): (one.rows, one.refused) for one in found.findings}
+
+
+def test_every_mismatch_of_every_column_is_listed_at_once() -> None:
+    """Counted by hand, refused ones apart from those that the schema says what to do with."""
+    rows = frame(
+        {}, {"sex": CANARY}, {"sex": None}, {"sex": "X", "age": "-1"}, {"age": "100"}, {"age": "x"}, {"age": "1.5"},
+        {"pay": "-3"}, {"pay": "21"}, {"pay": "20"}, {"pay": ""}, {"pay": "many"}, {"day": "2023-01-01"}, {"day": CANARY},
+        {"job": "pilot"}, {"age": "3", "job": "yes"}, {"sex": "F", "job": "pilot"}, {"sex": "X", "job": "else"},
+    )  # fmt: skip
+    assert counts(rows) == {
+        ("sex", "missing"): (1, True),
+        ("sex", "undeclared"): (3, True),
+        ("age", "below the range"): (1, True),
+        ("age", "above the range"): (1, True),
+        ("age", "no number"): (1, True),
+        ("age", "not whole"): (1, True),
+        ("pay", "missing"): (1, False),
+        ("pay", "below the range"): (1, False),
+        ("pay", "above the range"): (1, False),
+        ("pay", "no number"): (1, True),
+        ("day", "below the range"): (1, False),
+        ("day", "no number"): (1, False),
+        ("job", "undeclared"): (2, False),
+        ("age and job", "structural zero"): (1, False),
+        ("sex and job", "structural zero"): (1, True),
+    }
+    found = SCHEMA.check(rows)
+    assert next(one for one in found.findings if one.problem == "undeclared").first == (2, 4, 18)
+    assert str(found).splitlines()[0] == MARKED
+    assert "needs a signature" in str(found) or "sign it" in str(found)
+    assert CANARY not in str(found) + str(found.to_dict())
+    assert not found.fits
+    assert len(found.frame) == len(found.findings)
+
+
+def test_what_fits_is_measured_and_what_does_not_is_refused() -> None:
+    """One mismatch at a time: the check says refused exactly where reading the rows is refused."""
+    rng = np.random.default_rng(0)
+    pools: dict[str, list[Any]] = {
+        "sex": ["F", "M", "X", None, ""],
+        "age": ["3", "50", "120", "-1", "1.5", "x", None, 7, 7.0],
+        "pay": ["5", "25", "-5", "x", None, "20"],
+        "day": ["2024-02-02", "2020-01-01", "x", None],
+        "job": ["no", "yes", "else", "pilot"],
+    }
+    schema = Schema(
+        (*SCHEMA.columns[:4], Column("job", "categorical", levels=["no", "yes", "else"], missing="level")),
+        zeros=SCHEMA.zeros,
+    )
+    refusals = 0
+    for _ in range(300):
+        row = frame({name: pool[rng.integers(len(pool))] for name, pool in pools.items()})
+        said = SCHEMA.check(row).fits, schema.check(row).fits
+        for declared, fits in zip((SCHEMA, schema), said, strict=True):
+            try:
+                dc.measure(row, declared, workload=1, epsilon=1, unit="add-remove")
+                measured = True
+            except DpcipherError:
+                measured = False
+            assert measured == fits, row
+            refusals += not fits
+    assert 100 < refusals < 590
+
+
+def test_rows_are_counted_over_all_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places are those of the table, however it is cut; of many only the first are told."""
+    monkeypatch.setattr("dpcipher.tables.frame.FRAME_ROWS", 7)
+    rows = frame(*[{"sex": "X"} if i % 10 == 9 else {} for i in range(1000)])
+    (finding,) = SCHEMA.check(rows).findings
+    assert finding.rows == 100
+    assert finding.first == (10, 20, 30, 40, 50)
+    assert len(finding.first) == FIRST_ROWS
+    assert "row 10, 20, 30, 40, 50, …" in str(finding)
+
+
+def test_a_format_that_cannot_be_right_is_said_and_the_rest_is_listed_all_the_same(tmp_path: Path) -> None:
+    """Separator, encoding and decimal comma are proposed; the columns are then judged under the proposal."""
+    schema = Schema(
+        (Column("city", "categorical", levels=["Köln"]), Column("pay", "number", edges=[0, 2, 3]))
+    )
+    path = tmp_path / "t.csv"
+    path.write_bytes("city;pay\nKöln;1,5\nKöln;2,5\nBonn;9,25\n".encode("latin-1"))
+    found = schema.check(path)
+    assert found.format == {"separator": ";", "encoding": "cp1252", "decimal": ","}
+    assert 'format: {separator: ";", encoding: cp1252, decimal: ","}' in str(found)
+    assert {(one.column, one.problem, one.rows) for one in found.findings} == {
+        ("", "format", 0),
+        ("city", "undeclared", 1),
+        ("pay", "above the range", 1),
+    }
+    declared = Schema(schema.columns, format=FileFormat(separator=";", encoding="latin-1", decimal=","))
+    assert declared.check(path).format == {}
+    path.write_text("city,pay\nKöln,1.5\n", encoding="utf-8")
+    assert schema.check(path).fits
+
+
+def test_absent_and_extra_columns_are_said(tmp_path: Path) -> None:
+    """A name that differs in case is hinted at, others are counted; the columns that are there are judged."""
+    path = tmp_path / "t.db"
+    base = sqlite3.connect(path)
+    base.execute(f"CREATE TABLE t (SEX, {CANARY}, age)")
+    base.execute("INSERT INTO t VALUES ('F', 1, 200)")
+    base.commit()
+    base.close()
+    schema = Schema(SCHEMA.columns[:2])
+    found = schema.check(f"{path}::t")
+    assert "did you mean 'SEX'" in str(found)
+    assert "2 columns of the table are not in the schema and are ignored" in str(found)
+    assert CANARY not in str(found)
+    assert [(one.column, one.problem) for one in found.findings] == [
+        ("sex", "name"),
+        ("age", "above the range"),
+    ]
+
+
+def test_measuring_says_how_many_columns_it_ignores() -> None:
+    """In its progress, without their names; nothing where all are wanted."""
+    rows = pd.DataFrame({"a": [0, 1], CANARY: [1, 2], "who": [1, 2]})
+    schema, said = Schema.from_domain({"a": 2}), list[str]()
+    dc.measure(rows, schema, workload=1, epsilon=1, unit="add-remove", person="who", progress=said.append)
+    assert said[0] == "1 column of the table is not in the schema and is ignored"
+    assert CANARY not in " ".join(said)
+    said.clear()
+    dc.measure(rows[["a"]], schema, workload=1, epsilon=1, unit="add-remove", progress=said.append)
+    assert not any("ignored" in text for text in said)
