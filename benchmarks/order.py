@@ -1,6 +1,6 @@
 """What the order of levels is worth: values drawn inside bins, and smoothing along ordered levels, on columns that are generated here; then Adult.
 
-usage: python benchmarks/order.py [repeats=20]
+usage: python benchmarks/order.py inside|smoothing [repeats=20]
 """
 
 import sys
@@ -82,7 +82,6 @@ def inside_bins(repeats: int) -> str:
                 cells.append(f"{even:.1f} → {along:.1f} ({along / even:.2f})")
             rows.append(cells)
     return (
-        "## Values inside bins\n\n"
         f"Columns of {N_ROWS:,} whole values from 0 to 999 in equal bins, one table of {N_TABLES} that share ε (Laplace noise). Wasserstein distance between the "
         f"column and {N_ROWS:,} drawn values: uniform inside bins → along the density of the neighbouring bins (ratio). Means of {repeats} repetitions; both draws start from "
         "the same noisy table and the same bins.\n\n" + markdown(["column", "bins", *chosen], rows)
@@ -177,7 +176,7 @@ def smoothing(repeats: int) -> str:
             rows.append(cells)
     before, after = np.sum(seconds, axis=0)
     return (
-        "## Smoothing along ordered levels\n\n"
+        "## Generated columns\n\n"
         "Four columns of 10,000 rows, all pairs measured (Laplace noise): two dependent ordered columns, five categories, an ordered column of half as many levels. Errors of "
         f"the denoised tables with their order over errors without: TVD of 1-way tables / error of random ranges of one column / TVD of 2-way tables / error of random "
         f"rectangles. Means of {repeats} repetitions. *Heaped*: half of the values are rounded to multiples of five. *Shuffled*: called ordered, but the levels "
@@ -205,7 +204,7 @@ def adult(repeats: int) -> str:
             found = np.array(
                 [[release_errors(codes, shape, fit, known, tables) for known in ({}, orders)] for fit in fits]
             )
-            before, after = found.mean(axis=0)
+            before = found.mean(axis=0)[0]
             cells += [f"{before[0]:.4f}/{before[2]:.4f}", _ratios(found)]
         rows.append(cells)
     return (
@@ -217,10 +216,16 @@ def adult(repeats: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the studies and write the page."""
-    repeats = int(arguments[0]) if arguments else 20
-    sections = [inside_bins(repeats), smoothing(repeats), adult(max(repeats // 5, 1))]
-    write_page("order", "What the order of levels is worth", "python benchmarks/order.py", sections)
+    """Run one study and write its page."""
+    study = arguments[0] if arguments else "inside"
+    repeats = int(arguments[1]) if len(arguments) > 1 else 20
+    if study == "inside":
+        write_page("order", "Values inside bins", "python benchmarks/order.py inside", [inside_bins(repeats)])
+    else:
+        sections = [smoothing(repeats), adult(max(repeats // 4, 1))]
+        write_page(
+            "smoothing", "Smoothing along ordered levels", "python benchmarks/order.py smoothing", sections
+        )
 
 
 if __name__ == "__main__":

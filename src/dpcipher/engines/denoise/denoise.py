@@ -2,7 +2,8 @@
 
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
-empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Pairs are done twice: the strongest of them
+empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Both use the order of levels, where there is one, as far as the
+counts themselves speak for it. Pairs are done twice: the strongest of them
 form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence, as far
 as its own counts agree: the prediction is made without them, so that their noise is independent. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
@@ -22,20 +23,19 @@ import numpy as np
 
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
-from dpcipher.engines.denoise.oneway import denoise_one_way
+from dpcipher.engines.denoise.oneway import one_way_table
 from dpcipher.engines.denoise.shrink import Deviation, Ordered, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
-from dpcipher.engines.raking import CALL, consensus, nearest, sweep_to
+from dpcipher.engines.raking import CALL, consensus, sweep_to
 from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
-from dpcipher.marginals.arrays import Axes, Bools, Floats
+from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import margin
 from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 
-MANY_LEVELS = 12
 TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20
 NARROW = 3  # attributes of the widest table that is built order by order
@@ -215,7 +215,7 @@ def _one_way_tables(
     found = {axes: Deviation(one.counts, one.variance * seen.passed) for axes, one in found.items()}
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
     return {
-        axes: _one_way_table(table, found[axes], kept[axes], total, shrunk, orders.get(axes[0]))
+        axes: one_way_table(table, found[axes], kept[axes], total, shrunk, orders.get(axes[0]))
         for axes, table in start.items()
     }
 
@@ -227,28 +227,6 @@ def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
         empty = zero_cells((axis,), reconciled.shape, reconciled.zeros)
         start[(axis,)] = np.where(empty, 0.0, reconciled.total / (size - np.count_nonzero(empty)))
     return start
-
-
-def _marked(ordered: Ordered | None, possible: Bools) -> Bools | None:
-    """Which of the possible levels have an order; None where too few have."""
-    if ordered is None:
-        return None
-    mask = np.zeros(len(possible), dtype=bool)
-    mask[ordered] = True
-    return mask[possible] if np.count_nonzero(mask & possible) >= MANY_LEVELS else None
-
-
-def _one_way_table(
-    start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool, ordered: Ordered | None
-) -> Floats:
-    """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
-    possible, built = start > 0, np.zeros_like(start)
-    if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
-        counts = (start + one.counts)[possible]
-        built[possible] = denoise_one_way(counts, one.variance**0.5, total, _marked(ordered, possible))
-    else:
-        built[possible] = nearest((start + kept)[possible], total)
-    return built
 
 
 def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, seen: Seen) -> Deviation:

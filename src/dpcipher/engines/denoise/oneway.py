@@ -14,13 +14,38 @@ from scipy.fft import dct, idct
 from scipy.special import ndtr
 
 from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
+from dpcipher.engines.denoise.shrink import Deviation, Ordered
+from dpcipher.engines.raking import nearest
 from dpcipher.marginals.arrays import Bools, Floats
 
+MANY_LEVELS = 12
 STEPS = 50
 FALLS = (0.0, 0.5, 1.0, 1.5, 2.0)
 POWERS = 24
 STRONG = 1000.0
 NUDGE = 1e-3  # in noise deviations, for derivatives
+
+
+def one_way_table(
+    start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool, ordered: Ordered | None
+) -> Floats:
+    """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
+    possible, built = start > 0, np.zeros_like(start)
+    if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
+        counts = (start + one.counts)[possible]
+        built[possible] = denoise_one_way(counts, one.variance**0.5, total, _marked(ordered, possible))
+    else:
+        built[possible] = nearest((start + kept)[possible], total)
+    return built
+
+
+def _marked(ordered: Ordered | None, possible: Bools) -> Bools | None:
+    """Which of the possible levels have an order; None where too few have."""
+    if ordered is None:
+        return None
+    mask = np.zeros(len(possible), dtype=bool)
+    mask[ordered] = True
+    return mask[possible] if np.count_nonzero(mask & possible) >= MANY_LEVELS else None
 
 
 def denoise_one_way(counts: Floats, sigma: float, total: float, ordered: Bools | None = None) -> Floats:

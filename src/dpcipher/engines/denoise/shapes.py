@@ -1,4 +1,4 @@
-"""The two shapes of signal that `shrink` looks for in its tables: even and proportional.
+"""The shapes of signal that `shrink` looks for in its tables: even, proportional and, where levels are ordered, smooth.
 
 Each gives the evidence for every size of the grid, and the posterior mean of every table, for many tables side by side: arrays have a
 row for each size, and a column for each table or, end to end, for each coefficient of the tables.
@@ -44,7 +44,10 @@ class Even:
 
 
 class Proportional:
-    """Prior variances like those of a product of multinomials, in the basis of each table."""
+    """Prior variances like those of a product of multinomials, or of smooth functions, in the basis of each table.
+
+    `chance` times the variance of a multinomial comes on top: what is by chance is not smooth.
+    """
 
     def __init__(self, stack: Stack, bases: Sequence["Basis"], chance: float = 0.0) -> None:
         self.stack, self.bases = stack, bases
@@ -85,7 +88,7 @@ class Proportional:
 class Basis:
     """An orthonormal basis of centred tables, as a product: one matrix of contrasts per axis, and the variance of each coefficient.
 
-    The variance is that of the proportional shape at g·N²/d = 1.
+    The variance is that of its shape at g·N²/d = 1; `chance` is that of one row drawn from the prediction.
     """
 
     vectors: tuple[Floats, ...]

@@ -75,7 +75,10 @@ def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Thres
     value = number_of(column, token.text)
     if settled(column) and sign in ("==", "!="):
         code = column.find(token.text)
-        if code is not None and (value is None or code >= column.domain.size):
+        apart = (
+            column.ordered_levels
+        )  # after the bins come special values and kinds of missing, each a level of its own
+        if code is not None and (value is None or code >= apart):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
