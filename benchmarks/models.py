@@ -8,164 +8,27 @@ journal, so that a run that was stopped goes on; "page" writes the page of what 
 """
 
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from math import exp
+from itertools import product
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Floats, markdown, write_page
-
-from dpcipher.comparison.runs import Journal
-from dpcipher.engines.solve import solve_set
-from dpcipher.errors import DpcipherError
-from dpcipher.inference.combine import t_quantile
-from dpcipher.inference.logit import fit_logit
-from dpcipher.marginals.arrays import Counts
-from dpcipher.paper.contenders import CIPHER_2, draw_rows, margins
-from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
-from dpcipher.paper.simulated import combine_identified, fit_sets
-from dpcipher.posteriors.posterior import posterior
-from dpcipher.privacy.noise import Mechanism, SeededNoise
-from dpcipher.release.release import NoisyTable, Release
-from dpcipher.release.statement import Statement
-from dpcipher.schema.schema import Schema
-
-SIZES, POWERS, POPULATIONS = (200, 500, 2_000, 10_000), (-2, -1, 0, 1, 2), (0, 1, 2)
-CHUNK, DRAWS, SETS = 10, 400, 5
-SCHEMA = Schema.from_domain({f"V{number}": size for number, size in enumerate(SHAPE, 1)})
-PAIRS = tuple(combinations(range(len(SHAPE)), 2))
-REGRESSION = REGRESSIONS[0]
-METHODS = ("posterior", "naive", "paper, m = 5", "original rows")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the study: a population (0 is the published one, others random coefficients), a number of rows, a power of e."""
-
-    population: int
-    n_rows: int
-    power: int
-
-    @property
-    def source(self) -> Population:
-        """Where the rows come from."""
-        return Population(random_coefficients(self.population)) if self.population else POPULATION
-
-    @property
-    def epsilon(self) -> float:
-        """The whole budget."""
-        return exp(self.power)
-
-    def seed(self, repeat: int) -> np.random.SeedSequence:
-        """A seed of its own for every repeat; the rows are the same for every epsilon."""
-        return np.random.SeedSequence([14, self.population, self.n_rows, repeat])
-
-
-def cells() -> Iterator[Cell]:
-    """Every cell of the study."""
-    return (Cell(which, n, power) for n in SIZES for power in POWERS for which in POPULATIONS)
-
-
-def noisy_pairs(counts: Counts, epsilon: float, seed: int) -> Release:
-    """All pairs of a table of counts; the number of rows is not told."""
-    mechanism, source = Mechanism("laplace", len(PAIRS) / epsilon), SeededNoise(seed)
-    tables = [
-        NoisyTable(
-            tuple(SCHEMA.attrs[axis] for axis in axes),
-            source.add(margins(counts[None], axes)[0], mechanism),
-            mechanism,
-        )
-        for axes in PAIRS
-    ]
-    return Release(SCHEMA, tuple(tables), Statement(status="NOT PRIVATE"))
-
-
-Interval = tuple[Floats, Floats]
-
-
-def from_posterior(release: Release, seed: int) -> Interval:
-    """Quantiles of the coefficients of every draw of the population."""
-    drawn = posterior(release, SCHEMA.attrs, draws=DRAWS, seed=seed)
-    each = fit_logit(REGRESSION.x, 1e4 * REGRESSION.grouped(drawn.draws)).coefficients.reshape(DRAWS, -1)
-    low, high = np.quantile(each, [0.025, 0.975], axis=0)
-    return low, high
-
-
-def from_rows(release: Release, rng: np.random.Generator) -> Interval:
-    """The naive analysis: one set of synthetic rows, analysed as if they were the original ones."""
-    joint = solve_set(release, 0)
-    table = draw_rows(joint.core.project(tuple(range(4)))[None], max(joint.n_rows, 1), rng)
-    return _bounds(combine_identified(*fit_sets(REGRESSION.x, REGRESSION.grouped(table), 1)))
-
-
-def from_paper(
-    counts: Counts, epsilon: float, seed: np.random.SeedSequence, rng: np.random.Generator
-) -> Interval:
-    """The paper: m sets of a fifth of the budget each, its engine, its combining rule."""
-    stack = np.repeat(counts[None], SETS, axis=0)
-    chances = CIPHER_2.synthesize(stack, epsilon=epsilon / SETS, seed=seed)
-    rows = draw_rows(chances, int(counts.sum()), rng)
-    return _bounds(combine_identified(*fit_sets(REGRESSION.x, REGRESSION.grouped(rows), SETS)))
-
-
-def from_original(counts: Counts) -> Interval:
-    """The original rows."""
-    return _bounds(combine_identified(*fit_sets(REGRESSION.x, REGRESSION.grouped(counts[None]), 1)))
-
-
-def _bounds(combined: dict[str, Floats]) -> Interval:
-    half = t_quantile(0.95, combined["dof"]) * np.sqrt(combined["variance"])
-    return (combined["estimate"] - half)[0], (combined["estimate"] + half)[0]
-
-
-def one_repeat(cell: Cell, repeat: int) -> tuple[dict[str, Interval], float]:
-    """The intervals of every method on one table, and the processor time of the posterior; a refusal is an interval of NaN."""
-    rows, noise, paper, draws = cell.seed(repeat).spawn(4)
-    counts = cell.source.draw(cell.n_rows, 1, np.random.default_rng(rows))[0]
-    number, rng = int(noise.generate_state(1)[0]), np.random.default_rng(draws)
-    release = noisy_pairs(counts, cell.epsilon, number + cell.power)
-    started = time.process_time()
-    try:
-        found = {"posterior": from_posterior(release, number)}
-    except DpcipherError:
-        found = {"posterior": (np.full(REGRESSION.size, np.nan),) * 2}
-    seconds = time.process_time() - started
-    found["naive"] = from_rows(release, rng)
-    found["paper, m = 5"] = from_paper(counts, cell.epsilon, paper, rng)
-    found["original rows"] = from_original(counts)
-    return found, seconds
-
-
-def run_chunk(cell: Cell, chunk: int) -> dict[str, Any]:
-    """Some repeats: for each method, how often each coefficient had an interval and was covered by it, and the sum of the widths."""
-    each, seconds = [], []
-    for repeat in range(chunk * CHUNK, (chunk + 1) * CHUNK):
-        found, spent = one_repeat(cell, repeat)
-        each.append([np.stack(found[name]) for name in METHODS])
-        seconds.append(round(spent, 3))
-    low, high = np.moveaxis(np.array(each), 2, 0)
-    truth = REGRESSION.truth(cell.source)
-    known = ~np.isnan(low)
-    return {
-        "cell": [cell.population, cell.n_rows, cell.power],
-        "chunk": chunk,
-        "known": known.sum(axis=0).tolist(),
-        "covered": ((low <= truth) & (high >= truth)).sum(axis=0).tolist(),
-        "width": np.nansum(high - low, axis=0).round(3).tolist(),
-        "seconds": seconds,
-    }
-
-
-def journal() -> Journal:
-    """The journal of the study."""
-    settings = {"chunk": CHUNK, "draws": DRAWS, "methods": METHODS}
-    return Journal(
-        RESULTS / "models.jsonl", settings, refusal="results/models.jsonl is of another study; remove it"
-    )
+from common import markdown, write_page
+from models_study import (
+    CHUNK,
+    DRAWS,
+    METHODS,
+    POPULATIONS,
+    POWERS,
+    REGRESSION,
+    SIZES,
+    Cell,
+    cells,
+    journal,
+    run_chunk,
+)
+from scipy.stats import binom
 
 
 def run(repeats: int) -> None:
@@ -180,82 +43,108 @@ def run(repeats: int) -> None:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of one method in one cell: mean and lowest coverage over the coefficients, mean width, share of refusals."""
+    """Of one method at one n and ε, over the coefficient sets: coverage with its Monte Carlo error, worst coefficient, mean width, refusals."""
 
     coverage: float
+    error: float
     worst: float
     width: float
     refused: float
 
-
-def summaries() -> tuple[dict[tuple[int, int, str], list[Summary]], dict[tuple[int, int], list[float]], int]:
-    """By rows, power and method, one for each population; seconds by rows and power; and how many repeats each cell has, at least."""
-    gathered: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
-    seconds: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for item in journal().finished():
-        cell = Cell(*item["cell"])
-        gathered[cell].append(item)
-        seconds[cell.n_rows, cell.power] += item["seconds"]
-    found: dict[tuple[int, int, str], list[Summary]] = defaultdict(list)
-    for cell, items in gathered.items():
+    @classmethod
+    def of(cls, sets: list[list[dict[str, Any]]], method: int) -> "Summary":
+        """From the finished chunks of every coefficient set. Coefficients of one table go together, so the error is that of means by repeat."""
         known, covered, width = (
-            np.sum([item[name] for item in items], axis=0) for name in ("known", "covered", "width")
+            np.array([np.sum([item[name][method] for item in items], axis=0) for items in sets], dtype=float)
+            for name in ("known", "covered", "width")
         )
-        repeats = CHUNK * len(items)
-        for number, name in enumerate(METHODS):
-            by_term = covered[number] / np.maximum(known[number], 1)
-            summary = Summary(
-                float(by_term.mean()),
-                float(by_term.min()),
-                float(width[number].sum() / known[number].sum()),
-                float(1 - known[number].mean() / repeats),
-            )
-            found[cell.n_rows, cell.power, name].append(summary)
-    return found, seconds, CHUNK * min(len(items) for items in gathered.values())
+        each = np.concatenate([item["by_repeat"][method] for items in sets for item in items])
+        return cls(
+            float(covered.sum() / max(known.sum(), 1)),
+            float(each.std(ddof=1) / REGRESSION.size / len(each) ** 0.5),
+            float((covered / np.maximum(known, 1)).min()),
+            float(width.sum() / max(known.sum(), 1)),
+            float(1 - known.sum() / (len(each) * REGRESSION.size)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.coverage:.3f} / {self.worst:.2f}"
+
+
+def gathered() -> dict[tuple[int, int], list[list[dict[str, Any]]]]:
+    """The finished chunks by n and power, one list for each coefficient set; only where every set has some."""
+    by_cell: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
+    for item in journal().finished():
+        by_cell[Cell(*item["cell"])].append(item)
+    found = {}
+    for n, power in product(SIZES, POWERS):
+        sets = [by_cell[Cell(population, n, power)] for population in POPULATIONS]
+        if all(sets):
+            found[n, power] = sets
+    return found
+
+
+HEAD = [
+    "n", "ε", "repeats", "coverage", "worst", "width", "/ original's", "/ paper's", "original's / paper's", "closed: coverage / worst", "closed: width / open",
+    "paper's coverage / worst", "naive coverage / worst", "original's coverage", "refused", "seconds",
+]  # fmt: skip
+
+
+def _line(n: int, power: int, sets: list[list[dict[str, Any]]]) -> list[str]:
+    ours, closed, naive, paper, original = (Summary.of(sets, method) for method in range(len(METHODS)))
+    seconds = [second for items in sets for item in items for second in item["seconds"]]
+    return [
+        f"{n:,}",
+        f"e^{power}",
+        str(CHUNK * min(map(len, sets))),
+        f"{ours.coverage:.3f} ± {ours.error:.3f}",
+        f"{ours.worst:.2f}",
+        f"{ours.width:.2f}",
+        f"{ours.width / original.width:.2f}",
+        f"{ours.width / paper.width:.2f}",
+        f"{original.width / paper.width:.2f}",
+        str(closed),
+        f"{closed.width / ours.width:.2f}",
+        str(paper),
+        str(naive),
+        f"{original.coverage:.3f}",
+        f"{ours.refused:.1%}",
+        f"{np.mean(seconds):.2f}",
+    ]
 
 
 def page(command: str) -> None:
     """The page of results."""
-    found, seconds, repeats = summaries()
-    rows = []
-    for n in SIZES:
-        for power in POWERS:
-            ours, naive, paper, original = (found[n, power, name] for name in METHODS)
-            mean = {name: np.mean([one.width for one in found[n, power, name]]) for name in METHODS}
-            rows.append(
-                [
-                    f"{n:,}",
-                    f"e^{power}",
-                    f"{np.mean([one.coverage for one in ours]):.3f}",
-                    f"{min(one.worst for one in ours):.2f}",
-                    f"{mean['posterior']:.2f}",
-                    f"{mean['posterior'] / mean['original rows']:.2f}",
-                    f"{mean['posterior'] / mean['paper, m = 5']:.2f}",
-                    f"{np.mean([one.coverage for one in paper]):.3f} / {min(one.worst for one in paper):.2f}",
-                    f"{np.mean([one.coverage for one in naive]):.3f} / {min(one.worst for one in naive):.2f}",
-                    f"{np.mean([one.coverage for one in original]):.3f}",
-                    f"{np.mean([one.refused for one in ours]):.1%}",
-                    f"{np.mean(seconds[n, power]):.2f}",
-                ]
-            )
-    head = [
-        "n",
-        "ε",
-        "coverage",
-        "worst",
-        "width",
-        "/ original",
-        "/ paper's",
-        "paper's coverage / worst",
-        "naive coverage / worst",
-    ]
-    table = markdown([*head, "original's", "refused", "seconds"], rows)
+    every = gathered()
+    repeats = [CHUNK * len(items) for sets in every.values() for items in sets]
     text = (
-        "Nominal 95 % intervals of the ten coefficients of V4 on V1, V2, V3: the posterior of **one** release of all six pairs, against the coefficients that made the "
-        f"rows. Means over {len(POPULATIONS)} coefficient sets (the published one, and random sets 1 and 2), at least {repeats} repeats for each; `worst` is the worst of all "
-        "thirty coefficients. The rows' number is not told. Seeds: 14, set, n, repeat."
+        "Nominal 95 % intervals of the ten coefficients of V4 on V1, V2, V3 as `fit_models` gives them from **one** release of all six pairs, interactions of three columns left open (its default), "
+        f"against the coefficients that made the rows. Over {len(POPULATIONS)} coefficient sets (the published one, and random sets 1 and 2), `repeats` for each. `coverage` has its Monte Carlo standard error; "
+        '`worst` is the worst of all thirty coefficients. `closed` takes the open interactions for none (`unmeasured="none"`). The rows\' number is not told. '
+        f"{DRAWS} draws; seconds are processor time of the draws and fits. Seeds: 14, set, n, repeat."
     )
-    write_page("models", "Models from one release", command, [text, table])
+    table = markdown(HEAD, [_line(*key, sets) for key, sets in every.items()])
+    write_page(
+        "models", "Models from one release", command, [text, table, reading(min(repeats), max(repeats))]
+    )
+
+
+def reading(least: int, most: int) -> str:
+    """What so many repeats can tell, and what the widths cannot be."""
+    few = (
+        ""
+        if least == most == 300
+        else f"The study asks for 300 repeats of every cell; this page has {least} to {most}. "
+    )
+    missed = binom.ppf(0.5 ** (1 / 30), least, 0.05)
+    return (
+        "## Reading it\n\n"
+        f"- {few}With {least} repeats the standard error of one coefficient's coverage is {(0.95 * 0.05 / least) ** 0.5:.3f}, and the lowest of thirty coefficients that are all "
+        f"covered with probability .95 is typically {1 - missed / least:.2f}: `worst` has to be read against that.\n"
+        "- Above 97 % the noise drowns the data and the weak prior, whose log odds ratios reach ±4, is wider than the coefficients; `fit_models` says so in a note.\n"
+        "- `/ paper's` cannot be below `original's / paper's` while intervals keep their coverage: the original rows have no noise at all. Where that is .7 or more, no method "
+        "has intervals of .7 of the paper's width that are as honest as the original rows'."
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 Its environment: Python 3.11, `pip install 'jax[cpu]==0.4.30' 'numpyro==0.15.0' 'numpy<2' 'scipy<1.13' d3p disjoint-set graphviz`, and the source of
 twinify on PYTHONPATH (its newest release asks for older libraries than a current Python has).
 
-usage: python napsu_mq.py METHOD IN.npz OUT.npz    METHOD: mcmc or laplace+mcmc, with twinify's defaults (4 chains, 800 + 2,000 steps)
+usage: python napsu_mq.py METHOD IN.npz OUT.npz [CHAINS WARM_UP SAMPLES]
+METHOD: mcmc or laplace+mcmc, with twinify's defaults (4 chains, 800 + 2,000 steps) unless told otherwise
 IN: shape, tables (one row of axes each), sigma, n_rows, y (one row of all cells per release)
 """
 
@@ -26,6 +27,9 @@ from twinify.napsu_mq.marginal_query import FullMarginalQuerySet  # noqa: E402
 from twinify.napsu_mq.markov_network import MarkovNetwork  # noqa: E402
 
 KEPT = 1_000
+STEPS = dict(
+    zip(("num_chains", "num_warmup", "num_samples"), map(int, sys.argv[4:] or (4, 800, 2000)), strict=True)
+)
 
 
 def main() -> None:
@@ -51,7 +55,8 @@ def main() -> None:
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         joints.append(powers / powers.sum(axis=1, keepdims=True))
         print(f"release {number}: {seconds[-1]:.1f} s of processor time", flush=True)
-    np.savez(sys.argv[3], joints=np.array(joints), seconds=np.array(seconds))
+    settings = f"NAPSU-MQ, {method}, {STEPS['num_chains']} chains of {STEPS['num_warmup']} + {STEPS['num_samples']} steps"
+    np.savez(sys.argv[3], joints=np.array(joints), seconds=np.array(seconds), settings=settings)
 
 
 def _counts(queries, tables, shape, flat):
@@ -65,12 +70,13 @@ def _counts(queries, tables, shape, flat):
 
 
 def _sample(method, key, seen, n_rows, sigma, network):
-    options = {"num_samples": 2000, "num_warmup": 800, "num_chains": 4, "show_progressbar": False}
+    options = {**STEPS, "show_progressbar": False}
     if method == "mcmc":
         run = mei.run_numpyro_mcmc(key, seen, n_rows, sigma, network, **options)
         return np.asarray(run.get_samples()["lambdas"])
     first, second = jax.random.split(key)
     laplace, _ = mei.run_numpyro_laplace_approximation(first, seen, n_rows, sigma, network)
+    print(f"Laplace approximation: {time.process_time():.1f} s of processor time since the start", flush=True)
     run, back = mei.run_numpyro_mcmc_normalised(second, seen, n_rows, sigma, network, laplace, **options)
     return np.asarray(back(run.get_samples()["norm_lambdas"]))
 

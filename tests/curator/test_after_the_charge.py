@@ -101,12 +101,15 @@ class Planted(Exception):
     """The failure that was planted."""
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("schema", "memory"), [(SCHEMA, 2**28), (LARGE, 2**28), (LARGE, 0)], ids=["small", "large", "in a file"]
+)
 @pytest.mark.parametrize("name", RUNS)
 def test_no_step_after_the_charge_reads_the_data(
-    name: str, schema: Schema, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    name: str, schema: Schema, memory: int, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that can be read once is enough, and none of the code that reads rows is entered again."""
+    monkeypatch.setattr("dpcipher.curator.spill.MEMORY_BYTES", memory)
     if name in DENSE and schema is LARGE:
         pytest.skip(f"{name} refuses a full table of that size")
     watch = After(monkeypatch)

@@ -227,7 +227,7 @@ def test_codes_for_missing_values_are_set_aside():
     assert (column.kind, column.missing_values) == ("integer", ("N",))
     column = one(np.where(rng.random(400) < 0.1, -9, rng.integers(5, 90, 400)))
     assert (column.min, column.missing_values) == (5, (-9,))
-    assert "codes for missing values" in notes(ages)
+    assert "N taken for missing values" in notes(ages)
     assert one(rng.integers(-500, 500, 400)).missing_values is None
     codes = one(["N", "1", "2", "2"] * 10)
     assert (codes.levels, codes.missing_values) == ((1, 2), ("N",))

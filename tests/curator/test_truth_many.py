@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.curator import count
 from dpcipher.curator import count as truth
-from dpcipher.curator.count import CountSource, RowCounts, TableCounts, count_codes, count_columns, receive
+from dpcipher.curator import kernel
+from dpcipher.curator.count import CountSource, RowCounts, TableCounts, count_codes, receive
+from dpcipher.curator.kernel import TableCounter
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})
@@ -45,18 +46,23 @@ def test_many_tables_are_the_tables_one_by_one(source: CountSource) -> None:
 
 
 def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that stops early has paid for what it read."""
+    """Some at a time, so that a reader who stops early has paid for little more than what was read; the counts stay the same."""
     asked = []
 
-    def noted(columns: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
-        asked.append(axes)
-        return count_columns(columns, shape, axes)
+    class Noted(TableCounter):
+        def __init__(self, shape: tuple[int, ...], tables: list[tuple[int, ...]]) -> None:
+            asked.append(tables)
+            super().__init__(shape, tables)
 
-    monkeypatch.setattr(truth, "count_columns", noted)
-    tables = RowCounts(CODES, SCHEMA.shape).many([(0, 1), (1, 2), (0, 2)])
+    monkeypatch.setattr(truth, "TableCounter", Noted)
+    monkeypatch.setattr(truth, "PASS_CELLS", 15)
+    tables = RowCounts(CODES, SCHEMA.shape).many([(0, 1), (0, 2), (1, 2), (0, 1)])
     assert asked == []
     next(tables)
-    assert asked == [(0, 1)]
+    assert asked == [[(0, 1), (0, 2)]]
+    list(tables)
+    assert asked == [[(0, 1), (0, 2)], [(1, 2)], [(0, 1)]]
+    check(RowCounts(CODES, SCHEMA.shape))
 
 
 def test_counting_leaves_the_rows_as_they_were() -> None:
@@ -70,9 +76,12 @@ def test_counting_leaves_the_rows_as_they_were() -> None:
 def test_cell_numbers_beyond_32_bits_are_counted_with_64(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wide way counts alike, and is taken where the narrow one would overflow."""
     narrow = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
-    monkeypatch.setattr(count, "LARGEST_INT32", 3)
+    monkeypatch.setattr(kernel, "LARGEST_UINT16", 3)
+    middle = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
+    monkeypatch.setattr(kernel, "LARGEST_INT32", 3)
     wide = count_codes(CODES, SCHEMA.shape, [(0, 1, 2), (2,)]).tables
     assert all(np.array_equal(one, other) for one, other in zip(narrow, wide, strict=True))
+    assert all(np.array_equal(one, other) for one, other in zip(narrow, middle, strict=True))
 
 
 def test_rows_in_pieces_count_as_rows_in_one_piece() -> None:
@@ -100,4 +109,4 @@ def _is_spill(fd: int) -> bool:
         status = os.fstat(fd)
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and status.st_size == CODES.nbytes
+    return stat.S_ISREG(status.st_mode) and status.st_size == CODES.size  # a byte for each code

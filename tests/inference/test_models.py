@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 
+import dpcipher as dc
 from dpcipher.errors import MissingExtra, ParameterError
 from dpcipher.inference.combine import combine
 from dpcipher.inference.models import fit_models
@@ -160,5 +161,7 @@ def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"dpcipher\[experiments\]"):
-        fit_models(people(0), "income ~ sex")
+    release = dc.Release.from_tables({("a",): [4, 6]}, dc.Schema.from_domain({"a": 2}), scale=1.0)
+    for source, formula in ((people(0), "income ~ sex"), (release, "a ~ 1")):
+        with pytest.raises(MissingExtra, match=r"pip install 'dpcipher\[models\]'"):
+            fit_models(source, formula)

@@ -216,3 +216,25 @@ def test_wrong_options_are_refused(options: dict[str, object], rule: str) -> Non
     given: dict[str, object] = {"levels": {}, "values": {}, "missing": "drop"} | options
     with pytest.raises(ParameterError, match=rule):
         make_cells(SCHEMA, parsed, **given)  # type: ignore[arg-type]
+
+
+def test_a_level_that_leaves_the_outcome_no_choice_has_no_finite_term() -> None:
+    """Its term is unknown, the reference level's are its whole column's; the others are those of the rows without that level."""
+    rng = np.random.default_rng(8)
+    weights = rng.dirichlet(np.ones(24), 5).reshape(5, 2, 4, 3)
+    for level, unknown in ((2, [2]), (0, [0, 1, 2, 3])):
+        possible = weights.copy()
+        possible[:, 1, level] = 0
+        schema = Schema.from_domain({"y": 2, "a": 4, "b": 3})
+        formula = parse_formula("y ~ C(a) + C(b)", schema)
+        cells = make_cells(schema, formula, levels={}, values={}, missing="drop")
+        regression, _ = make_regression(formula, cells.frame, "logistic")
+        found, converged = regression.fit(possible.reshape(5, -1))
+        assert converged.all()
+        assert np.flatnonzero(np.isnan(found[0])).tolist() == unknown
+        without = possible.copy()
+        without[:, :, level] = 0
+        expected = regression.fit(without.reshape(5, -1))[0]
+        both = ~np.isnan(found[0]) & ~np.isnan(expected[0])
+        assert both[4:].all()
+        assert found[:, both] == pytest.approx(expected[:, both], abs=1e-6)

@@ -62,11 +62,12 @@ class Question:
 
 @dataclass
 class Transcript:
-    """The questions of one run in their order, the certificate's events, and what was left to ask for."""
+    """The questions of one run in their order, the certificate's events, what was left to ask for, and which schema it came to."""
 
     questions: list[Question] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     replayed: Sequence[Question] | None = None
+    schema: str = ""
 
     def ask(self, kind: Kind, truth: Counts, scale: float, draw: Any) -> Any:
         """Note a question; its answer is drawn, or that of the run that is replayed."""
@@ -159,6 +160,7 @@ def record(
     truth = open_counts(receive(data, schema, method.terms.person), schema)
     fitted = method.fit_counts(truth, schema, draws=draws)
     transcript.events = fitted.statement.certificate["events"]
+    transcript.schema = fitted.joints[0].schema.fingerprint()
     if replay is not None and len(transcript.questions) != len(replay.questions):
         raise Violation(
             "a neighbour was asked fewer questions: the number of questions depends on private rows"
@@ -174,6 +176,8 @@ def compare(method: Synthesizer, here: Transcript, there: Transcript) -> list[tu
     """
     if here.events != there.events:
         raise Violation("the certificate depends on private rows beyond the answers")
+    if here.schema != there.schema:
+        raise Violation("the schema of the answer depends on private rows beyond the noisy answers")
     zcdp = method.budget.kind != "pure"
     pairs = iter(zip(here.questions, there.questions, strict=True))
     rows = []

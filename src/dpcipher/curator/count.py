@@ -9,25 +9,24 @@ one. Nothing goes back to the source after a charge: what a later question may n
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from dpcipher.curator.kernel import Columns, TableCounter, in_threads, joined_columns
+from dpcipher.curator.persons import limited_rows
 from dpcipher.curator.request import Person
-from dpcipher.errors import DataError
+from dpcipher.curator.spill import HeldRows, recoded_columns
 from dpcipher.marginals.arrays import Axes, Codes, Counts
-from dpcipher.schema.cells import as_id, by_type
+from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import said_extra
 from dpcipher.tables.read import Source, open_declared
 
-Owned = tuple[pa.Array, Codes]
-LARGEST_INT32 = 2**31 - 1
+Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
 
 
 @dataclass(frozen=True)
@@ -48,96 +47,46 @@ def empty_tally(schema: Schema, tables: Sequence[Axes]) -> Tally:
     return Tally(0, tuple(np.zeros([schema.shape[a] for a in axes], dtype=np.int64) for axes in tables))
 
 
-def count_codes(codes: Codes, shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
-    """The kernel: coded rows to counts of every table."""
-    columns = columns_of(codes)
-    return Tally(len(codes), tuple(count_columns(columns, shape, axes) for axes in tables))
+def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
+    """Coded rows to counts of every table."""
+    counter = TableCounter(shape, tables)
+    counter.add(columns_of(codes))
+    return Tally(counter.n_rows, counter.tables())
 
 
-def columns_of(codes: Codes) -> list[Codes]:
+def columns_of(codes: Codes | Columns) -> Columns:
     """The columns of coded rows, each in one piece of memory."""
-    return [np.ascontiguousarray(codes[:, axis], dtype=np.int32) for axis in range(codes.shape[1])]
-
-
-def count_columns(columns: Sequence[Codes], shape: tuple[int, ...], axes: Axes) -> Counts:
-    """The counts of one table: every row is the number of its cell, and those are counted."""
-    sizes = [shape[axis] for axis in axes]
-    n_cells = math.prod(sizes)
-    # 32 bits are half the memory to go through; only a table that large needs more for the number of a cell.
-    width: type[np.signedinteger[Any]] = np.int32 if n_cells <= LARGEST_INT32 else np.int64
-    number: NDArray[Any] = columns[axes[0]].astype(width, copy=len(axes) > 1)
-    for axis in axes[1:]:
-        number *= shape[axis]
-        number += columns[axis]
-    return np.bincount(number, minlength=n_cells).astype(np.int64, copy=False).reshape(sizes)
+    if not isinstance(codes, np.ndarray):
+        return codes
+    return [np.ascontiguousarray(codes[:, axis]) for axis in range(codes.shape[1])]
 
 
 def count_batches(
     batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], person: Person | None = None
 ) -> Tally:
-    """Add up the kernel's counts over a stream of batches."""
-    tally = empty_tally(schema, tables)
-    for codes in coded_rows(batches, schema, person):
-        tally += count_codes(codes, schema.shape, tables)
-    return tally
+    """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
+    counter = TableCounter(schema.shape, tables)
+    if person is None:
+        for _ in in_threads(lambda batch: counter.add(schema.encode_columns(batch)), batches):
+            pass
+    else:
+        for columns in coded_rows(batches, schema, person):
+            counter.add(columns)
+    return Tally(counter.n_rows, counter.tables())
 
 
 def coded_rows(
     batches: Iterable[pa.RecordBatch], schema: Schema, person: Person | None = None
-) -> Iterator[Codes]:
+) -> Iterator[Columns]:
     """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
     if person is None:
-        return (schema.encode(batch) for batch in batches)
-    owned = [owned_rows(batch, schema, person) for batch in batches]
-    return iter([limit_person(owned, person.max_rows)] if owned else [])
-
-
-def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
-    """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
-    owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
-    if owner.null_count and person.missing == "refuse":
-        raise DataError(
-            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
-            "fill the column, or leave such rows out with missing_person='drop'"
-        )
-    named = pc.is_valid(owner)
-    batch = batch.select(list(schema.names))
-    return (owner.filter(named), schema.encode(batch.filter(named) if owner.null_count else batch))
-
-
-def limit_person(owned: Sequence[Owned], max_rows: int) -> Codes:
-    """Coded rows, at most `max_rows` of them for each person.
-
-    Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
-    table, so one person more or less changes the counts by that person's rows and no others.
-    """
-    rows = np.concatenate([codes for _, codes in owned])
-    owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
-    order = np.lexsort((_row_hash(rows), owner))
-    ranked = owner[order]
-    starts = (
-        np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
-    )
-    rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
-    return np.asarray(rows[order[rank < max_rows]])
-
-
-def _row_hash(rows: Codes) -> NDArray[np.uint64]:
-    """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
-    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in rows.T:
-        mixed ^= (
-            column.astype(np.uint64)
-            + np.uint64(0x9E3779B97F4A7C15)
-            + (mixed << np.uint64(6))
-            + (mixed >> np.uint64(2))
-        )
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return mixed
+        return in_threads(schema.encode_columns, batches)
+    return limited_rows(batches, schema, person)
 
 
 # Up to so many cells the full table answers every question; beyond, the coded rows are kept.
 FULL_TABLE_CELLS = 2**20
+PASS_CELLS = 2**22  # of the tables that are counted in one pass over held rows
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 
@@ -152,7 +101,7 @@ class Incoming(ABC):
         """The true counts of these tables."""
 
     @abstractmethod
-    def rows(self) -> list[Codes]:
+    def rows(self) -> list[Columns]:
         """The codes of all rows that count, in pieces."""
 
 
@@ -168,9 +117,12 @@ class LocalRows(Incoming):
         """Counted batch by batch, in one pass."""
         return count_batches(self._batches(), self._schema, tables, self._person)
 
-    def rows(self) -> list[Codes]:
-        """Kept in memory."""
-        return list(_joined(coded_rows(self._batches(), self._schema, self._person)))
+    def rows(self) -> list[Columns]:
+        """Kept in memory, or in a file without a name where they are many."""
+        held = HeldRows()
+        for columns in _joined(coded_rows(self._batches(), self._schema, self._person)):
+            held.add(columns)
+        return held.blocks
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._source.batches(wanted_columns(self._schema, self._person))
@@ -191,7 +143,7 @@ class SparkRows(Incoming):
 
         return spark_tally(self._frame, self._schema, tables, self._person)
 
-    def rows(self) -> list[Codes]:
+    def rows(self) -> list[Columns]:
         """Codes on a file of this process that has no name, since Spark would read its source again for every question."""
         from dpcipher.curator.spark import spark_rows
 
@@ -207,7 +159,8 @@ def is_spark(data: object) -> bool:
 
 
 def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming:
-    """Open private rows, of whatever kind, without reading them."""
+    """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
+    schema = schema.on_grid()
     if is_spark(data):
         return SparkRows(data, schema, person)
     return LocalRows(open_declared(data, schema), schema, person)
@@ -218,16 +171,31 @@ def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
     return list(dict.fromkeys([*schema.names, *([] if person is None else [person.column])]))
 
 
-def _joined(pieces: Iterable[Codes]) -> Iterator[Codes]:
+def _joined(pieces: Iterable[Columns]) -> Iterator[Columns]:
     """Pieces put together until they are worth a round of their own."""
-    waiting: list[Codes] = []
+    waiting: list[Columns] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(map(len, waiting)) >= CHUNK_ROWS:
-            yield np.concatenate(waiting)
+        if sum(len(columns[0]) for columns in waiting) >= CHUNK_ROWS:
+            yield joined_columns(waiting)
             waiting = []
     if waiting:
-        yield np.concatenate(waiting)
+        yield joined_columns(waiting)
+
+
+def _within(tables: Sequence[Axes], shape: tuple[int, ...], most_cells: int) -> Iterator[list[Axes]]:
+    """Tables in their order, so many at a time that their cells are within bounds; at least one."""
+    some: list[Axes] = []
+    n_cells = 0
+    for axes in tables:
+        cells = math.prod(shape[axis] for axis in axes)
+        if some and n_cells + cells > most_cells:
+            yield some
+            some, n_cells = [], 0
+        some.append(axes)
+        n_cells += cells
+    if some:
+        yield some
 
 
 class CountSource(ABC):
@@ -243,6 +211,10 @@ class CountSource(ABC):
     def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
         """The true counts of many tables, in their order, counted when they are asked for."""
         return (self.counts(axes) for axes in tables)
+
+    @abstractmethod
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> "CountSource":
+        """The same rows with other codes on some axes: a public look-up of each, so that every row goes its own way (stability 1)."""
 
     @abstractmethod
     def _counts(self, axes: Axes) -> Counts:
@@ -261,19 +233,44 @@ class TableCounts(CountSource):
         drop = tuple(axis for axis in range(self._table.ndim) if axis not in axes)
         return np.asarray(self._table.sum(axis=drop)) if drop else self._table
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """Cells that get the same code are added up."""
+        table = self._table
+        for axis, code in codes.items():
+            merged = np.zeros([*table.shape[:axis], shape[axis], *table.shape[axis + 1 :]], dtype=np.int64)
+            np.add.at(np.moveaxis(merged, axis, 0), code, np.moveaxis(table, axis, 0))
+            table = merged
+        return TableCounts(table)
+
 
 @final
 class RowCounts(CountSource):
     """Coded rows, in one piece or several, counted anew for every question."""
 
-    def __init__(self, codes: Codes | Sequence[Codes], shape: tuple[int, ...]) -> None:
+    def __init__(self, codes: Codes | Sequence[Codes | Columns], shape: tuple[int, ...]) -> None:
         pieces = [codes] if isinstance(codes, np.ndarray) else codes
         self._pieces, self._shape = [columns_of(piece) for piece in pieces], shape
-        self.n_rows = sum(map(len, pieces))
+        self.n_rows = sum(len(columns[0]) for columns in self._pieces)
 
     def _counts(self, axes: Axes) -> Counts:
-        blank = np.zeros([self._shape[axis] for axis in axes], dtype=np.int64)
-        return sum((count_columns(columns, self._shape, axes) for columns in self._pieces), blank)
+        return next(self.many([axes]))
+
+    def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
+        """Some tables at a time, each time in one pass over the rows."""
+        for some in _within(tables, self._shape, PASS_CELLS):
+            counter = TableCounter(self._shape, some)
+            counting = in_threads if len(self._pieces) > 1 else map
+            for _ in counting(counter.add, self._pieces):
+                pass
+            yield from counter.tables()
+
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """The columns of those axes anew, the others as they are."""
+        other = RowCounts([], shape)
+        narrow = {axis: code.astype(code_type(shape[axis])) for axis, code in codes.items()}
+        other._pieces = [recoded_columns(columns, narrow) for columns in self._pieces]
+        other.n_rows = self.n_rows
+        return other
 
 
 @final
@@ -286,12 +283,18 @@ class CountedTables(CountSource):
     def _counts(self, axes: Axes) -> Counts:
         return self._tables[axes]
 
+    def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
+        """Never: tables that are counted beforehand have their codes, and the rows of an open schema are kept."""
+        raise AssertionError("rows of an open schema are kept")
+
 
 def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> CountSource:
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
-    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept.
+    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept. The rows of an open schema are
+    coded on its grid.
     """
+    schema = schema.on_grid()
     if tables is not None:
         return CountedTables(incoming.tally(tables), tables)
     whole = tuple(range(len(schema.attrs)))

@@ -113,18 +113,21 @@ def _numbers(look: Look) -> Guess:
     """Numbers with the codes among them set aside: a few values as categories, whole numbers one by one, anything wider in bins with round edges."""
     codes, low, high = _missing_codes(look)
     facts: dict[str, Any] = {"missing_values": codes} if codes else {}
-    note = (
-        f"check: {look.name!r} has {', '.join(map(str, codes))} as codes for missing values" if codes else ""
-    )
+    said = [f"{', '.join(map(str, codes))} taken for missing values"] if codes else []
     levels = sorted({float(text) for text in look.texts - set(map(str, codes)) if _is_number(text)})
     if look.distinct <= MAX_LEVELS and _are_codes(look, levels):
-        said = f"check: {look.name!r} has few numbers, taken for codes; make it an integer or ordinal column if they count or rank"
-        return _made(look, "categorical", levels=[int(level) for level in levels], **facts), "; ".join(
-            filter(None, (note, said))
+        said.append("few whole numbers, taken for codes: do they count or rank?")
+        return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
+            look, said
         )
     if look.whole and high - low < MAX_UNIT:
-        return _made(look, "integer", min=int(low), max=int(high), **facts), note
-    return _made(look, "integer" if look.whole else "number", **_bins(look, low, high), **facts), note
+        return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)
+    kind = "integer" if look.whole else "number"
+    return _made(look, kind, **_bins(look, low, high), **facts), _check(look, said)
+
+
+def _check(look: Look, said: list[str]) -> str:
+    return f"check {look.name!r}: {'; '.join(said)}" if said else ""
 
 
 def _are_codes(look: Look, levels: list[float]) -> bool:

@@ -5,10 +5,12 @@ The order is the contract: check everything, read and count, charge the ledger d
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.auto_limits import check_auto
+from dpcipher.curator.find import after_finding, chosen_pairs, find_bins, given_tables
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_sets, make_request
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
@@ -77,12 +79,20 @@ def measure(
         check_sets(sets)
         check_auto(auto, schema, terms, sets)
         opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
+        find_bins(opened, chosen_pairs(schema, sets), say=say)
         return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request = make_request(
-        schema, workload=workload, budget=terms.budget, unit=protects, sets=sets, weights=weights
-    )
+
+    def request_on(schema: Schema, budget: Budget) -> MeasurementRequest:
+        return make_request(
+            schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights
+        )
+
+    request = request_on(schema, after_finding(terms.budget, schema))
     opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
+    if schema.is_open:
+        find_bins(opened, given_tables(request), say=say)
+        request = request_on(opened.schema, opened.part(Fraction(1)))
     return _finished(opened, opened.measure_many(request), save, say)
 
 

@@ -10,6 +10,7 @@ gets noisy counts or a choice.
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import CountedTables, CountSource, Tally, open_counts, receive
+from dpcipher.curator.count import CountedTables, CountSource, Recoding, Tally, open_counts, receive
 from dpcipher.curator.event import (
     CandidatesChosen,
     Event,
@@ -61,7 +62,7 @@ class Session:
         self._truth, self._draws, self._charge = truth, draws, charge
         self._whole = terms.budget.composable()
         self._most = _largest_share(self._whole, terms.unit)
-        self._spent = Fraction(0)
+        self._spent, self._rest = Fraction(0), Fraction(1)
         self._events: list[Event] = []
         self._remarks: dict[str, Any] = {}
         self.released: Release | None = None
@@ -79,8 +80,8 @@ class Session:
     ) -> "Session":
         """Check the terms, read the private rows, and charge the ledger with the whole budget, in that order.
 
-        Where all `tables` that will be asked for are known, their counts are taken in one pass and no row is kept. `what` says publicly
-        what the charge is for.
+        Where all `tables` that will be asked for are known, their counts are taken in one pass and no row is kept, unless the schema is
+        open: then rows are coded on its grid, and kept. `what` says publicly what the charge is for.
         """
         schema.require_signed()
         terms.check()
@@ -88,7 +89,7 @@ class Session:
         if incoming.extra:
             say(incoming.extra)
         say("counting" if tables is not None else "reading")
-        truth = open_counts(incoming, schema, tables)
+        truth = open_counts(incoming, schema, None if schema.is_open else tables)
         say("charging the ledger and drawing noise")
         charge = terms.charge({**what, "schema": schema.fingerprint()})
         return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
@@ -110,12 +111,21 @@ class Session:
 
     @property
     def left(self) -> Fraction:
-        """The share of the charge that no question has taken yet."""
-        return 1 - self._spent
+        """The share that no question has taken yet: of the charge or, once the schema was closed, of what was left of it then."""
+        return (1 - self._spent) / self._rest
 
     def part(self, share: Fraction) -> Budget:
-        """What a share of the charge is worth."""
-        return self._whole.share(share)
+        """What such a share is worth."""
+        return self._whole.share(share * self._rest)
+
+    def go_on(self, schema: Schema, codes: Recoding) -> None:
+        """Go on with a closed schema: rows get new codes by a public look-up, and shares are those of what is left of the charge.
+
+        The schema and the look-up must follow from public facts and noisy answers alone.
+        """
+        self._truth, self.schema = self._truth.recoded(codes, schema.shape), schema
+        self._rest = 1 - self._spent
+        self._most = _largest_share(self.part(Fraction(1)), self.unit)
 
     def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Mechanism:  # noqa: B008 - a frozen value
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
@@ -310,10 +320,11 @@ class Session:
             raise BudgetError(
                 f"share ({share}) must be a Fraction above 0 and within what is left of the charge ({left})"
             )
-        self._spent += share
+        self._spent += share * self._rest
 
     def _record(self, event: Event) -> None:
-        self._events.append(event)
+        """Certificates state shares of the whole charge."""
+        self._events.append(replace(event, share=event.share * self._rest))
 
 
 def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Release:

@@ -3,7 +3,6 @@
 A refusal travels back as a message among the results, not as an exception of a worker, whose traceback would be Spark's and not ours.
 """
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpcipher.curator.count import Tally, count_codes, empty_tally, limit_person, owned_rows
+from dpcipher.curator.count import Tally, columns_of, count_codes, empty_tally
+from dpcipher.curator.kernel import Columns
+from dpcipher.curator.persons import Owned, limit_person, owned_rows
 from dpcipher.curator.request import Person
+from dpcipher.curator.spill import HeldRows
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.marginals.arrays import Axes, Codes
+from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import check_names
 
@@ -38,30 +41,23 @@ def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], person: Pers
     return _assemble(schema, tables, {int(row["cell"]): int(row["count"]) for row in rows})
 
 
-def spark_rows(frame: Any, schema: Schema, person: Person | None = None) -> list[Codes]:
+def spark_rows(frame: Any, schema: Schema, person: Person | None = None) -> list[Columns]:
     """The codes of all rows, brought here partition by partition into a file that has no name and no other reader."""
     _functions()
     width = len(schema.attrs)
     blobs = _coded(frame, schema, person).mapInArrow(
         _Packing(width, None if person is None else person.max_rows), BLOB
     )
-    spill = tempfile.TemporaryFile()  # noqa: SIM115 - the arrays below keep it open; mode 0600, never linked
-    sizes: list[int] = []
+    held = HeldRows(in_file=True)
 
     def fetch() -> None:
         for row in blobs.toLocalIterator():
             _refuse([row["refusal"]])
-            spill.write(row["codes"])
-            sizes.append(len(row["codes"]) // (4 * width))
+            codes = np.frombuffer(row["codes"], np.int32).reshape((-1, width), order="F")
+            held.add([codes[:, axis].astype(code_type(size)) for axis, size in enumerate(schema.shape)])
 
     _run(fetch)
-    spill.flush()
-    starts = np.cumsum([0, *sizes])[:-1]
-    return [
-        np.memmap(spill, np.int32, "r", offset=4 * width * int(start), shape=(size, width), order="F")
-        for start, size in zip(starts, sizes, strict=True)
-        if size
-    ]
+    return held.blocks
 
 
 def _functions() -> Any:
@@ -103,7 +99,8 @@ class _Encoding:
             return _batch(
                 CODED, pa.nulls(len(codes), pa.string()), _packed(codes), pa.nulls(len(codes), pa.string())
             )
-        owner, codes = owned_rows(batch, schema, self.person)
+        owner, columns = owned_rows(batch, schema, self.person)
+        codes = _stacked(columns)
         return _batch(CODED, owner.cast(pa.string()), _packed(codes), pa.nulls(len(codes), pa.string()))
 
 
@@ -146,7 +143,7 @@ class _Packing:
 
 def _limited(batches: Batches, width: int, max_rows: int | None) -> Iterator[tuple[Codes, str | None]]:
     """The codes of a partition, at most `max_rows` for each person; or why a row was refused."""
-    owned: list[tuple[pa.Array, Codes]] = []
+    owned: list[Owned] = []
     for batch in batches:
         refusals = pc.drop_null(batch.column("refusal"))
         if len(refusals):
@@ -156,9 +153,14 @@ def _limited(batches: Batches, width: int, max_rows: int | None) -> Iterator[tup
         if max_rows is None:
             yield codes, None
         else:
-            owned.append((batch.column("owner").cast(pa.large_string()), codes))
+            owned.append((batch.column("owner").cast(pa.large_string()), columns_of(codes)))
     if owned and max_rows is not None:
-        yield limit_person(owned, max_rows), None
+        yield _stacked(limit_person(owned, max_rows)), None
+
+
+def _stacked(columns: Columns) -> Codes:
+    """Columns as rows of equal width, which Spark ships one by one."""
+    return np.stack([column.astype(np.int32, copy=False) for column in columns], axis=1)
 
 
 def _packed(codes: Codes) -> pa.Array:

@@ -64,12 +64,13 @@ def prior_share(release: Release, task: Task, drawn: Drawn, asked: Sequence[Axes
     evidence = gather(release, cover.axes)
     model = LogLinear(evidence.shape, tuple(evidence.measured), evidence.possible)
     chances = model.probabilities(np.random.default_rng(0).normal(size=(PRIOR_DRAWS, model.size)))
-    joints = np.stack([cover.fold(one) for one in chances.reshape(PRIOR_DRAWS, *evidence.shape)])
+    joints = np.ascontiguousarray(cover.fold_stack(chances.reshape(PRIOR_DRAWS, *evidence.shape)))
     opened = leave_open(joints, measured_axes(release, task.formula.columns), asked, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(drawn.zero, np.nan, _width(drawn.draws) / _width(task.fit(opened)[0]))
 
 
 def _width(draws: Floats) -> Floats:
-    low, high = np.nanquantile(draws, [0.25, 0.75], axis=0)
-    return np.asarray(high - low)
+    width, known = np.full(draws.shape[1], np.nan), ~np.isnan(draws).all(axis=0)
+    width[known] = np.diff(np.nanquantile(draws[:, known], [0.25, 0.75], axis=0), axis=0)[0]
+    return width

@@ -29,6 +29,8 @@ def bin_effects(
     `low` and `high` put every row at the first and last value of its bin. `spread` puts the rows of a bin evenly over it, the other columns
     unrelated to where in the bin a row is. All fits are to one table, the mean of the draws; NaN where a fit has no such values.
     """
+    if not any(bins.wide for bins in cells.bins.values()):
+        return pd.DataFrame([], columns=HEADS)
     regression, _ = make_regression(formula, cells.frame, family)
     base = regression.fit(weights[None])[0][0]
     rows = []

@@ -66,7 +66,7 @@ def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats
         from formulaic import Formula
         from formulaic.errors import FormulaicError
     except ImportError:
-        raise MissingExtra("experiments", "formulaic") from None
+        raise MissingExtra("models", "formulaic") from None
     try:
         matrices = [
             Formula(right).get_model_matrix(frame, na_action="raise", drop_rows=[]) for frame in frames

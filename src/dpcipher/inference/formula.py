@@ -66,7 +66,7 @@ def parsed(side: str, text: str) -> Any:
         from formulaic import Formula
         from formulaic.errors import FormulaicError
     except ImportError:
-        raise MissingExtra("experiments", "formulaic") from None
+        raise MissingExtra("models", "formulaic") from None
     try:
         terms = Formula(side)
     except (FormulaicError, SyntaxError) as error:

@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 
 from dpcipher.errors import SolveError
 from dpcipher.inference.design import identified
-from dpcipher.inference.newton import Point, gram, maximise
+from dpcipher.inference.newton import Point, gram, inverse, maximise
 from dpcipher.marginals.arrays import Bools, Floats
 
 
@@ -65,7 +65,7 @@ def fit_logit(x: Floats, counts: Floats, *, firth: bool = False, start: Floats |
         beta, point, converged[part] = maximise(
             partial(_evaluate, x[:, keep], stack[part], firth), begin, finite=firth
         )
-        spread = np.diagonal(np.linalg.pinv(point.information), axis1=1, axis2=2)
+        spread = np.diagonal(inverse(point.information), axis1=1, axis2=2)
         place = np.ix_(part, np.arange(classes - 1), keep)
         coefficients[place] = beta.reshape(len(part), classes - 1, -1)
         variances[place] = spread.reshape(len(part), classes - 1, -1)
@@ -101,8 +101,8 @@ def _evaluate(x: Floats, stack: Floats, firth: bool, which: NDArray[np.intp], be
         sign, logdet = np.linalg.slogdet(information)
         value = np.where(sign > 0, value + 0.5 * logdet, -np.inf)
         # A trial point that is refused may have a singular information; it must not stop the other fits.
-        inverse = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
-        residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverse, dtype=float))
+        inverted = (np.linalg.inv if (sign > 0).all() else np.linalg.pinv)(information)
+        residual = residual + rows[..., None] * _firth_pull(x, pi, np.asarray(inverted, dtype=float))
     return Point(value, (residual.transpose(0, 2, 1) @ x).reshape(len(counts), -1), information)
 
 
@@ -140,21 +140,30 @@ def is_separated(x: Floats, counts: Floats) -> bool:
     Exact, by a linear programme (Konis 2007): a direction d with (d_own − d_k)·x ≥ 0 for every observed row and class k, and
     above 0 for at least one.
     """
-    rows = [_gains(x[i], own, counts.shape[1]) for i, own in np.argwhere(counts > 0)]
-    gains = sparse.csr_matrix(np.vstack(rows))
-    solution = linprog(
-        -np.asarray(gains.sum(axis=0)).ravel(),
-        A_ub=-gains,
-        b_ub=np.zeros(gains.shape[0]),
-        bounds=(-1, 1),
-        method="highs",
-    )
+    gains = _gains(x, counts)
+    return _furthest(gains, np.asarray(gains.sum(axis=0)).ravel()) > 1e-7
+
+
+def unbounded(x: Floats, counts: Floats) -> Bools:
+    """Which coefficients, classes by terms, some such direction sends to infinity; the design must identify all of them."""
+    gains, size = _gains(x, counts), (counts.shape[1] - 1) * x.shape[1]
+    ways = [_furthest(gains, sign * axis) for axis in np.eye(size) for sign in (1.0, -1.0)]
+    return np.asarray(np.array(ways).reshape(-1, x.shape[1], 2).max(axis=2) > 1e-7)
+
+
+def _furthest(gains: sparse.csr_matrix, toward: Floats) -> float:
+    """How far a direction of at most 1 in every coefficient, along which no observed class loses, goes toward another."""
+    solution = linprog(-toward, A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1), method="highs")
     if solution.status != 0:
         raise SolveError("the test for separation did not finish; scale the numeric columns of the formula")
-    return bool(-solution.fun > 1e-7)
+    return float(-solution.fun)
 
 
-def _gains(x: Floats, own: int, classes: int) -> Floats:
-    """One row per other class: what each coefficient adds to the log-odds of the observed class over it."""
-    chosen = np.eye(classes)
-    return np.kron((chosen[own] - np.delete(chosen, own, axis=0))[:, 1:], x)
+def _gains(x: Floats, counts: Floats) -> sparse.csr_matrix:
+    """One row per observed row and other class: what each coefficient adds to the log-odds of the observed class over it."""
+    chosen = np.eye(counts.shape[1])
+    rows = [
+        np.kron((chosen[own] - np.delete(chosen, own, axis=0))[:, 1:], x[i])
+        for i, own in np.argwhere(counts > 0)
+    ]
+    return sparse.csr_matrix(np.vstack(rows))

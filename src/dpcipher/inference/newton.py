@@ -16,6 +16,8 @@ LONGEST_STEP = 5.0
 SHORTEST_SCALE = 2.0**-20
 # Beyond this condition number the information is singular in floating point: an unpenalised fit runs off to infinity.
 SINGULAR = 1e14
+# The squared ratio of a Cholesky factor's diagonal is at most the condition number, and near it: only beyond this is the number itself worth its price.
+SUSPECT = 1e6
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def maximise(evaluate: Evaluate, start: Floats, *, finite: bool = False) -> tupl
         point.put(moved, tried.take(better))
         scale[active[~better]] /= 2
         if not finite:
-            lost = moved[np.linalg.cond(point.information[moved]) > SINGULAR]
+            lost = moved[_singular(point.information[moved])]
             active, moved = np.setdiff1d(active, lost), np.setdiff1d(moved, lost)
         step[moved], scale[moved] = _step(point.take(moved)), 1.0
     return beta, point, converged
@@ -73,6 +75,35 @@ def gram(x: Floats, weights: Floats) -> Floats:
     """Σ over rows of w xxᵀ for every fit, by one matrix product."""
     (fits, rows), terms = weights.shape, x.shape[1]
     return ((weights[:, None, :] * x.T).reshape(-1, rows) @ x).reshape(fits, terms, terms)
+
+
+def inverse(information: Floats) -> Floats:
+    """The inverse of every information matrix, by pseudo-inverse of those that are nearly singular."""
+    suspect = _suspect(information)
+    if suspect.all():
+        return np.asarray(np.linalg.pinv(information), dtype=float)
+    out = np.empty_like(information)
+    out[~suspect] = np.linalg.inv(information[~suspect])
+    if suspect.any():
+        out[suspect] = np.linalg.pinv(information[suspect])
+    return out
+
+
+def _singular(information: Floats) -> Bools:
+    """Which matrices are singular in floating point."""
+    singular = _suspect(information)
+    singular[singular] = np.linalg.cond(information[singular]) > SINGULAR
+    return singular
+
+
+def _suspect(information: Floats) -> Bools:
+    """Which matrices may be nearly singular; all of them where one has no Cholesky factor."""
+    try:
+        diagonal = np.diagonal(np.linalg.cholesky(information), axis1=1, axis2=2)
+    except np.linalg.LinAlgError:
+        return np.ones(len(information), dtype=bool)
+    ratio = diagonal.max(axis=1, initial=0.0) / diagonal.min(axis=1, initial=np.inf)
+    return np.asarray(ratio**2 > SUSPECT)
 
 
 def _step(point: Point) -> Floats:

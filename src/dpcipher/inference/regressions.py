@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.inference.design import identified
-from dpcipher.inference.logit import fit_logit
+from dpcipher.inference.logit import fit_logit, is_separated, unbounded
 from dpcipher.inference.newton import Point, gram, maximise
 from dpcipher.inference.ordinal import fit_ordinal
 from dpcipher.marginals.arrays import Bools, Floats
@@ -42,14 +42,27 @@ class Regression:
         size = np.sqrt((grouped.x[:, keep] ** 2).mean(axis=0))
         design = grouped.x[:, keep] / size
         whole = weights[:, seen] / weights[:, seen].sum(axis=1, keepdims=True)
-        start, _ = self._fit_some(design, grouped.sums(whole.mean(axis=0)[None]), None)
+        start, settled = self._fit_some(design, grouped.sums(whole.mean(axis=0)[None]), None)
         chunk = max(1, MOST_NUMBERS // max(1, design.size * max(1, self.classes)))
         parts = [
-            self._fit_some(design, grouped.sums(whole[first : first + chunk]), start[0])
+            self._fit_some(
+                design, grouped.sums(whole[first : first + chunk]), start[0] if settled[0] else None
+            )
             for first in range(0, len(whole), chunk)
         ]
         beta, converged = (np.concatenate(part) for part in zip(*parts, strict=True))
+        infinite = self._infinite(design, grouped.sums(np.ones((1, len(whole[0]))))[0])
+        if infinite.any():
+            beta[:, infinite] = np.nan
+            converged = np.ones_like(converged)
         return self._spread(beta, keep, size), converged
+
+    def _infinite(self, x: Floats, possible: Floats) -> Bools:
+        """The coefficients that structural zeros send to infinity: levels that leave the outcome no choice; the others keep their limits."""
+        coefficients = np.zeros((max(1, self.classes - 1), x.shape[1]), dtype=bool)
+        if self.family in ("logistic", "multinomial") and not possible.all() and is_separated(x, possible):
+            coefficients = unbounded(x, possible)
+        return coefficients.ravel()
 
     def _identified(self, x: Floats) -> Bools:
         """The columns that the earlier ones, cut points included, do not determine."""

@@ -1,7 +1,8 @@
 """Models straight from a release: the regression of every draw of the joint distribution of the model's own columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,9 +31,10 @@ from dpcipher.inference.task import (
     prior_notes,
 )
 from dpcipher.inference.unmeasured import leave_open
-from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.posterior import posterior
+from dpcipher.marginals.arrays import Axes, Bools, Floats
+from dpcipher.posteriors.posterior import Posterior, posterior
 from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
 
 # Draws of a posterior: fewer of a large table, which would take a lot of memory.
 DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000
@@ -57,30 +59,22 @@ def fit_release(
     """Fit a model to draws of the joint distribution of its columns, given a release."""
     if unmeasured not in get_args(Unmeasured):
         raise ParameterError(f"unmeasured ({unmeasured!r}) must be 'open' or 'none'")
-    task = _task(release, formula, family, levels, missing, values)
+    task = make_task(release.schema, formula, family, levels=levels, missing=missing, values=values)
     if draws is None:
         draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
-    opening = int(np.random.default_rng(seed).integers(2**32))  # the same for a table and its population
-    joint = posterior(release, task.formula.columns, draws=draws, seed=seed)
-    measured = measured_axes(release, task.formula.columns)
-    asked = sets_asked_for(task, measured)
-    others = smallest_unmeasured(len(task.formula.columns), measured, asked)
-    opened = [*asked, *others] if unmeasured == "open" else asked
-    whole = leave_open(joint.draws, measured, opened, opening)
-    beta, converged = task.fit(whole)
-    drawn, shown = Drawn(beta), measured_terms(task, measured)
-    own = leave_open(joint.table_draws[:NOISE_DRAWS], measured, opened, opening)
-    noise = noise_share(task.fit(own)[0], beta[:NOISE_DRAWS])
-    closed = None
-    if len(opened) > len(asked):
-        closed = Drawn(task.fit(leave_open(joint.draws, measured, asked, opening))[0])
-    bins = bin_effects(task.formula, task.cells, family, task.weights(whole).mean(axis=0), drawn.std_error)
+    fit = draw_coefficients(release, task, draws=draws, seed=seed, unmeasured=unmeasured)
+    joint, beta, drawn, closed = fit.joint, fit.beta, Drawn(fit.beta), fit.closed
+    shown = measured_terms(task, fit.measured)
+    noise = noise_share(fit.of_table(task), beta[:NOISE_DRAWS])
+    bins = bin_effects(
+        task.formula, task.cells, family, task.weights(fit.opened).mean(axis=0), drawn.std_error
+    )
     notes = [
-        *assumption_notes(task, shown, drawn, closed, others),
+        *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
         *missing_notes(task, joint),
-        *prior_notes(task, prior_share(release, task, drawn, opened) > PRIOR_DOMINATED, shown),
-        *fit_notes(task, drawn, converged),
+        *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown),
+        *fit_notes(task, drawn, fit.converged),
         *(note for note in joint.notes if not note.startswith("no table shows")),
     ]
     details = ReleaseFit(noise, shown, closed, bins, task.formula.columns)
@@ -97,19 +91,62 @@ def fit_release(
     )
 
 
-def _task(
-    release: Release,
+@dataclass(frozen=True)
+class CoefficientDraws:
+    """The coefficients of every draw of a joint distribution, and what was left open for them.
+
+    `sets` are the sets of columns whose interaction was left open, `others` those among the unmeasured ones that the formula does not ask for.
+    """
+
+    joint: Posterior
+    opened: Floats
+    beta: Floats
+    converged: Bools
+    closed: Drawn | None
+    measured: list[Axes]
+    sets: list[Axes]
+    others: list[Axes]
+    opening: int
+
+    def of_table(self, task: Task) -> Floats:
+        """The coefficients of the private table's own proportions, for as many draws as tell noise from sampling."""
+        own = leave_open(self.joint.table_draws[:NOISE_DRAWS], self.measured, self.sets, self.opening)
+        return task.fit(own)[0]
+
+
+def draw_coefficients(
+    release: Release, task: Task, *, draws: int, seed: int | None, unmeasured: Unmeasured = "open"
+) -> CoefficientDraws:
+    """The coefficients of draws of the joint of a model's columns, with and without the interactions that no table shows."""
+    opening = int(np.random.default_rng(seed).integers(2**32))  # the same for a table and its population
+    joint = posterior(release, task.formula.columns, draws=draws, seed=seed)
+    measured = measured_axes(release, task.formula.columns)
+    asked = sets_asked_for(task, measured)
+    others = smallest_unmeasured(len(task.formula.columns), measured, asked)
+    sets = [*asked, *others] if unmeasured == "open" else asked
+    opened = leave_open(joint.draws, measured, sets, opening)
+    beta, converged = task.fit(opened)
+    closed = None
+    if len(sets) > len(asked):
+        closed = Drawn(task.fit(leave_open(joint.draws, measured, asked, opening))[0])
+    return CoefficientDraws(joint, opened, beta, converged, closed, measured, sets, others, opening)
+
+
+def make_task(
+    schema: Schema,
     text: str,
     family: Family,
-    levels: Mapping[str, Sequence[Any]],
-    missing: Missing,
-    values: Mapping[str, Sequence[float]],
+    *,
+    levels: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    missing: Missing = "drop",
+    values: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Task:
-    formula = parse_formula(text, release.schema)
+    """The regression of a formula over the cells of its columns."""
+    formula = parse_formula(text, schema)
     if family not in NUMERIC and formula.plain_outcome is not None:
         # A number whose bins are the classes is a category: its classes are called as its bins are.
         formula = replace(formula, categories=formula.categories | {formula.plain_outcome})
-    cells = make_cells(release.schema, formula, levels=levels, values=values, missing=missing)
+    cells = make_cells(schema, formula, levels=levels, values=values, missing=missing)
     regression, about = make_regression(formula, cells.frame, family)
     return Task(formula, family, cells, regression, about)
 

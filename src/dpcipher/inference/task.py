@@ -121,7 +121,8 @@ def fit_notes(task: Task, drawn: Drawn, converged: Bools) -> list[str]:
     notes, unknown = [], np.asarray(np.isnan(drawn.draws).any(axis=0))
     if unknown.any():
         notes.append(
-            f"not identified: {task.named(unknown)}; these follow from other terms, or their levels are structural zeros"
+            f"not identified: {task.named(unknown)}; these follow from other terms, or structural zeros "
+            "leave their levels no rows, or no choice of the outcome; of a reference level, levels= makes another one the reference"
         )
     if not converged.all():
         notes.append(

@@ -13,6 +13,8 @@ import numpy as np
 from dpcipher.marginals.arrays import Axes, Floats, Shape
 from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.log_linear import contrast_sd
+from dpcipher.posteriors.nested import sum_out
+from dpcipher.posteriors.targets import BLOCK
 
 # Proportional fitting stops when no cell of a table is further off than this, or after so many sweeps.
 TOLERANCE = 1e-6
@@ -49,16 +51,30 @@ def _interaction(draws: int, shape: Shape, part: Axes, rng: np.random.Generator)
 
 
 def rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
-    """Iterative proportional fitting of every joint to the tables of its goal."""
+    """Iterative proportional fitting of every joint to the tables of its goal, as many at once as a processor's cache holds."""
+    block = max(1, BLOCK // int(np.prod(joints.shape[1:])))
+    parts = [slice(start, start + block) for start in range(0, len(joints), block)]
+    return np.concatenate([_rake(joints[part], goals[part], tables) for part in parts])
+
+
+def _rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
     fitted = joints / joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
-    dropped = [tuple(1 + axis for axis in range(joints.ndim - 1) if axis not in axes) for axes in tables]
-    wanted = [goals.sum(axis=drop, keepdims=True) for drop in dropped]
+    wanted = [_margin(goals, axes) for axes in tables]
     for _ in range(SWEEPS):
         furthest = 0.0
-        for drop, goal in zip(dropped, wanted, strict=True):
-            now = fitted.sum(axis=drop, keepdims=True)
+        for axes, goal in zip(tables, wanted, strict=True):
+            now = _margin(fitted, axes)
             furthest = max(furthest, float(np.abs(now - goal).max()))
-            fitted = fitted * np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
+            fitted *= np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
         if furthest < TOLERANCE:
             break
     return np.asarray(fitted)
+
+
+def _margin(stack: Floats, axes: Axes) -> Floats:
+    """The tables on `axes` of a stack, with dimensions of one level for the axes that are summed over."""
+    sizes = [len(stack), *(size if axis in axes else 1 for axis, size in enumerate(stack.shape[1:]))]
+    for axis in range(stack.ndim - 2, -1, -1):
+        if axis not in axes:
+            stack = sum_out(stack, 1 + axis)
+    return stack.reshape(sizes)

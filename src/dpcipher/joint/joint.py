@@ -16,6 +16,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.given import asked_values, put_values
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
@@ -94,7 +95,8 @@ class Joint:
 
         Rows are spread evenly over the distribution, so that their tables match it nearly to rounding; `independent=True` draws
         independent rows instead. `given={"sex": "F"}` samples from the conditional distribution: exactly from a table, by
-        importance resampling from a chain (see `effective_rows`). `seed` repeats a draw: sampling costs no privacy.
+        importance resampling from a chain (see `effective_rows`); a value inside a bin, as in `given={"age": 20}`, draws from that bin and is
+        the value of every row. `seed` repeats a draw: sampling costs no privacy.
         """
         parts = list(self.batches(n_rows, seed=seed, given=given, independent=independent))
         return mirror(self.kind, pa.concat_tables(parts))
@@ -114,7 +116,9 @@ class Joint:
         drawn = self.core.sample(count, rng, independent=independent, allowed=allowed, chunk=CHUNK)
         # An empty table first, so that a draw of no rows has its columns too.
         none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
-        return (self.schema.decode(codes, rng, masses=self._masses) for codes in chain([none], drawn))
+        asked = asked_values(self.schema, given) if given else {}
+        decoded = (self.schema.decode(codes, rng, masses=self._masses) for codes in chain([none], drawn))
+        return (put_values(self.schema, rows, asked, rng) for rows in decoded) if asked else decoded
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:

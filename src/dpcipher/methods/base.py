@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.count import CountSource, RowCounts, TableCounts
+from dpcipher.curator.find import after_finding, find_bins
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
@@ -28,6 +29,7 @@ from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
+from dpcipher.selection.binning import PlannedTables
 
 _PARTS = 2**16
 
@@ -161,13 +163,18 @@ class Synthesizer(ABC):
         if self._asks_nothing:
             return
         finest = min(Fraction(1, _PARTS), self._finest(schema))
-        mechanism_for(self.budget.split([finest, 1 - finest])[0], self.protects)
+        mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        """The tables that bins are found for: as many pairs as there are columns, unless the method knows better."""
+        return PlannedTables(2, len(schema.attrs))
 
     @abstractmethod
     def _learn(self, session: Session) -> Sequence[Joint]:
         """The method: ask through the session, and return one joint for each set."""
 
     def _through(self, session: Session) -> Fitted:
+        find_bins(session, self._planned_tables(session.schema))
         joints = tuple(self._learn(session))
         fitted = Fitted(joints, session.statement(), session.released)
         session.close(_checksum(joints))
@@ -247,10 +254,10 @@ def check_between(name: str, value: object, low: float, high: float, example: fl
 
 def _truth(counts: NDArray[np.integer[Any]], schema: Schema, codes: bool) -> CountSource:
     if codes:
-        return RowCounts(np.asarray(counts, dtype=np.int32), schema.shape)
-    if counts.shape != schema.shape:
+        return RowCounts(np.asarray(counts, dtype=np.int32), schema.on_grid().shape)
+    if counts.shape != schema.on_grid().shape:
         raise ParameterError(
-            f"counts of shape {counts.shape} must be the full table, of shape {schema.shape}"
+            f"counts of shape {counts.shape} must be the full table, of shape {schema.on_grid().shape}"
         )
     return TableCounts(np.asarray(counts, dtype=np.int64))
 

@@ -6,9 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
+from dpcipher.curator.find import after_finding, chosen_pairs
 from dpcipher.curator.request import Terms, check_sets
 from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
+from dpcipher.planning.bins import BinPlan, plan_bins
+from dpcipher.planning.held import Held
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
@@ -68,6 +71,8 @@ class AutoPlan:
     all_pairs_tvd: float | None
     advice: str
     n_rows_told: bool  # as in Plan
+    bins: tuple[BinPlan, ...] = ()  # as in Plan
+    held: Held | None = None  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
@@ -94,7 +99,8 @@ def plan_auto(
     check_sets(sets)
     check_auto(auto, schema, Terms(budget, unit), sets)
     target, columns = auto.on(schema), len(schema.attrs)
-    noise, rows = NoiseModel(budget.composable(), unit, sets), float(n_rows or MANY_ROWS)
+    left = after_finding(budget.composable(), schema)
+    noise, rows = NoiseModel(left, unit, sets), float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
     needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
     asked = _total_step(noise) if needs_rows and not n_rows_told else ()
@@ -128,6 +134,7 @@ def plan_auto(
         all_pairs_tvd=tvd,
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
+        bins=plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows),
     )
 
 

@@ -2,19 +2,22 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
+from dpcipher.curator.find import after_finding, given_tables
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import page
 from dpcipher.planning.auto import AutoPlan, plan_auto
+from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
+from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
@@ -42,7 +45,9 @@ class Plan:
     n_rows_told: (
         bool  # whether the release will state the exact number of rows, which changes what it protects
     )
+    held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
+    bins: tuple[BinPlan, ...] = ()  # of columns whose bins are found: tables are planned with the most
 
     @property
     def n_cells(self) -> int:
@@ -124,19 +129,24 @@ def plan(
     limit = None if person is None else Person(person, protects.max_rows)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     auto = parse_auto(workload, weights=weights, **choice)
+    held = held_rows(schema, rows, auto=auto is not None, person=person is not None)
     if auto is not None:
-        return plan_auto(schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told)
+        chosen = plan_auto(
+            schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told
+        )
+        return replace(chosen, held=held)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     request = make_request(
         schema,
         workload=workload,
-        budget=budget,
+        budget=after_finding(budget, schema),
         unit=protects,
         sets=sets,
         weights=weights,
         n_rows_public=told,
     )
-    return _plan_given(request, rows)
+    bins = plan_bins(schema, budget, protects, given_tables(request), rows)
+    return replace(_plan_given(request, rows), budget=budget, held=held, bins=bins)
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import broadcast_over, closure
+from dpcipher.marginals.tables import closure
+from dpcipher.posteriors.nested import Nested
 
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
 # From this mean square of its coefficients on, an interaction is larger than the prior expects, which then widens, so many times at most.
@@ -159,16 +160,31 @@ class LogLinear:
         return self._by_axes(coefficients).reshape(len(coefficients), -1)
 
     def _by_axes(self, coefficients: Floats) -> Floats:
-        total = np.zeros((len(coefficients), *self.shape))
-        for factor in self.factors:
-            table = np.zeros((len(coefficients), prod(factor.sizes)))
-            table[:, factor.slots] = coefficients[:, factor.start : factor.stop] * factor.scale
-            total += self._spread(self._turn(table.reshape(-1, *factor.sizes), factor.axes), factor.axes)
-        return total
+        tables = []
+        for factor, matrix in zip(self.factors, self._matrices, strict=True):
+            own = coefficients[:, factor.start : factor.stop]
+            table = self._by_slots(factor, own) if matrix is None else own @ matrix
+            tables.append(table.reshape(-1, *factor.sizes))
+        return self._nested.spread(tables, self.shape)
 
-    def _spread(self, table: Floats, axes: Axes) -> Floats:
-        everything = tuple(range(-1, len(self.shape)))  # -1 stands for the chains
-        return broadcast_over(table, (-1, *axes), everything)
+    @cached_property
+    def _nested(self) -> Nested:
+        return Nested.of(tuple(range(len(self.shape))), self.tables)
+
+    @cached_property
+    def _matrices(self) -> list[Floats | None]:
+        """Of every factor: the table of each of its coefficients as a row, where that is small enough to be a matrix."""
+        return [
+            self._by_slots(factor, np.eye(len(factor.slots)))
+            if len(factor.slots) * prod(factor.sizes) <= DENSE
+            else None
+            for factor in self.factors
+        ]
+
+    def _by_slots(self, factor: _Factor, coefficients: Floats) -> Floats:
+        table = np.zeros((len(coefficients), prod(factor.sizes)))
+        table[:, factor.slots] = coefficients * factor.scale
+        return self._turn(table.reshape(-1, *factor.sizes), factor.axes).reshape(len(coefficients), -1)
 
     def _turn(self, table: Floats, axes: Axes, *, back: bool = False) -> Floats:
         """Change the basis along every axis: coefficients to cells, or back."""
@@ -182,11 +198,13 @@ class LogLinear:
         """What slopes by cell (chains by cells) say about each coefficient."""
         if self.is_dense:
             return np.asarray(slopes @ self.design)
-        cube = slopes.reshape(len(slopes), *self.shape)
-        parts = []
-        for factor in self.factors:
-            drop = tuple(1 + axis for axis in range(len(self.shape)) if axis not in factor.axes)
-            table = self._turn(cube.sum(axis=drop) if drop else cube, factor.axes, back=True)
+        sums, parts = self._nested.sums(slopes.reshape(len(slopes), *self.shape)), []
+        for number, factor in enumerate(self.factors):
+            matrix = self._matrices[number]
+            if matrix is not None:
+                parts.append(sums[number].reshape(len(slopes), -1) @ matrix.T)
+                continue
+            table = self._turn(sums[number], factor.axes, back=True)
             parts.append(table.reshape(len(slopes), -1)[:, factor.slots] * factor.scale)
         return np.concatenate(parts, axis=1)
 

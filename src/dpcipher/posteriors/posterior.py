@@ -76,7 +76,7 @@ def posterior(
     rng = np.random.default_rng(seed)
     own, rows, whole, report = _sample(evidence, model, draws, population, rng)
     shape = (draws, *evidence.shape)
-    folded = [np.stack([cover.fold(one) for one in part.reshape(shape)]) for part in (own, whole)]
+    folded = [np.ascontiguousarray(cover.fold_stack(part.reshape(shape))) for part in (own, whole)]
     assumed = _assumed(shown, tables, cover)
     return Posterior(
         cover.names,

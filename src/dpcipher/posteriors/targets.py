@@ -12,13 +12,16 @@ their number. No normal approximation of the rows' sampling error is made.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.log_linear import DENSE, LogLinear
+from dpcipher.posteriors.nested import Nested
+
+# Numbers that are worked on at once: what fits a processor's cache is read several times faster than what does not.
+BLOCK = 250_000
 
 
 @dataclass(frozen=True)
@@ -68,24 +71,23 @@ class Tables:
         return np.asarray(cells @ self._transposed) if self._is_dense else self._by_table(cells)
 
     def _by_table(self, cells: Floats) -> Floats:
-        shape = self.model.shape
-        cube, parts = cells.reshape(len(cells), *shape), []
-        for table in self.evidence.tables:
-            drop = tuple(1 + axis for axis in range(len(shape)) if axis not in table.axes)
-            parts.append((cube.sum(axis=drop) if drop else cube).reshape(len(cells), -1))
-        return np.concatenate(parts, axis=1)
+        sums = self._nested.sums(cells.reshape(len(cells), *self.model.shape))
+        return np.concatenate([sums[number].reshape(len(cells), -1) for number in sorted(sums)], axis=1)
+
+    @cached_property
+    def _nested(self) -> Nested:
+        return Nested.of(tuple(range(len(self.model.shape))), [table.axes for table in self.evidence.tables])
 
     def back(self, slopes: Floats) -> Floats:
         """The transpose of `sums`: every cell gets what the tables that hold it say."""
         if self._is_dense:
             return np.asarray(slopes @ self.matrix)
-        shape, start = self.model.shape, 0
-        total = np.zeros((len(slopes), *shape))
+        tables, start = [], 0
         for table in self.evidence.tables:
-            sizes = [size if axis in table.axes else 1 for axis, size in enumerate(shape)]
-            total += slopes[:, start : start + prod(sizes)].reshape(len(slopes), *sizes)
-            start += prod(sizes)
-        return total.reshape(len(slopes), -1)
+            part = slopes[:, start : start + table.counts.size]
+            tables.append(part.reshape(len(slopes), *table.counts.shape))
+            start += table.counts.size
+        return self._nested.spread(tables, self.model.shape).reshape(len(slopes), -1)
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,13 @@ class PopulationTarget:
 
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
         """The potential of every point, and its gradient."""
-        partition, chances = self.model.log_partition(points)
-        gradient = points + self.rows[:, None] * self.model.pull(chances) - self.statistics
+        partition, moments = np.empty(len(points)), np.empty_like(points)
+        block = max(1, BLOCK // self.model.cells)
+        for start in range(0, len(points), block):
+            part = slice(start, start + block)
+            partition[part], chances = self.model.log_partition(points[part])
+            moments[part] = self.model.pull(chances)
+        gradient = points + self.rows[:, None] * moments - self.statistics
         potential = (
             self.rows * partition - (self.statistics * points).sum(axis=1) + 0.5 * (points**2).sum(axis=1)
         )

@@ -22,6 +22,10 @@ _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|in
 _FORMULA = "^'*[=+\\-@\t\r\n＝＋－＠]"
 _PLAIN_NUMBER = r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?$"
+_TIME = (
+    r"^\s*(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ])?(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])"
+    r"(?::(?P<second>[0-5][0-9])(?:\.[0-9]*)?)?\s*$"
+)
 _WHOLE_ID = r"^[-+]?[0-9]+(\.0*)?$"
 _TRUE, _FALSE = pa.array(["true", "t", "yes", "y"]), pa.array(["false", "f", "no", "n"])
 _BLANK = pa.array(["", "nan", "NaN", "NAN"])
@@ -143,6 +147,22 @@ def as_day(cells: pa.Array) -> Floats:
         return np.full(len(cells), np.nan)
     days = pc.cast(pc.cast(cells, pa.date32(), safe=False), pa.int32())
     return _floats(pc.cast(days, pa.float64()))
+
+
+def as_time(cells: pa.Array) -> Floats:
+    """Each cell as whole seconds since midnight, NaN where it is no time of day; a date before it and parts of a second are dropped."""
+    if pa.types.is_timestamp(cells.type):
+        cells = pc.cast(_wall_clock(cells), pa.string())
+    elif pa.types.is_time(cells.type):
+        cells = pc.cast(cells, pa.string())
+    elif not pa.types.is_string(cells.type):
+        return np.full(len(cells), np.nan)
+    parts = pc.extract_regex(cells, _TIME)
+    hours, minutes, seconds = (
+        _floats(pc.cast(pc.if_else(pc.equal(text, ""), "0", text), pa.float64()))
+        for text in (pc.struct_field(parts, name) for name in ("hour", "minute", "second"))
+    )
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def as_truth(cells: pa.Array) -> Floats:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date
+from datetime import date, time
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -11,19 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Codes, Floats
-from dpcipher.schema.cells import as_text, by_type, flat, is_missing
+from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
+from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
-from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
+from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
+from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
+from dpcipher.schema.words import check_words, heading, labelled, read_labels
 
-Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date"]
+Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 # In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
 _KEYS = {"value_labels": "labels"}
 _FIELDS = {key: name for name, key in _KEYS.items()}
-_UNLISTED, _ABSENT = -1, -2
+_UNLISTED, _ABSENT = -1, ABSENT
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
 _LIMIT = 2**31  # codes are 32-bit integers
 
@@ -33,7 +35,9 @@ class Column:
     """A column as its schema declares it; nothing here is read from data.
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
-    date column; an integer or date column without bins has one level for each whole number or day. `missing` says whether a
+    date column (or a time of day); without bins there is one level for each whole number, day or second. The last bin holds its right edge
+    too (`edges=[0, 10, 20]` are [0, 10) and [10, 20]), and `min` and `max` are both inside. With `bins: auto` the column is
+    open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
     of `missing_values` or, for cut columns, to the end bins (`nearest`).
@@ -51,7 +55,7 @@ class Column:
     edges: Sequence[float | str] | None = None
     min: float | str | None = None
     max: float | str | None = None
-    bins: int | None = None
+    bins: int | str | None = None
     missing: Literal["level", "refuse"] = "refuse"
     other: Level = "refuse"
     missing_values: Sequence[Level] | None = None
@@ -62,6 +66,7 @@ class Column:
     step: float | None = None
     decimals: int | None = None
     special: Sequence[float | str] | None = None
+    max_bins: int | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -95,7 +100,7 @@ class Column:
             _ = self.other_code
         if self.other == "nearest" and not isinstance(self.domain, Binned):
             raise SchemaError(
-                "other (nearest) must be a level here; nearest is for integer, number and date columns"
+                "other (nearest) must be a level here; nearest is for integer, number, date and time columns"
             )
 
     def _check_missing(self) -> None:
@@ -126,7 +131,9 @@ class Column:
             return Listed((False, True))
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
-        if self.edges is not None:
+        if self.is_open:
+            bins = stand_in(self)
+        elif self.edges is not None:
             bins = from_edges(self.kind, self.edges)
         else:
             bins = from_range(self.kind, self.min, self.max, self.bins)
@@ -138,6 +145,11 @@ class Column:
             barred=self.missing_codes.numbers(dates=self.kind == "date"),
         )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its bins are to be found privately; until then its domain stands for the most there can be."""
+        return self.bins == AUTO
+
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
         for name in ("levels", "edges"):
@@ -147,6 +159,13 @@ class Column:
             name for name in ("levels", "edges", "min", "max", "bins") if getattr(self, name) is not None
         }
         allowed: tuple[set[str], ...] = ({"edges"}, {"min", "max"}, {"min", "max", "bins"})
+        if self.is_open:
+            check_open(self)
+            return
+        if self.max_bins is not None:
+            raise SchemaError(
+                f"max_bins ({self.max_bins!r:.60}) is for bins: auto; leave it out, or say bins: auto"
+            )
         if self.kind == "boolean":
             allowed = (set(),)
         if self.kind in ("categorical", "ordinal"):
@@ -178,31 +197,46 @@ class Column:
 
     @cached_property
     def _labelled(self) -> dict[int, str]:
-        """The label of each level that has one, by its code."""
+        """What each level that has a label is shown as, by its code."""
         return labelled(self)
 
     @cached_property
     def shown_labels(self) -> tuple[str, ...]:
         """The name of each level on pages and plots: its label where it has one."""
-        return shown_labels(self.labels, self._labelled) if self._labelled else self.labels
+        labelled = self._labelled
+        return (
+            tuple(labelled.get(code, label) for code, label in enumerate(self.labels))
+            if labelled
+            else self.labels
+        )
 
     @property
     def heading(self) -> str:
         """The column on pages and plots: its name, title and unit."""
         return heading(self.name, self.title, self.unit)
 
-    def encode(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def encode(self, cells: pa.Array | pa.ChunkedArray) -> CodeColumn:
         """The code of each cell, from that cell and this column alone; what is not allowed raises a DataError that names the rule.
 
-        Stability 1: one row more or less changes the code of no other row.
+        Stability 1: one row more or less changes the code of no other row. Codes are of the narrowest integer type that holds them.
         """
-        codes = self._marks(cells)
-        absent, unlisted = codes == _ABSENT, codes == _UNLISTED
-        if absent.any():
-            codes[absent] = self.missing_code
-        if unlisted.any():
-            codes[unlisted] = self.other_code
-        return codes
+        if self.is_open:
+            raise encode_refusal(self.name)
+        absent = int(self._ruled(np.array([_ABSENT], dtype=np.int32))[0])
+        marks = marks_of(cells, lambda part: self._ruled(self._plain_marks(part)), self.size, absent=absent)
+        if len(marks) and marks.min() < 0:
+            # What no rule could place is refused; an absent cell before an unlisted one, whatever the order of the rows.
+            _ = self.missing_code if (marks == _ABSENT).any() else self.other_code
+        return narrow_codes(marks, self.size)
+
+    def _ruled(self, marks: Codes) -> Codes:
+        """Codes in the place of marks, where a rule says where such cells go; marks stay where they are to be refused."""
+        if self.missing == "level" or self._null_code is not None:
+            marks[marks == _ABSENT] = self.missing_code
+        unlisted = marks == _UNLISTED
+        if self.other not in ("refuse", "nearest") and unlisted.any():
+            marks[unlisted] = self.other_code
+        return marks
 
     @property
     def ordered_levels(self) -> int:
@@ -255,7 +289,7 @@ class Column:
         """The code of a public value or label; None where there is no such level."""
         code = self.find_value(value)
         if code is None and self._labelled and isinstance(value, str):
-            return next((code for code in self._labelled if self.shown_labels[code] == value), None)
+            return next((code for code, shown in self._labelled.items() if shown == value), None)
         return code
 
     def find_value(self, value: object) -> int | None:
@@ -267,7 +301,7 @@ class Column:
         try:
             cell = flat(pa.array([_plain(value)]))
             # A level by its own text is found without going through all levels.
-            named = self._places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
+            named = self.places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
             code = int(self._marks(cell)[0]) if named is None or value != value else named
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
@@ -275,15 +309,19 @@ class Column:
             return code
         # The labels of bins of one value each are their values.
         unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
-        return self._places.get(value) if isinstance(value, str) and not unit_bins else None
+        return self.places.get(value) if isinstance(value, str) and not unit_bins else None
 
     def _kind_code(self, value: Level) -> int | None:
         """The code of a kind of missing, by the code that the column declares for it."""
-        kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        try:
+            kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        except (pa.ArrowException, OverflowError):  # a number that no cell can hold
+            return None
         return None if kind < 0 else self.domain.size + kind
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """The code of each level by its name."""
         return {label: code for code, label in reversed(tuple(enumerate(self.labels)))}
 
     def to_spec(self) -> dict[str, object]:
@@ -302,12 +340,11 @@ class Column:
         plain = checked_spec(name, spec, known, KINDS)
         return cls(name, **{_FIELDS.get(key, key): value for key, value in plain.items()})
 
-    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Codes:
+    def _marks(self, cells: pa.Array | pa.ChunkedArray) -> Marks:
         """Codes before any rule is applied, with marks for absent and unlisted cells."""
-        marks = pc.fill_null(by_type(cells, self._plain_marks), _ABSENT)  # a null index of a dictionary
-        return np.array(marks.to_numpy(zero_copy_only=False), dtype=np.int32)
+        return marks_of(cells, self._plain_marks, self.size)
 
-    def _plain_marks(self, cells: pa.Array) -> pa.Array:
+    def _plain_marks(self, cells: pa.Array) -> Codes:
         """The marks of cells of one type."""
         if isinstance(self.domain, Binned):
             codes = self.domain.codes(cells, nearest=self.other == "nearest")
@@ -318,11 +355,11 @@ class Column:
         if self.missing_codes.size:
             kinds = self.missing_codes.codes(cells, dates=self.kind == "date")
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
-        return pa.array(codes)
+        return codes
 
     def judged(self, cells: pa.Array | pa.ChunkedArray) -> tuple[Bools, Bools, Codes]:
         """Which cells are missing, which hold what is not declared, and the codes of the others."""
-        codes = self._marks(cells)
+        codes = self._marks(cells).astype(np.int32)
         return codes == _ABSENT, codes == _UNLISTED, codes
 
     @property
@@ -384,4 +421,4 @@ def _plain(value: object) -> object:
         return tuple(_plain(item) for item in value)
     if isinstance(value, np.generic):
         return value.item()
-    return value.isoformat() if isinstance(value, date) else value
+    return value.isoformat() if isinstance(value, date | time) else value

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
 from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, parse_day
+from dpcipher.schema.domain import Binned, parse_point
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
@@ -47,13 +47,14 @@ def _axis_mask(schema: "Schema", name: str, wanted: object) -> tuple[int, Bools]
 
 
 def _compound_mask(schema: "Schema", attr: str, wanted: object) -> Bools:
-    """A compound is asked for by its labels, such as 'P×NB'."""
-    labels = schema.labels(attr)
+    """A compound is asked for by the names of its levels, such as 'P×NB', or as pages show them."""
+    labels, shown = schema.labels(attr), schema.shown_labels(attr)
     mask = np.zeros(len(labels), dtype=np.bool_)
     for label in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
-        if label not in labels:
+        names = labels if label in labels else shown
+        if label not in names:
             raise ConditionError(f"{attr!r} has no level {label!r}{did_you_mean(str(label), labels)}")
-        mask[labels.index(label)] = True
+        mask[names.index(label)] = True
     return mask
 
 
@@ -86,7 +87,7 @@ def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
     if not isinstance(domain, Binned) or not wanted or not set(wanted) <= {"min", "max"}:
         raise ConditionError(
             f"column {column.name!r}: a condition must be a value or a list of values, "
-            "or {min, max} for an integer, number or date column"
+            "or {min, max} for an integer, number, date or time column"
         )
     low, high = _bound(domain, wanted.get("min"), -np.inf), _bound(domain, wanted.get("max"), np.inf)
     mask = np.zeros(column.size, dtype=np.bool_)
@@ -102,9 +103,9 @@ def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
 def _bound(domain: Binned, value: object, default: float) -> float:
     if value is None:
         return default
-    if domain.kind == "date":
+    if domain.kind in ("date", "time"):
         try:
-            return parse_day(value, "a date")
+            return parse_point(domain.kind, value, f"a {domain.kind}")
         except SchemaError as wrong:
             raise ConditionError(str(wrong)) from None
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or value != value:
@@ -128,11 +129,15 @@ class Cover:
 
     def fold(self, table: Floats) -> Floats:
         """Sum out what was not asked for, and put the axes in the order of the names."""
+        return np.asarray(self.fold_stack(np.asarray(table)[None])[0])
+
+    def fold_stack(self, stack: Floats) -> Floats:
+        """`fold` of every table of a stack, which runs along the first dimension."""
         inner = [name for name, _ in self.opened]
-        cube = np.asarray(table).reshape([size for _, size in self.opened])
+        cubes = stack.reshape([len(stack), *(size for _, size in self.opened)])
         kept = [name for name in inner if name in self.names]
-        summed = cube.sum(axis=tuple(i for i, name in enumerate(inner) if name not in self.names))
-        return np.asarray(summed).transpose([kept.index(name) for name in self.names])
+        summed = cubes.sum(axis=tuple(1 + i for i, name in enumerate(inner) if name not in self.names))
+        return np.asarray(summed).transpose([0, *(1 + kept.index(name) for name in self.names)])
 
     def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
         """For each cell of the opened dimensions, the value of the cell over `names` that `fold` sums it into."""

@@ -1,9 +1,9 @@
 """The values that a column declares: levels listed one by one, or a range cut into bins."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, floor
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.schema.bin_values import BinValues
-from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, quoted
+from dpcipher.schema.cells import as_day, as_number, as_text, as_time, as_truth, quoted
 from dpcipher.schema.grid import Grid, declared_grid, default_grid
 
 Level = str | int | float | bool
-BinnedKind = Literal["integer", "number", "date"]
+BinnedKind = Literal["integer", "number", "date", "time"]
 
 EXACT = 2**53  # below it every whole number is a float of its own
 MAX_BINS = 2**20
@@ -135,7 +135,7 @@ def _one_type(levels: tuple[Level, ...]) -> tuple[Level, ...]:
 class Binned:
     """Bins that follow one another: bin i holds `edges[i] <= value < edges[i + 1]`, and then special values, each a level of its own.
 
-    Dates are days since 1970-01-01. The last bin of numbers also holds its right edge. One bin for each whole number is a
+    Dates are days since 1970-01-01, times of day seconds since midnight. The last bin of numbers also holds its right edge. One bin for each whole number is a
     `range`, so that a column of a billion levels is refused for its size rather than built. A special value is in no bin, wherever it lies.
     Values are drawn on the `grid`; None is for reals. Codes for missing values are `barred`: none is drawn inside a bin.
     """
@@ -179,7 +179,7 @@ class Binned:
 
     @property
     def whole(self) -> bool:
-        """Whether values are whole: integers, or days."""
+        """Whether values are whole: integers, days or seconds."""
         return self.kind != "number"
 
     @cached_property
@@ -188,7 +188,7 @@ class Binned:
         if self.kind == "number":
             inner = [f"[{low:.12g}, {high:.12g})" for low, high in pairwise(self.edges)]
             return (*inner[:-1], inner[-1][:-1] + "]", *(f"{value:.12g}" for value in self.special))
-        show = day_text if self.kind == "date" else str
+        show = _SHOWN.get(self.kind, str)
         spans = ((show(int(low)), show(int(high) - 1)) for low, high in pairwise(self.edges))
         bins = (low if low == high else f"{low}..{high}" for low, high in spans)
         return (*bins, *(show(int(value)) for value in self.special))
@@ -202,11 +202,15 @@ class Binned:
 
     def codes(self, cells: pa.Array, *, nearest: bool = False) -> Codes:
         """The level of each cell, -1 where there is none; `nearest` puts values outside the range into the end bins."""
-        numbers = as_day(cells) if self.kind == "date" else as_number(cells)
+        numbers = self.numbers(cells)
         codes = self._bin_codes(numbers, nearest)
         for code, value in enumerate(self.special, start=self.n_bins):
             codes[numbers == value] = code
         return codes
+
+    def numbers(self, cells: pa.Array) -> Floats:
+        """Each cell as a number, or as days or seconds; NaN where it is none."""
+        return _READ.get(self.kind, as_number)(cells)
 
     def _bin_codes(self, numbers: Floats, nearest: bool) -> Codes:
         low, high = self.edges[0], self.edges[-1]
@@ -253,7 +257,7 @@ class Binned:
             values = values if self.whole else values.astype(float)
         if special.any():
             values[special] = np.asarray(self.special)[codes[special] - self.n_bins]
-        return self._arrow(values)
+        return self.arrow(values)
 
     @cached_property
     def _values(self) -> BinValues:
@@ -266,26 +270,29 @@ class Binned:
     def _points(self) -> NDArray[Any]:
         return np.asarray(self.edges)
 
-    def _arrow(self, values: NDArray[Any]) -> pa.Array:
+    def arrow(self, values: NDArray[Any]) -> pa.Array:
+        """Numbers, days or seconds as cells of the column's own type."""
         if self.kind == "number":
             return pa.array(values)
         whole = values.astype(np.int64)
-        return pa.array(whole.astype(np.int32)).cast(pa.date32()) if self.kind == "date" else pa.array(whole)
+        if self.kind in _ARROW_TYPES:
+            return pa.array(whole.astype(np.int32)).cast(_ARROW_TYPES[self.kind])
+        return pa.array(whole)
 
 
 def from_edges(kind: BinnedKind, edges: Sequence[object]) -> Binned:
-    """Bins between given edges; the last bin also holds the last edge."""
-    points = tuple(_point(kind, edge, "edges") for edge in edges)
+    """Bins between given edges; the last bin also holds the last edge, and may hold that one whole number alone."""
+    points = tuple(parse_point(kind, edge, "edges") for edge in edges)
+    if kind != "number" and len(points) > 1:
+        points = (*points[:-1], points[-1] + 1)
     if len(points) < 2 or any(low >= high for low, high in pairwise(points)):
         raise SchemaError("edges must be two or more increasing values; try edges: [0, 18, 65, 120]")
-    if kind == "number":
-        return Binned(kind, points, grid=default_grid(points, points))
-    return Binned(kind, (*points[:-1], points[-1] + 1))
+    return Binned(kind, points, grid=default_grid(points, points) if kind == "number" else None)
 
 
 def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Binned:
     """`bins` bins of equal width from `low` to `high`; without `bins`, one for each whole number or day."""
-    first, last = _point(kind, low, "min"), _point(kind, high, "max")
+    first, last = parse_point(kind, low, "min"), parse_point(kind, high, "max")
     if first > last or (kind == "number" and first == last):
         raise SchemaError(f"min ({low}) must be below max ({high}); swap them or widen the range")
     if bins is None and kind == "number":
@@ -311,7 +318,7 @@ def with_values(
     """The bins with the special values and the grid that their column declares; `barred` are its codes for missing values."""
     if not isinstance(special, tuple | None):
         raise SchemaError(f"special ({special!r:.60}) must be a list of values; try special: [0, 99999]")
-    points = tuple(_point(domain.kind, value, "special") for value in special or ())
+    points = tuple(parse_point(domain.kind, value, "special") for value in special or ())
     reach = (domain.edges[0], domain.edges[-1], *points)
     grid = declared_grid(domain.kind, step, decimals, reach) or domain.grid
     if set(points) & set(barred):
@@ -319,10 +326,12 @@ def with_values(
     return replace(domain, special=points, grid=grid, barred=barred)
 
 
-def _point(kind: BinnedKind, value: object, name: str) -> float:
+def parse_point(kind: BinnedKind, value: object, name: str) -> float:
     """A declared value as a number, checked for the kind of its column."""
     if kind == "date":
         return parse_day(value, name)
+    if kind == "time":
+        return parse_second(value, name)
     limit = EXACT if kind == "integer" else MAX_NUMBER
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < limit:
         raise SchemaError(f"{name} ({value!r:.60}) must be a finite number below {limit:.3g} in size")
@@ -339,6 +348,32 @@ def parse_day(value: object, name: str) -> int:
         raise SchemaError(f"{name} ({value!r:.60}) must be a date such as 2024-01-31") from None
 
 
+def parse_second(value: object, name: str) -> int:
+    """A time of day as seconds since midnight; 24:00 is no time of day."""
+    try:
+        clock = time.fromisoformat(str(value))
+    except ValueError:
+        clock = None
+    if clock is None or clock.tzinfo is not None or clock.microsecond:
+        raise SchemaError(f"{name} ({value!r:.60}) must be a time of day in quotes, such as '08:30'")
+    return clock.hour * 3600 + clock.minute * 60 + clock.second
+
+
 def day_text(days: int) -> str:
     """Days since 1970-01-01 as an ISO date."""
     return (_EPOCH + timedelta(days=days)).isoformat()
+
+
+def second_text(seconds: int) -> str:
+    """Seconds since midnight as a time of day.
+
+    >>> second_text(8 * 3600 + 30 * 60), second_text(86399)
+    ('08:30', '23:59:59')
+    """
+    hour, minute, second = seconds // 3600, seconds // 60 % 60, seconds % 60
+    return f"{hour:02d}:{minute:02d}" + (f":{second:02d}" if second else "")
+
+
+_SHOWN: dict[str, Callable[[int], str]] = {"date": day_text, "time": second_text}
+_READ: dict[str, Callable[[pa.Array], Floats]] = {"date": as_day, "time": as_time}
+_ARROW_TYPES = {"date": pa.date32(), "time": pa.time32("s")}

@@ -1,5 +1,6 @@
 """Rows as codes and codes as rows, column by column; and the structural zeros, combinations of levels that no row can have."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -9,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
+from dpcipher.schema.narrow import code_type
 from dpcipher.schema.plain import product_within
 
 if TYPE_CHECKING:
+    from dpcipher.schema.column import Column
     from dpcipher.schema.schema import Schema
 
 MAX_MASK_CELLS = 2**27
@@ -76,7 +79,7 @@ class Zero:
             raise SizeError(_TOO_MANY)
         return axes, np.asarray(reduce(np.logical_and.outer, [masks[axis] for axis in axes]))
 
-    def inside(self, schema: "Schema", codes: Mapping[str, Codes]) -> Bools:
+    def inside(self, schema: "Schema", codes: Mapping[str, CodeColumn]) -> Bools:
         """Which coded rows lie in the zero."""
         hits = [
             column_mask(schema.column(name), wanted)[codes[name]] for name, wanted in self.impossible.items()
@@ -92,19 +95,34 @@ def _no_zero() -> SchemaError:
 
 def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
     """The codes of each row, one column for each attribute; columns are contiguous in memory."""
+    columns = encode_columns(schema, table)
+    out = np.empty((table.num_rows, len(columns)), dtype=np.int32, order="F")
+    for axis, column in enumerate(columns):
+        out[:, axis] = column
+    return out
+
+
+def encode_columns(schema: "Schema", table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
+    """The codes of each attribute, each in the narrowest integer that holds them."""
     _check_names(schema, table)
     codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
     _move_out_of_zeros(schema, codes)
     if schema.rules:
-        schema.compiled.move_broken(codes)
-    out = np.empty((table.num_rows, len(schema.attrs)), dtype=np.int32, order="F")
-    for axis, attr in enumerate(schema.attrs):
-        parts = schema.parts(attr)
-        crossed = codes[parts[0].name]
-        for part in parts[1:]:
-            crossed = crossed * np.int32(part.size) + codes[part.name]
-        out[:, axis] = crossed
-    return out
+        wide = {name: column.astype(np.int32) for name, column in codes.items()}  # moved in place
+        schema.compiled.move_broken(wide)
+        codes = {column.name: wide[column.name].astype(code_type(column.size)) for column in schema.columns}
+    return [_crossed(schema.parts(attr), codes) for attr in schema.attrs]
+
+
+def _crossed(parts: "tuple[Column, ...]", codes: Mapping[str, CodeColumn]) -> CodeColumn:
+    """The codes of one column, or of a compound: its parts' codes as the digits of one number, in integers that hold it."""
+    if len(parts) == 1:
+        return codes[parts[0].name]
+    crossed = codes[parts[0].name].astype(np.int32)
+    for part in parts[1:]:
+        crossed *= np.int32(part.size)
+        crossed += codes[part.name]
+    return crossed.astype(code_type(math.prod(part.size for part in parts)), copy=False)
 
 
 def decode(
@@ -149,13 +167,13 @@ def _check_names(schema: "Schema", table: pa.RecordBatch | pa.Table) -> None:
             raise DataError(f"column {name!r} {state} the table; check its column names")
 
 
-def _move_out_of_zeros(schema: "Schema", codes: dict[str, Codes]) -> None:
+def _move_out_of_zeros(schema: "Schema", codes: dict[str, CodeColumn]) -> None:
     """Move rows out of structural zeros where the schema says where to, and refuse the others."""
     for zero in schema.zeros:
         rows = zero.inside(schema, codes) if zero.becomes else None
         if rows is not None and rows.any():
             for name, code in zero.moves(schema).items():
-                codes[name][rows] = code
+                codes[name] = np.where(rows, codes[name].dtype.type(code), codes[name])
     for zero in schema.zeros:
         if zero.inside(schema, codes).any():
             names = ", ".join(repr(name) for name in zero.impossible)

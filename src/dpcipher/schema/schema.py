@@ -15,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats
+from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import files, rows, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
+from dpcipher.schema.open_column import with_cuts, with_thresholds
+from dpcipher.schema.open_schema import closed_schema, grid_schema, stand_in_schema
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules import compiled
@@ -61,6 +63,8 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
+        conditions = [zero.impossible for zero in self.zeros]
+        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         check_text("title", self.title)
         check_text("description", self.description)
         self._check_columns()
@@ -70,6 +74,20 @@ class Schema:
         object.__setattr__(self, "rules", compiled.read_rules(self.rules))
         if self.bound_rules:
             compiled.check_possible(self)
+        if self.is_open:
+            self._check_open()
+
+    def _check_open(self) -> None:
+        """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
+        if self.rules:
+            columns = tuple(
+                with_cuts(column, self.thresholds(column.name)) if column.is_open else column
+                for column in self.columns
+            )
+            object.__setattr__(self, "columns", columns)
+            for name in ("_by_name", "bound_rules", "compiled"):
+                self.__dict__.pop(name, None)
+        _ = stand_in_schema(self)
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -87,6 +105,10 @@ class Schema:
             if name in self._by_name or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
                 raise SchemaError(
                     f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
+                )
+            if any(self.column(part).is_open for part in parts):
+                raise SchemaError(
+                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto"
                 )
             if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
                 raise SizeError(
@@ -203,11 +225,38 @@ class Schema:
         """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
         return compiled.thresholds(self, column)
 
+    # Open columns
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are columns whose bins `measure` will find; until then they have the size of the most that may be found."""
+        return any(column.is_open for column in self.columns)
+
+    def on_grid(self) -> "Schema":
+        """The schema on which rows are coded before bins are found: itself, unless it is open."""
+        return self._grid
+
+    def stand_in(self) -> "Schema":
+        """A closed schema with as many bins as may be found in every open column: what a plan counts with."""
+        return stand_in_schema(self)
+
+    @cached_property
+    def _grid(self) -> "Schema":
+        return grid_schema(self)
+
+    def closed(self, edges: Mapping[str, Sequence[float]]) -> "Schema":
+        """The schema with the edges that were found for its open columns: an ordinary one, fit to be declared next year."""
+        return closed_schema(self, edges)
+
     # Rows
 
     def encode(self, table: pa.RecordBatch | pa.Table) -> Codes:
         """Rows as codes, one column for each attribute."""
         return rows.encode(self, table)
+
+    def encode_columns(self, table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
+        """The same codes, each column in the narrowest integer that holds them."""
+        return rows.encode_columns(self, table)
 
     def decode(
         self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
@@ -230,9 +279,10 @@ class Schema:
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
+        parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
         words = {"title": plain.get("title"), "description": plain.get("description")}
         form = FileFormat.from_spec(plain.get("format"))
-        return cls(*spec.read_parts(plain), **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
+        return cls(*parts, **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dpcipher.errors import TableFileError
-from dpcipher.schema.cells import quoted
+from dpcipher.schema.cells import by_type, quoted
 from dpcipher.schema.format import FileFormat
 from dpcipher.tables.numbers import plain_numbers
 from dpcipher.tables.packed import member_name, open_member
@@ -31,6 +31,7 @@ UNREADABLE = (
     csv.Error,
     zipfile.BadZipFile,
 )  # what opening and unpacking a damaged file raises
+_TEXTS = pa.dictionary(pa.int32(), pa.string())  # each distinct text of a block is kept, and coded, once
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
 
 
@@ -57,7 +58,7 @@ def text_batches(
         with _open_arrow(path) as stream:
             for batch in pacsv.open_csv(stream, **_arrow_options(path, header, format)):
                 arrays = [
-                    plain_numbers(array, format) if name in changed else array
+                    by_type(array, lambda texts: plain_numbers(texts, format)) if name in changed else array
                     for name, array in zip(columns, batch.columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, list(columns))
@@ -101,7 +102,7 @@ def _arrow_options(path: Path, header: list[str], format: FileFormat) -> dict[st
             newlines_in_values=bool(quote),
         ),
         "convert_options": pacsv.ConvertOptions(
-            column_types={cell: pa.string() for cell in header},
+            column_types=dict.fromkeys(header, _TEXTS),
             include_columns=header,
             strings_can_be_null=False,
         ),

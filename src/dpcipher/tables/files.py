@@ -96,8 +96,15 @@ def check_file(file: Path) -> None:
 
 def _parquet_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, read_dictionary=_text_columns(path, columns)) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 yield batch.select(list(columns))
     except (pa.ArrowException, OSError, UnicodeDecodeError):  # of a name that is no text
         raise damaged(path, "Parquet") from None
+
+
+def _text_columns(path: Path, columns: tuple[str, ...]) -> list[str]:
+    """The columns of texts or bytes, whose distinct values are read once."""
+    fields = pq.read_schema(path)
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return [name for name in columns if any(is_kind(fields.field(name).type) for is_kind in kinds)]

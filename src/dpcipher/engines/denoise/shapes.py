@@ -11,7 +11,12 @@ from functools import lru_cache, reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.engines.denoise.multinomial_axes import multinomial_axes
 from dpcipher.marginals.arrays import Floats
+
+MANY_LEVELS = (
+    128  # from here on the general eigenproblem, whose time grows with their cube, is the slower way
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,9 @@ def _turn(table: Floats, matrices: Iterable[Floats]) -> Floats:
 
 def proportional_basis(probability: Floats) -> Basis:
     """The principal axes of diag(p) − ppᵀ among the contrasts of one attribute."""
+    if len(probability) > MANY_LEVELS:
+        variance, vectors = multinomial_axes(probability)
+        return Basis((vectors,), variance)
     contrasts = _contrasts(len(probability))
     mean = contrasts.T.dot(probability)
     inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean

@@ -1,0 +1,121 @@
+"""Bins found privately: noisy counts of intervals of an open column's grid, and from them the edges of its bins.
+
+The counts are asked level by level: first of intervals that cover the grid, then of the parts of those that hold enough rows for a cut to pay.
+Everything after the noise is post-processing: which intervals are asked about next, the edges, the closed schema, and the bin of each cell of the
+grid. No count that was asked here is released; the tables of the found bins are measured with what is left of the charge.
+
+Sensitivity. The intervals of one level are disjoint, so their counts are cells of a table: that of the column with its grid made coarser, some cells
+left out. The code of a row on the grid follows from that row alone. So one person moves the counts of one column at one level by no more than a table of
+counts, in L1 and in L2: `unit.l1` and `unit.l2_squared`, under both relations and for any `max_rows`. The counts of k columns, asked together, move by
+k times that in L1, and by k times that in squared L2 (`_sensitivity`). Whether, and where, a further level is asked follows from noisy counts.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from dpcipher.curator.event import Sensitivity
+from dpcipher.curator.intervals import Search
+from dpcipher.curator.request import MeasurementRequest
+from dpcipher.curator.session import Session
+from dpcipher.privacy.budget import Budget
+from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
+from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.rounds import FEW
+
+MOST = Fraction(1, 10)  # of the charge, if all columns are open
+
+
+def finding_share(schema: Schema) -> Fraction:
+    """The most that finding takes of the charge: a tenth where all columns are open, of fewer in proportion, nothing of a closed schema."""
+    return MOST * Fraction(sum(column.is_open for column in schema.columns), len(schema.columns))
+
+
+def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
+    """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
+    return finding_share(schema) / sum(search.levels for search in searches)
+
+
+def after_finding(budget: Budget, schema: Schema) -> Budget:
+    """What is left of a budget for tables, at least: all of it where there is nothing to find."""
+    share = finding_share(schema)
+    return budget.share(1 - share) if share else budget
+
+
+def given_tables(request: MeasurementRequest) -> PlannedTables:
+    """Tables that were asked for: as many as there are in all sets, of their typical order."""
+    orders = [len(attrs) for attrs in request.workload.tables]
+    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * request.sets)
+
+
+def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
+    """Tables that are yet to be chosen: a few pairs per column, as a shortlist has them, or all."""
+    columns = len(schema.attrs)
+    return PlannedTables(2, max(1, min(math.comb(columns, 2), FEW * columns)) * sets)
+
+
+def find_bins(
+    session: Session, tables: PlannedTables, *, say: Callable[[str], None] = lambda _: None
+) -> None:
+    """Find the bins of all open columns, with at most `finding_share` of the charge, and let the session go on with the closed schema."""
+    if not session.schema.is_open:
+        return
+    say("finding bins")
+    share, searches = finding_share(session.schema), open_searches(session.schema, zcdp=session.is_zcdp)
+    each = level_share(searches, session.schema)
+    noise = NoiseModel(session.part(1 - share), session.unit)
+    asked, risks = searches, dict[int, BinRisk]()
+    while asked:
+        _ask(session, asked, each * len(asked))
+        rows = session.n_rows or max(1.0, float(np.mean([search.total for search in searches])))
+        risks = {
+            search.axis: bin_risk(session.schema, search.axis, noise, float(rows), tables)
+            for search in searches
+        }
+        asked = [search for search in asked if search.refine(risks[search.axis])]
+    _close(session, searches, risks)
+
+
+def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
+    """A search for every open column; none of them is part of a compound."""
+    grid = schema.on_grid()
+    return [
+        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
+        for axis, attr in enumerate(schema.attrs)
+        if attr not in schema.compounds and schema.column(attr).is_open
+    ]
+
+
+def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
+    """One level of all columns that are asked, with one share."""
+    noisy, mechanism = session.query(
+        f"intervals of {', '.join(search.column.name for search in searches)}",
+        lambda truth: np.concatenate([search.counts(truth) for search in searches]),
+        share,
+        sensitivity=_sensitivity(len(searches)),
+    )
+    ends = np.cumsum([len(search.frontier) for search in searches])
+    for search, counts in zip(searches, np.split(noisy, ends[:-1]), strict=True):
+        search.learn(counts.astype(float), mechanism.variance)
+
+
+def _sensitivity(columns: int) -> Sensitivity:
+    """How far one person moves the counts of one level of so many columns: see the proof at the top."""
+    return Sensitivity(Fraction(columns), Fraction(columns))
+
+
+def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, BinRisk]) -> None:
+    """The closed schema, the bin of each cell of the grid, and a remark on both for the certificate."""
+    edges = {search.column.name: search.edges(risks[search.axis]) for search in searches}
+    schema = session.schema.closed(edges)
+    codes = {
+        search.axis: search.recoding(schema.column(name), edges[name])
+        for search in searches
+        for name in [search.column.name]
+    }
+    found = {name: len(points) - 1 for name, points in edges.items()}
+    session.remark("bins", {"share": str(1 - session.left), "found": found})
+    session.go_on(schema, codes)

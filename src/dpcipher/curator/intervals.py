@@ -1,0 +1,144 @@
+"""The search for the bins of one open column: intervals of its grid, their noisy counts, and the edges that follow from them."""
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from dpcipher.curator.count import CountSource
+from dpcipher.marginals.arrays import Codes, Counts, Floats
+from dpcipher.schema.column import Column
+from dpcipher.schema.domain import Binned
+from dpcipher.schema.open_column import AUTO, declared_edges
+from dpcipher.schema.open_grid import band_edges
+from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
+
+Interval = tuple[int, int]  # the first cell of the grid, and one past the last
+# Parts that an interval is cut into, beside the cuts that are declared. More parts make fewer levels, and each more noise in their sums; levels share the
+# budget, which the noise of zCDP feels with their root and that of pure epsilon in full. Settled on generated columns (benchmarks/bins.py).
+ZCDP_PARTS, PURE_PARTS = 2, 8
+
+
+class Search:
+    """One open column: the intervals that are asked next, and what is known of those that were.
+
+    All of it follows from public facts and noisy counts; `counts` alone touches private ones, for a session to add noise to.
+    """
+
+    def __init__(self, column: Column, grid: Column, axis: int, *, zcdp: bool) -> None:
+        self.column, self.axis = column, axis
+        self._laplace, self._n_parts = not zcdp, ZCDP_PARTS if zcdp else PURE_PARTS
+        self.most = cast(Binned, column.domain).n_bins
+        self.points = np.asarray(cast(Binned, grid.domain).edges)
+        places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
+        self.forced = [int(place) for place in places]
+        self._top = self.frontier = self._first()
+        self._known: dict[Interval, tuple[float, float]] = {}  # noisy count and its variance
+        self._parts: dict[Interval, list[Interval]] = {}
+        self._pending: dict[Interval, list[Interval]] = {}
+        self.total = 0.0
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether an end of the range is to be found; a day has its ends."""
+        return AUTO in (self.column.min, self.column.max) and self.column.kind != "time"
+
+    @property
+    def levels(self) -> int:
+        """How many levels are asked at most."""
+        return 1 + max(self._levels_of(stop - start) for start, stop in self._top)
+
+    def counts(self, truth: CountSource) -> Counts:
+        """The true counts of the frontier. Private."""
+        cells = truth.counts((self.axis,))[: len(self.points) - 1]
+        sums = np.concatenate([[0], np.cumsum(cells)])
+        starts, stops = np.array(self.frontier).T
+        return np.asarray(sums[stops] - sums[starts])
+
+    def learn(self, noisy: Floats, variance: float) -> None:
+        """Take in noisy counts of the frontier; the parts of an interval are made to agree with it, by least squares."""
+        if not self._known:
+            self.total = float(noisy.sum())
+        for interval, count in zip(self.frontier, noisy, strict=True):
+            self._known[interval] = (float(count), variance)
+        for interval, parts in self._pending.items():
+            self._reconcile(interval, parts)
+        self._parts |= self._pending
+
+    def refine(self, risk: BinRisk) -> bool:
+        """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
+        self._pending = {}
+        price, clear = risk.price(self.most), clear_of_noise(self.most, laplace=self._laplace)
+        for interval in self.frontier:
+            count, variance = self._known[interval]
+            least = price + clear * math.sqrt(variance)
+            if interval[1] - interval[0] > 1 and count > least:
+                self._pending[interval] = self._cut(*interval)
+        self.frontier = [part for parts in self._pending.values() for part in parts]
+        return bool(self.frontier)
+
+    def edges(self, risk: BinRisk) -> list[float]:
+        """The edges of the bins."""
+        leaves = self._leaves()
+        if self.is_unbounded:
+            leaves = leaves.within(*self._bounds()).trimmed(self.forced)
+        starts = choose_cuts(leaves, risk, self.most, self.forced)
+        return [*self.points[starts].tolist(), self.points[leaves.stop].item()]
+
+    def recoding(self, column: Column, edges: Sequence[float]) -> Codes:
+        """The bin of each cell of the grid; cells beyond the ends go to the end bins, special values and missing levels follow, as they did."""
+        bins = len(edges) - 1
+        codes = np.clip(np.searchsorted(np.asarray(edges), self.points[:-1], "right") - 1, 0, bins - 1)
+        return np.concatenate([codes, np.arange(bins, column.size)]).astype(np.int32)
+
+    def _bounds(self) -> Interval:
+        """The outermost bands that clearly hold rows, or the fullest where none does; declared cuts stay inside."""
+        counts, variances = np.array([self._known[band] for band in self._top]).T
+        limit = clear_of_noise(len(counts), laplace=self._laplace)
+        clear = np.flatnonzero(counts > limit * np.sqrt(variances))
+        kept = [self._top[place] for place in (clear if len(clear) else [np.argmax(counts)])]
+        kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]
+        return min(start for start, _ in kept), max(stop for _, stop in kept)
+
+    def _first(self) -> list[Interval]:
+        """The first level: the bands of a range that is to be found, else intervals of equal width."""
+        cells = len(self.points) - 1
+        if not self.is_unbounded:
+            return self._cut(0, cells)
+        assert self.column.kind in ("integer", "number", "date")
+        places = sorted({*band_edges(self.column.kind, self.points), *self.forced})
+        return list(zip(places, [*places[1:], cells], strict=True))
+
+    def _cut(self, start: int, stop: int) -> list[Interval]:
+        """Parts of about equal width, with the declared cuts among them."""
+        cells, levels = stop - start, self._levels_of(stop - start)
+        parts = min(cells, math.ceil(cells ** (1 / levels) - 1e-9))
+        even = {start + part * cells // parts for part in range(parts)}
+        places = sorted(even | {place for place in self.forced if start < place < stop})
+        return list(zip(places, [*places[1:], stop], strict=True))
+
+    def _levels_of(self, cells: int) -> int:
+        """How many times an interval of so many cells is cut until there are cells."""
+        return 0 if cells == 1 else math.ceil(math.log(cells, self._n_parts) - 1e-9)
+
+    def _reconcile(self, interval: Interval, parts: Sequence[Interval]) -> None:
+        (count, variance), own = self._known[interval], [self._known[part] for part in parts]
+        total, spread = sum(part[0] for part in own), sum(part[1] for part in own)
+        weight = spread / (spread + variance) / len(parts)
+        for part, (value, noise) in zip(parts, own, strict=True):
+            self._known[part] = (value + (count - total) * weight, noise * (1 - weight))
+
+    def _leaves(self) -> Leaves:
+        """The finest intervals that were asked about, in order."""
+        finest: list[Interval] = []
+        stack = self._top[::-1]
+        while stack:
+            interval = stack.pop()
+            if interval in self._parts:
+                stack += self._parts[interval][::-1]
+            else:
+                finest.append(interval)
+        starts, stops = np.array(finest).T
+        counts, variances = np.array([self._known[interval] for interval in finest]).T
+        return Leaves(starts, int(stops[-1]), self.points[stops] - self.points[starts], counts, variances)

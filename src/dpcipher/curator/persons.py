@@ -1,0 +1,139 @@
+"""Rows of persons: whose each is, and at most `max_rows` of each.
+
+Rows are compared within a person only. Where all rows with their persons are too many for memory, they go to files without a name
+(`curator.spill`), partition by partition: which partition a person is in depends on the name alone.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpcipher.curator import spill
+from dpcipher.curator.kernel import Columns, in_threads, joined_columns
+from dpcipher.curator.request import Person
+from dpcipher.curator.spill import UnnamedFile, says_what_is_full
+from dpcipher.errors import DataError
+from dpcipher.schema.cells import as_id, by_type
+from dpcipher.schema.schema import Schema
+
+Owned = tuple[pa.Array, Columns]  # whose each row is, and its codes
+
+PARTITIONS = 64
+
+
+def limited_rows(batches: Iterable[pa.RecordBatch], schema: Schema, person: Person) -> Iterator[Columns]:
+    """Coded rows, at most `max_rows` of each person: of all persons at once or, where they are too many for memory, of some at a time.
+
+    All rows of a person are in one partition, so that it does not matter in which.
+    """
+    owned = in_threads(lambda batch: owned_rows(batch, schema, person), batches)
+    held: list[Owned] = []
+    n_bytes, partitions = 0, None
+    for names, columns in owned:
+        n_bytes += names.nbytes + sum(column.nbytes for column in columns)
+        held.append((names, columns))
+        if partitions is None and n_bytes > spill.MEMORY_BYTES:
+            partitions = [_Partition() for _ in range(PARTITIONS)]
+        if partitions is not None:
+            while held:
+                _distribute(*held.pop(), partitions)
+    if held:
+        yield limit_person(held, person.max_rows)
+    for partition in partitions or ():
+        if partition.is_used:
+            yield limit_person(partition.read(), person.max_rows)
+
+
+def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
+    """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
+    owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
+    if owner.null_count and person.missing == "refuse":
+        raise DataError(
+            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
+            "fill the column, or leave such rows out with missing_person='drop'"
+        )
+    named = pc.is_valid(owner)
+    batch = batch.select(list(schema.names))
+    return (owner.filter(named), schema.encode_columns(batch.filter(named) if owner.null_count else batch))
+
+
+def limit_person(owned: Sequence[Owned], max_rows: int) -> Columns:
+    """Coded rows, at most `max_rows` of them for each person.
+
+    Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
+    table, so one person more or less changes the counts by that person's rows and no others.
+    """
+    rows = joined_columns([columns for _, columns in owned])
+    owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
+    order = np.lexsort((_row_hash(rows), owner))
+    ranked = owner[order]
+    starts = (
+        np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
+    )
+    rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
+    kept = order[rank < max_rows]
+    return [column[kept] for column in rows]
+
+
+def _row_hash(rows: Columns) -> NDArray[np.uint64]:
+    """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
+    mixed = np.full(len(rows[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in rows:
+        mixed ^= (
+            column.astype(np.uint64)
+            + np.uint64(0x9E3779B97F4A7C15)
+            + (mixed << np.uint64(6))
+            + (mixed >> np.uint64(2))
+        )
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return mixed
+
+
+def _distribute(names: pa.Array, columns: Columns, partitions: "Sequence[_Partition]") -> None:
+    """Each row to the partition of its person, which the name alone decides."""
+    distinct = names.dictionary_encode()
+    places = [zlib.crc32(name.encode()) % len(partitions) for name in distinct.dictionary.to_pylist()]
+    place = np.array(places, dtype=np.intp)[distinct.indices.to_numpy()]
+    order = np.argsort(place, kind="stable")
+    rows = pa.RecordBatch.from_arrays(
+        [names, *map(pa.array, columns)], [str(i) for i in range(len(columns) + 1)]
+    ).take(pa.array(order))
+    stops = np.cumsum(np.bincount(place, minlength=len(partitions)))
+    for partition, start, stop in zip(partitions, [0, *stops], stops, strict=False):
+        if stop > start:
+            partition.add(rows.slice(start, stop - start))
+
+
+class _Partition:
+    """The rows of some persons, in a file."""
+
+    def __init__(self) -> None:
+        self._home = UnnamedFile()
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there are rows."""
+        return self._writer is not None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        with says_what_is_full():
+            if self._writer is None:
+                self._writer = pa.ipc.new_stream(self._home.file, rows.schema)
+            self._writer.write_batch(rows)
+
+    def read(self) -> list[Owned]:
+        """All rows, once."""
+        assert self._writer is not None
+        with says_what_is_full():
+            self._writer.close()
+            self._home.file.seek(0)
+            with pa.ipc.open_stream(self._home.file) as stream:
+                return [
+                    (batch.column(0), [codes.to_numpy() for codes in batch.columns[1:]]) for batch in stream
+                ]

@@ -1,0 +1,56 @@
+"""Few joint tables that have many given tables among their margins, so that counting the few is counting all."""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.marginals.arrays import Axes, Shape
+
+
+def joint_tables(shape: Shape, tables: Sequence[Axes], most_cells: int) -> dict[Axes, Axes]:
+    """For each table a joint table that holds it: one of the tables, or one of at most `most_cells` cells. Greedily, the largest tables first.
+
+    >>> joint_tables((2, 2, 2, 9), [(0, 1), (0, 2), (1, 2), (0, 3)], 8)
+    {(0, 3): (0, 3), (0, 1): (0, 1, 2), (0, 2): (0, 1, 2), (1, 2): (0, 1, 2)}
+    """
+    wanted = set(tables)
+    orders = sorted({len(axes) for axes in wanted})
+    pairs = np.zeros((len(shape), len(shape)), dtype=np.int32)
+    _add_pairs(pairs, wanted, 1)
+    joints: dict[Axes, Axes] = {}
+    for seed in sorted(wanted, key=lambda axes: (-math.prod(shape[axis] for axis in axes), axes)):
+        if seed not in joints:
+            joint = _grown(seed, shape, pairs, most_cells)
+            inside = [axes for order in orders for axes in combinations(joint, order)]
+            covered = [axes for axes in inside if axes in wanted and axes not in joints]
+            joints |= dict.fromkeys(covered, joint)
+            _add_pairs(pairs, covered, -1)
+    return joints
+
+
+def _add_pairs(pairs: NDArray[np.int32], tables: Iterable[Axes], times: int) -> None:
+    """How many of the tables bring each pair of axes together."""
+    for axes in tables:
+        for first, second in combinations(axes, 2):
+            pairs[first, second] += times
+            pairs[second, first] += times
+
+
+def _grown(seed: Axes, shape: Shape, pairs: NDArray[np.int32], most_cells: int) -> Axes:
+    """A table and further axes, as long as it stays small: each the one that brings most pairs, the smallest among equals."""
+    joint, cells = list(seed), math.prod(shape[axis] for axis in seed)
+    sizes = np.asarray(shape)
+    gained = pairs[joint].sum(axis=0)
+    while True:
+        possible = (gained > 0) & (sizes <= most_cells // cells)
+        possible[joint] = False
+        axes = np.flatnonzero(possible)
+        if not len(axes):
+            return tuple(sorted(joint))
+        best = int(axes[np.lexsort((sizes[axes], -gained[axes]))[0]])
+        joint.append(best)
+        cells *= shape[best]
+        gained = gained + pairs[best]

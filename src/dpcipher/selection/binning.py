@@ -1,0 +1,228 @@
+"""Where to cut an open column, from noisy counts of intervals of its grid; public numbers only.
+
+A cut pays where it lowers the error of what will be measured. Two errors fall with more bins, two grow. A bin is taken to be even inside: what is not
+even is lost (a total variation distance, in rows). And what other columns say along the bin is lost: of a dependence that changes
+steadily with the rank, bins of the masses m lose the fraction Σ(m/n)². Against that, each bin is a cell more in the column's own table,
+and many cells more in the tables it is in, each with noise. All four come from the formulas that allocate the budget (`selection.risk`), at
+the noise that the tables will have, so that the number of bins is a result and not a parameter.
+"""
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.marginals.arrays import Floats
+from dpcipher.schema.schema import Schema
+from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
+from dpcipher.selection.rounds import TYPICAL
+
+Places = NDArray[np.int64]
+
+CHANCE = 20  # one in so many: the chance that noise alone is taken for rows
+BOTH = 2  # a pair is an error of two columns: half of it counts for each, and a column is in twice as many pairs as there are pairs per column
+
+
+@dataclass(frozen=True)
+class BinRisk:
+    """What one more bin of a column costs, and what it saves, in rows.
+
+    `partner_cells` is the number of cells of a table beside those of the column itself, `tables` how many such tables the column is in, and
+    `precision` that of the noise on a cell of each; `own_precision` that of the column's own table, where it is measured.
+    """
+
+    rows: float
+    partner_cells: float
+    tables: int
+    precision: float
+    own_precision: float = 0.0
+
+    @cached_property
+    def one_way(self) -> float:
+        """The precision of a count of the column, which larger tables add up to."""
+        return self.own_precision + self.tables * self.precision / self.partner_cells
+
+    def mass(self, first: float, second: float) -> float:
+        """What is saved of the dependence on other columns when a bin is cut into two of these masses."""
+        if not self.tables:
+            return 0.0
+        return BOTH * TYPICAL * self.rows * max(first, 0.0) * max(second, 0.0) / self.rows**2
+
+    def noise(self, masses: Floats) -> float:
+        """The error, in rows, that noise leaves in a table with other columns, of bins with these masses; a bin of few rows has little to lose."""
+        if not self.tables or len(masses) < 2:
+            return 0.0
+        freedom = (1 - 1 / len(masses)) * (1 - 1 / self.partner_cells)
+        if freedom <= 0:
+            return 0.0
+        roots = np.sqrt(np.maximum(masses, 1.0))
+        deviations = TYPICAL * self.rows / (MEAN_SIZE * self.partner_cells) * roots / roots.sum()
+        left = deviations / np.sqrt(1 + self.precision / freedom * deviations**2)
+        return float(BOTH * MEAN_SIZE / 2 * self.partner_cells * left.sum())
+
+    def even_noise(self, bins: int) -> float:
+        """The same of so many bins of equal mass."""
+        return self.noise(np.full(bins, self.rows / bins))
+
+    def own_noise(self, counts: Sequence[float]) -> float:
+        """The noise that bins of these counts have in the column's own table."""
+        kept = np.maximum(np.asarray(counts, dtype=float), 1.0)
+        return float(
+            sum(one_way_risk(np.array([count, count]), np.array([self.one_way / 2]))[0] / 2 for count in kept)
+        )
+
+    def total(self, bins: int) -> float:
+        """The error in tables with other columns, of so many bins of equal mass."""
+        return BOTH * TYPICAL * self.rows / (2 * bins) + self.even_noise(bins)
+
+    def best_bins(self, most: int) -> int:
+        """The number of bins of equal mass with the least error."""
+        return min(range(1, most + 1), key=self.total)
+
+    def price(self, most: int) -> float:
+        """What one more bin costs beside the best number of them."""
+        bins = self.best_bins(most)
+        more = max(self.even_noise(bins + 1) - self.even_noise(bins), 0.0)
+        return self.own_noise([self.rows / (bins + 1)]) + more
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Intervals that follow one another: where they begin on the grid, their widths, noisy counts and the variance of each."""
+
+    starts: Places
+    stop: int
+    widths: Floats
+    counts: Floats
+    variances: Floats
+
+    def trimmed(self, forced: Sequence[int] = ()) -> "Leaves":
+        """Without the ends that nothing but noise is in, for a range that is to be found; forced cuts stay inside."""
+        first, last = self._quiet(1), len(self.counts) - self._quiet(-1)
+        if first >= last:
+            return self
+        for place in np.searchsorted(self.starts, np.asarray(forced, dtype=np.int64)):
+            first, last = min(first, int(place) - 1), max(last, int(place) + 1)
+        return self._part(first, last)
+
+    def within(self, start: int, stop: int) -> "Leaves":
+        """The leaves between two places of the grid."""
+        return self._part(int(np.searchsorted(self.starts, start)), int(np.searchsorted(self.starts, stop)))
+
+    def _part(self, first: int, last: int) -> "Leaves":
+        stop = int(self.starts[last]) if last < len(self.starts) else self.stop
+        part = slice(first, last)
+        return Leaves(self.starts[part], stop, self.widths[part], self.counts[part], self.variances[part])
+
+    def _quiet(self, step: int) -> int:
+        """How many leaves of an end to leave out: of those before rows are clearly there, up to where their noisy sum is least."""
+        sums = np.concatenate([[0.0], np.cumsum(self.counts[::step])])
+        noise = np.sqrt(np.concatenate([[0.0], np.cumsum(self.variances[::step])]))
+        clear = sums > threshold(len(sums)) * noise
+        return int(np.argmin(sums[: int(np.argmax(clear))])) if clear.any() else len(self.counts)
+
+
+def threshold(n: int) -> float:
+    """In standard deviations, what the largest of so many noises stays below: √(2 ln n), the universal threshold of Donoho and Johnstone (1994).
+
+    >>> round(threshold(100), 2)
+    3.03
+    """
+    return math.sqrt(2 * math.log(max(n, 2)))
+
+
+def clear_of_noise(n: int, *, laplace: bool) -> float:
+    """In standard deviations, what none of so many noises reaches, but for one time in CHANCE."""
+    if laplace:
+        return math.log(n * CHANCE / 2) / math.sqrt(2)
+    return NormalDist().inv_cdf(1 - 1 / (n * CHANCE))
+
+
+def choose_cuts(leaves: Leaves, risk: BinRisk, most: int, forced: Sequence[int] = ()) -> list[int]:
+    """The starts of the bins, at most `most` of them: from the forced cuts on, the cut that saves most, while it saves more than it costs."""
+    cuts = _Cuts(leaves, risk)
+    inner = sorted({int(np.searchsorted(leaves.starts, start)) for start in forced} - {0, len(leaves.starts)})
+    ends = [0, *inner, len(leaves.starts)]
+    chosen = set(ends[:-1])
+    waiting = [cuts.best(first, last) for first, last in itertools.pairwise(ends)]
+    heapq.heapify(waiting)
+    while waiting and len(chosen) < most:
+        loss, place, first, last = heapq.heappop(waiting)
+        before, after = (cuts.masses(sorted(starts)) for starts in (chosen, {*chosen, place}))
+        if -loss <= max(risk.noise(after) - risk.noise(before), 0.0):
+            continue
+        chosen.add(place)
+        for part in (cuts.best(first, place), cuts.best(place, last)):
+            heapq.heappush(waiting, part)
+    return [int(leaves.starts[place]) for place in sorted(chosen)]
+
+
+@dataclass(frozen=True)
+class PlannedTables:
+    """The tables that will be measured with the bins: how many columns each crosses, and how many there are; each gets an equal share."""
+
+    order: int
+    number: int
+
+
+def bin_risk(schema: Schema, axis: int, noise: NoiseModel, rows: float, tables: PlannedTables) -> BinRisk:
+    """The risk of a column's bins, where other open columns have the number of bins that is best for all of them."""
+    columns = len(schema.shape)
+    order, precision = min(tables.order, columns), noise.precision(1 / tables.number)
+    if order == 1:
+        return BinRisk(rows, 1.0, 0, 0.0, precision)
+    is_open = [schema.parts(attr)[0].is_open for attr in schema.attrs]
+    holding = max(1, round(tables.number * order / columns))
+
+    def risk(bins: int) -> BinRisk:
+        sizes = [bins if is_open[place] else size for place, size in enumerate(schema.shape) if place != axis]
+        beside = math.exp(float(np.mean(np.log(sizes))) * (order - 1))  # a typical table
+        return BinRisk(rows, max(beside, 1.0), holding, precision)
+
+    choices = [risk(bins) for bins in range(1, schema.shape[axis] + 1)]
+    return min(enumerate(choices, 1), key=lambda choice: choice[1].total(choice[0]))[1]
+
+
+# What a cut saves, negative; the leaf that begins the second part; the first leaf, and one past the last.
+Cut = tuple[float, int, int, int]
+
+
+class _Cuts:
+    """Sums over leaves, and the best cut of any run of them."""
+
+    def __init__(self, leaves: Leaves, risk: BinRisk) -> None:
+        self._risk = risk
+        self._counts, self._widths = (
+            np.concatenate([[0.0], np.cumsum(values)]) for values in (leaves.counts, leaves.widths)
+        )
+        self._own: Callable[[Floats], Floats] = np.vectorize(
+            lambda count: risk.own_noise([count]), otypes=[float]
+        )
+
+    def masses(self, starts: Sequence[int]) -> Floats:
+        """The noisy counts of the bins that begin at these leaves."""
+        return np.diff(self._counts[[*starts, -1]])
+
+    def best(self, first: int, last: int) -> Cut:
+        """The cut that saves most, its own noise subtracted; nothing where there is no place to cut."""
+        if last - first < 2:
+            return (math.inf, first, first, last)
+        inner = slice(first + 1, last)
+        count, width = (sums[last] - sums[first] for sums in (self._counts, self._widths))
+        left, part = (sums[inner] - sums[first] for sums in (self._counts, self._widths))
+        saved = np.abs(left - count * part / width) + self._mass(left, count - left)
+        place = int(np.argmax(saved))
+        cost = self._own(np.array([left[place], count - left[place]])).sum() - self._own(np.array([count]))[0]
+        return (float(cost - saved[place]), first + 1 + place, first, last)
+
+    def _mass(self, left: Floats, right: Floats) -> Floats:
+        if not self._risk.tables:
+            return np.zeros_like(left)
+        return np.asarray(self._risk.mass(1.0, 1.0) * np.maximum(left, 0.0) * np.maximum(right, 0.0))

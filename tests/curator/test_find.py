@@ -1,0 +1,229 @@
+"""Bins found privately: what is asked, what it costs, what comes out, and that nothing but noisy answers decides."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpcipher.audits.subjects import BUDGETS, UNITS
+from dpcipher.audits.transcript import Violation, compare, record
+from dpcipher.curator.find import finding_share
+from dpcipher.curator.measure import measure
+from dpcipher.errors import DataError
+from dpcipher.methods import Cipher
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import Release
+from dpcipher.schema import Column, Schema
+from dpcipher.schema.domain import Binned
+from dpcipher.schema.rows import Zero
+from dpcipher.selection.target import Auto
+
+SEX = Column("sex", "categorical", levels=["F", "M"])
+AGE = Column("age", "integer", min=0, max=99, bins="auto")
+INCOME = Column("income", "number", min=0, max=1_000_000, bins="auto", missing="level")
+SCHEMA = Schema((AGE, INCOME, SEX))
+
+
+def people(n: int, seed: int = 0) -> pd.DataFrame:
+    """Ages with a top code, incomes with many zeros, a long tail and a few missing."""
+    rng = np.random.default_rng(seed)
+    age = np.minimum(rng.integers(0, 110, n), 99)
+    income = np.where(rng.random(n) < 0.4, 0.0, np.minimum(np.exp(rng.normal(10, 1, n)), 1e6).round(2))
+    income[rng.random(n) < 0.05] = np.nan
+    return pd.DataFrame({"age": age, "income": income, "sex": rng.choice(["F", "M"], n)})
+
+
+def edges(schema: Schema, name: str) -> np.ndarray:
+    """The edges of a column."""
+    domain = schema.column(name).domain
+    assert isinstance(domain, Binned)
+    return np.asarray(domain.edges)
+
+
+@pytest.mark.parametrize(
+    "promise", [{"epsilon": 2.0}, {"epsilon": 2.0, "delta": 1e-9}, {"rho": 0.1}], ids=str
+)
+@pytest.mark.parametrize("workload", [1, 2, "auto", Auto(max_order=2)], ids=str)
+def test_a_release_holds_the_closed_schema_and_what_finding_cost(
+    promise: Any, workload: Any, tmp_path: Path
+) -> None:
+    """At most a tenth of the charge, as events of the certificate; the whole budget is still spent, and the file holds it all."""
+    release = measure(people(5_000), SCHEMA, workload=workload, unit="add-remove", **promise)
+    certificate = release.statement.certificate
+    asked = [event for event in certificate["events"] if event["what"].startswith("intervals of")]
+    assert not release.schema.is_open
+    assert asked
+    assert sum(Fraction(event["share"]) for event in asked) <= finding_share(SCHEMA) == Fraction(1, 15)
+    assert sum(Fraction(event["share"]) for event in asked) == Fraction(certificate["bins"]["share"])
+    assert certificate["share"] == "1"
+    assert certificate["bins"]["found"] == {
+        name: len(edges(release.schema, name)) - 1 for name in ("age", "income")
+    }
+    assert all(found <= 64 for found in certificate["bins"]["found"].values())
+    release.save(tmp_path / "release.parquet")
+    assert Release.load(tmp_path / "release.parquet").schema == release.schema
+
+
+def test_the_noise_of_tables_is_what_is_left_of_the_budget() -> None:
+    """Costs that the sampler states add up to no more than was charged, and to nearly all of it."""
+    release = measure(people(2_000), SCHEMA, epsilon=1.0, unit="add-remove")
+    costs = sum(event["cost"] for event in release.statement.certificate["events"])
+    assert costs == pytest.approx(1.0, rel=1e-6)
+    used = 1 - Fraction(release.statement.certificate["bins"]["share"])
+    assert [table.mechanism.scale for table in release.tables] == pytest.approx([3 / float(used)] * 3)
+
+
+def test_the_ledger_is_charged_once_with_the_open_schema(tmp_path: Path) -> None:
+    """What was declared before any row was read is what the ledger names."""
+    ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1.0, unit="add-remove")
+    measure(people(1_000), SCHEMA, epsilon=1.0, unit="add-remove", ledger=ledger)
+    entries = ledger.entries
+    assert len(entries) == 1
+    assert entries[0].what["schema"] == SCHEMA.fingerprint()
+
+
+def test_atoms_have_bins_of_their_own_and_tails_are_cut() -> None:
+    """With next to no noise: zero and the top code alone, and no wide bin that holds most of its rows at one end."""
+    release = measure(people(50_000), SCHEMA, epsilon=100.0, unit="add-remove")
+    income, age = edges(release.schema, "income"), edges(release.schema, "age")
+    assert income[1] <= 10.0
+    assert age[-2] == 99
+    assert np.sum((income > 200_000) & (income < 1e6)) >= 2
+
+
+def test_a_found_schema_can_be_used_next_year(tmp_path: Path) -> None:
+    """Saved, loaded and declared, without anything to find."""
+    measure(people(5_000), SCHEMA, epsilon=2.0, unit="add-remove").schema.save(tmp_path / "found.yaml")
+    schema = Schema.load(tmp_path / "found.yaml")
+    again = measure(people(5_000, seed=9), schema, epsilon=2.0, unit="add-remove")
+    assert again.schema.fingerprint() == schema.fingerprint()
+    assert "bins" not in again.statement.certificate
+
+
+def test_sets_share_the_bins_that_were_found_once() -> None:
+    """Every set measures the same tables."""
+    release = measure(people(2_000), SCHEMA, epsilon=2.0, unit="add-remove", sets=3)
+    asked = [event for event in release.statement.certificate["events"] if event["type"] == "query"]
+    assert len({table.set for table in release.tables}) == 3
+    assert len(asked) <= 18
+    assert len({table.counts.shape for table in release.tables}) == 3
+
+
+def test_zeros_hold_on_the_grid_and_in_the_release() -> None:
+    """Children have no income: rows are moved on the grid, and the threshold is an edge of the release."""
+    zero = Zero({"age": {"max": 14}, "income": {"min": 10}}, {"income": 0})
+    schema = Schema((AGE, INCOME, SEX), zeros=(zero,))
+    release = measure(people(5_000), schema, epsilon=5.0, unit="add-remove")
+    assert {15} <= set(edges(release.schema, "age").tolist())
+    assert {10.0} <= set(edges(release.schema, "income").tolist())
+    assert release.schema.zero_masks[0][1].any()
+
+
+def test_open_ranges_are_found_and_values_beyond_go_to_the_ends() -> None:
+    """Powers of two around the data, and no refusal of a far value."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.normal(5_000, 800, 20_000).round(), "y": rng.normal(-3, 0.5, 20_000)})
+    frame.loc[0] = [-1e12, 1e200]
+    schema = Schema(
+        (
+            Column("x", "integer", min="auto", max="auto", bins="auto"),
+            Column("y", "number", min="auto", max="auto", bins="auto"),
+        )
+    )
+    release = measure(frame, schema, epsilon=5.0, unit="add-remove")
+    x, y = edges(release.schema, "x"), edges(release.schema, "y")
+    assert 0 <= x[0] <= 4_000
+    assert 6_000 <= x[-1] <= 2**14
+    assert -10 <= y[0] <= -4
+    assert -2 <= y[-1] <= 2
+    assert release.schema.column("x").other == "nearest"
+    assert measure(frame, release.schema, epsilon=1.0, unit="add-remove").schema == release.schema
+
+
+def test_nothing_at_all_is_found_in_no_rows() -> None:
+    """An empty table fails nowhere: the budget is spent, and the bins are what noise leaves."""
+    schema = Schema((*SCHEMA.columns, Column("z", "number", min="auto", max="auto", bins="auto")))
+    frame = people(0).assign(z=pd.Series(dtype=float))
+    release = measure(frame, schema, epsilon=0.1, unit="add-remove")
+    assert all(size >= 1 for size in release.schema.shape)
+
+
+def test_values_that_the_range_refuses_are_refused_before_the_charge(tmp_path: Path) -> None:
+    """As for every column, without a value in the message."""
+    ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1.0, unit="add-remove")
+    frame = people(10)
+    frame.loc[3, "age"] = 4711
+    with pytest.raises(DataError) as refusal:
+        measure(frame, SCHEMA, epsilon=1.0, unit="add-remove", ledger=ledger)
+    assert "4711" not in str(refusal.value)
+    assert not ledger.entries
+
+
+# Replayed on neighbours, from the frame on.
+
+
+def neighbours(frame: pd.DataFrame, unit: Unit) -> list[pd.DataFrame]:
+    """One person's rows added at an end, at an atom, in the tail; or moved there."""
+    places = [{"age": 99, "income": 0.0}, {"age": 0, "income": 1e6}, {"age": 50, "income": np.nan}]
+    found = []
+    for place in places:
+        added = pd.DataFrame([{**place, "sex": "F"}] * unit.max_rows)
+        kept = frame if unit.relation == "add-remove" else frame.iloc[unit.max_rows :]
+        found.append(pd.concat([kept, added], ignore_index=True))
+    return found
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_no_question_tells_neighbours_apart_by_more_than_it_declares(unit: Unit, budget: Any) -> None:
+    """The same answers lead to the same questions, bins and tables; the truth behind each differs by no more than was declared."""
+    epsilon, delta = budget
+    method = Cipher(epsilon, delta=delta, unit=unit.relation, max_rows=unit.max_rows)
+    frame = people(4_000)
+    frame.loc[: unit.max_rows - 1] = [20, 30_000.0, "F"]
+    here = record(method, frame, SCHEMA, seed=3)
+    asked = [event for event in here.events if event["what"].startswith("intervals")]
+    assert asked
+    nearest = 0.0
+    for other in neighbours(frame, unit):
+        there = record(method, other, SCHEMA, replay=here, seed=3)
+        rows = compare(method, here, there)
+        nearest = max(
+            nearest, *(cost / declared for what, cost, declared in rows if what.startswith("intervals"))
+        )
+    assert nearest == pytest.approx(1.0, rel=1e-3)  # what is declared is needed
+
+
+def test_a_person_column_limits_rows_on_the_grid() -> None:
+    """The rows that stay are chosen by that person's own rows; the rest is as without a limit."""
+    frame = people(600).assign(who=np.arange(600) // 3)
+    method = Cipher(3.0, unit="add-remove", max_rows=2, person="who")
+    here = record(method, frame, SCHEMA, seed=5)
+    added = pd.DataFrame({"age": [1, 98, 50], "income": [0.0, 1e6, 2e5], "sex": "F", "who": 999})
+    there = record(method, pd.concat([frame, added]), SCHEMA, replay=here, seed=5)
+    rows = compare(method, here, there)
+    assert max(cost / declared for _, cost, declared in rows) <= 1 + 1e-9
+
+
+def test_bins_follow_from_noisy_answers_alone() -> None:
+    """A person with very many rows moves where cuts would best be; given the same answers, the schema is the same."""
+    method = Cipher(3.0, unit="add-remove", max_rows=150)
+    here = record(method, people(400), SCHEMA, seed=3)
+    for other in neighbours(people(400), Unit("add-remove", 150)):
+        there = record(method, other, SCHEMA, replay=here, seed=3)
+        assert compare(method, here, there)
+        assert there.schema == here.schema
+
+
+def test_a_schema_that_follows_from_rows_is_noticed() -> None:
+    """The found schema is an answer too: a transcript with another one is refused."""
+    method = Cipher(3.0, unit="add-remove")
+    here = record(method, people(400), SCHEMA, seed=3)
+    there = replace(record(method, people(400), SCHEMA, replay=here, seed=3), schema="another")
+    with pytest.raises(Violation, match="schema"):
+        compare(method, here, there)

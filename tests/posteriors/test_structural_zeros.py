@@ -1,0 +1,66 @@
+"""Structural zeros inside measured tables: draws against brute force, with one measurement and several, and models on them."""
+
+import numpy as np
+import pytest
+
+import dpcipher as dc
+from dpcipher.marginals.arrays import Floats
+from dpcipher.posteriors.log_linear import CONTRAST_SD
+from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.release.release import NoisyTable
+from dpcipher.schema.rows import Zero
+
+SCHEMA = dc.Schema(dc.Schema.from_domain({"a": 2, "b": 3}).columns, zeros=(Zero({"a": 0, "b": 2}),))
+COUNTS = np.array([[14, 6, 0], [5, 3, 12]])
+POSSIBLE = np.array([[True, True, False], [True, True, True]])
+N_ROWS = int(COUNTS.sum())
+
+
+def measured(*scales: float) -> list[tuple[Floats, float]]:
+    """The table with noise of every scale; on the impossible cell, noise that nobody would draw."""
+    readings = []
+    for number, scale in enumerate(scales):
+        counts = SeededNoise(number).add(COUNTS, Mechanism("laplace", scale)).astype(np.int64)
+        counts[0, 2] = 400
+        readings.append((counts, scale))
+    return readings
+
+
+def release_of(readings: list[tuple[Floats, float]]) -> dc.Release:
+    """A release that measured the table several times."""
+    tables = [
+        NoisyTable(("a", "b"), counts, Mechanism("laplace", scale), number)
+        for number, (counts, scale) in enumerate(readings)
+    ]
+    first = dc.Release.from_tables({("a", "b"): readings[0][0]}, SCHEMA, scale=1.0, n_rows=N_ROWS)
+    return dc.Release(SCHEMA, tuple(tables), first.statement)
+
+
+def prior_draws(draws: int, rng: np.random.Generator) -> Floats:
+    """Tables from the stated prior, written out: centred normal effects of a, of b and of both, and no row where none can be."""
+    a = rng.normal(size=(draws, 2, 1)) * CONTRAST_SD[1] / 2**0.5
+    b = rng.normal(size=(draws, 1, 3)) * CONTRAST_SD[1] / 2**0.5
+    both = rng.normal(size=(draws, 2, 3)) * CONTRAST_SD[2] / 2
+    both = both - both.mean(axis=1, keepdims=True)
+    both = both - both.mean(axis=2, keepdims=True)
+    scores = a - a.mean(axis=1, keepdims=True) + b - b.mean(axis=2, keepdims=True) + both
+    powers = np.where(POSSIBLE, np.exp(scores), 0.0)
+    return np.asarray(powers / powers.sum(axis=(1, 2), keepdims=True))
+
+
+@pytest.mark.parametrize("scales", [(3.0,), (6.0, 6.0, 6.0)])
+def test_a_table_with_a_zero_agrees_with_brute_force(scales: tuple[float, ...]) -> None:
+    """Population and table have the means and spreads of prior draws with whole rows, weighted by the noise on the possible cells alone."""
+    readings, rng = measured(*scales), np.random.default_rng(3)
+    drawn = dc.posterior(release_of(readings), ("a", "b"), draws=2_000, seed=1)
+    chances = prior_draws(400_000, rng)
+    rows = rng.multinomial(N_ROWS, chances.reshape(-1, 6)).reshape(-1, 2, 3)
+    logs = -sum(np.abs(rows - counts)[:, POSSIBLE].sum(axis=1) / scale for counts, scale in readings)
+    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    assert 1 / (weights**2).sum() > 1_000
+    for ours, theirs in ((drawn.draws, chances), (drawn.table_draws, rows / N_ROWS)):
+        mean = np.einsum("d,dij->ij", weights, theirs)
+        spread = np.sqrt(np.einsum("d,dij->ij", weights, (theirs - mean) ** 2))[POSSIBLE]
+        assert (ours[:, 0, 2] == 0).all()
+        assert ours.mean(axis=0)[POSSIBLE] == pytest.approx(mean[POSSIBLE], abs=0.1 * spread.max())
+        assert ours.std(axis=0)[POSSIBLE] == pytest.approx(spread, rel=0.15)
