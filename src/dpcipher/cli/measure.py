@@ -138,6 +138,7 @@ def release_facts(release: Release, path: Path) -> dict[str, Any]:
         "sets": release.sets,
         "checksum": release.checksum,
         "selection": release.statement.certificate.get("selection"),
+        "bins": release.statement.certificate.get("bins"),
         "statement": release.statement.to_dict(),
     }
 

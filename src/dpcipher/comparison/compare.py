@@ -21,6 +21,7 @@ from dpcipher.marginals.tables import count_rows
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.release.curator_only import WATERMARK, private_folder
+from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import coded_rows
 
@@ -123,12 +124,14 @@ def _experiment(
     n_rows: int | None,
     seed: int,
 ) -> Experiment:
-    codes = coded_rows(data, schema, "data")
+    grid, scored = schema.on_grid(), schema.stand_in()
+    codes = coded_rows(data, grid, "data")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
     rows = len(codes) if n_rows is None else n_rows
     _check_whole("n_rows", rows)
     sized = {name: method.sized(rows) for name, method in methods.items()}
-    return Experiment(_count_source(codes, schema), codes, schema, sized, wanted, rows, seed)
+    truth = _count_source(codes, grid)
+    return Experiment(truth, recoded(codes, grid, scored), schema, sized, wanted, rows, seed)
 
 
 def _count_source(codes: Any, schema: Schema) -> CountSource:
