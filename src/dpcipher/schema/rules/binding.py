@@ -75,10 +75,8 @@ def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Thres
     value = number_of(column, token.text)
     if settled(column) and sign in ("==", "!="):
         code = column.find(token.text)
-        apart = (
-            column.ordered_levels
-        )  # after the bins come special values and kinds of missing, each a level of its own
-        if code is not None and (value is None or code >= apart):
+        # After the bins come special values and kinds of missing, each a level of its own.
+        if code is not None and (value is None or code >= column.ordered_levels):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
