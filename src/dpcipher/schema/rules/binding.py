@@ -11,7 +11,7 @@ from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import level_code
-from dpcipher.schema.domain import Binned, Listed
+from dpcipher.schema.domain import Listed
 from dpcipher.schema.rules.atoms import HasLevel, Pair, Threshold
 from dpcipher.schema.rules.cuts import check_cuts, number_of, settled, wrong_at
 from dpcipher.schema.rules.grammar import Absence, All, Comparison, Membership, Not, Phrase, Some, Token
@@ -75,11 +75,8 @@ def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Thres
     value = number_of(column, token.text)
     if settled(column) and sign in ("==", "!="):
         code = column.find(token.text)
-        domain = column.domain
-        assert isinstance(domain, Binned)
-        if code is not None and (
-            value is None or code >= domain.n_bins
-        ):  # a label, a special value, or missing
+        # After the bins come special values and kinds of missing, each a level of its own.
+        if code is not None and (value is None or code >= column.ordered_levels):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
