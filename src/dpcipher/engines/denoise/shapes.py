@@ -120,7 +120,7 @@ def proportional_basis(probability: Floats) -> Basis:
     """The principal axes of diag(p) − ppᵀ among the contrasts of one attribute."""
     if len(probability) > MANY_LEVELS:
         variance, vectors = multinomial_axes(probability)
-        return Basis((vectors,), variance)
+        return Basis((vectors,), variance, variance)
     contrasts = _contrasts(len(probability))
     mean = contrasts.T.dot(probability)
     inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean
