@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 import dpcipher as dc
 from dpcipher.inference.estimate import Estimate
 from dpcipher.inference.models import Models
-from dpcipher.marginals.marginal import Marginal
+from dpcipher.marginals.marginal import Bounds, Marginal
 from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan
 from dpcipher.posteriors.posterior import Posterior
-
-Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Release:

@@ -1,5 +1,6 @@
 """Bad input through the command line: exit code 1 or 2, a message with name, value, rule and fix, and an untouched ledger."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,27 @@ def test_other_commands_refuse_too(folder: Path, run: Run, words: str, code: int
     """1 for what the library refuses, 2 for wrong usage."""
     refused = run(words)
     assert (refused.exit_code, message in " ".join(refused.stderr.split())) == (code, True), refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "code"),
+    [
+        ("schema show absent.yaml --json", "SchemaError", 1),
+        ("measure people.csv people.yaml --json -o r.parquet", "MissingParameter", 2),
+        ("synth people.yaml -o rows.csv --json", "ReleaseError", 1),
+        ("nonsense --json", "NoSuchCommand", 2),
+        ("synth people.parquet --no-such-option --json", "NoSuchOption", 2),
+    ],
+)
+def test_errors_are_json_where_results_are(
+    command: str, kind: str, code: int, folder: Path, run: Run
+) -> None:
+    """An object on stdout with the kind, the message and the exit code; the message also on stderr, as without --json."""
+    done = run(command)
+    assert done.exit_code == code
+    said = json.loads(done.stdout)["error"]
+    assert said["exit_code"] == code
+    assert said["kind"] in (kind, "UsageError")
+    assert said["message"] in done.stderr.replace("\n", " ") or said["message"].split(".")[0] in done.stderr
+    plain = run(command.replace(" --json", ""))
+    assert plain.stdout == ""

@@ -60,3 +60,13 @@ def test_no_promise_has_a_silent_default(name: str) -> None:
     parameters = {parameter.name: parameter for parameter in LEAVES[f"dpcipher {name}"].params}
     assert needed <= {name for name, parameter in parameters.items() if parameter.required}
     assert (parameters["max_rows"].default, parameters["max_rows"].show_default) == (1, True)
+
+
+def test_placeholders_name_what_is_asked_for() -> None:
+    """No TEXT, PATH or bare NAME=VALUE: each says whether it is a column, a name, a file or a folder."""
+    shown = re.findall(r"^  (?:-\w, )?--[\w-]+ ([A-Z=|]{3,})", reference(), flags=re.MULTILINE)
+    assert len(shown) > 60
+    assert not {"TEXT", "PATH", "NAME=VALUE"} & set(shown)
+    compare = help_text("dpcipher compare", TREE["dpcipher compare"])
+    assert "--methods NAMES" in compare
+    assert "--epsilons NUMBERS" in compare

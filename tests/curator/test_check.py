@@ -165,3 +165,42 @@ def test_measuring_says_how_many_columns_it_ignores() -> None:
     said.clear()
     dc.measure(rows[["a"]], schema, workload=1, epsilon=1, unit="add-remove", progress=said.append)
     assert not any("ignored" in text for text in said)
+
+
+def test_rows_that_break_rules_are_counted() -> None:
+    """Refused, or moved where the rule says where to; rows that a column refuses break none."""
+    schema = Schema.from_dict(
+        {
+            "columns": {
+                "age": {"kind": "integer", "min": 0, "max": 99},
+                "status": {"kind": "categorical", "levels": ["single", "married"]},
+                "work": {"kind": "boolean"},
+            },
+            "rules": [
+                "age < 15 -> status == single",
+                {"rule": "age < 10 -> work == false", "becomes": {"work": False}},
+            ],
+        }
+    )
+    rows = pd.DataFrame(
+        {
+            "age": [3, 12, 40, 200, 8],
+            "status": ["married", "married", "married", "married", "single"],
+            "work": [True, False, True, False, True],
+        }
+    )
+    found = {
+        (one.column, one.problem, one.refused): (one.rows, one.first) for one in schema.check(rows).findings
+    }
+    assert found == {
+        ("age", "above the range", True): (1, (4,)),
+        ("age and status", "rule", True): (2, (1, 2)),
+        ("age and work", "rule", False): (2, (1, 5)),
+    }
+
+
+def test_special_values_may_lie_outside_the_range() -> None:
+    """They are levels; what is neither is counted."""
+    schema = Schema.from_dict({"columns": {"a": {"kind": "integer", "min": 0, "max": 3, "special": [-1]}}})
+    assert schema.check(pd.DataFrame({"a": [0, -1, 3]})).fits
+    assert [one.rows for one in schema.check(pd.DataFrame({"a": [0, -2, 4, 5]})).findings] == [1, 2]

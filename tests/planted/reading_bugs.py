@@ -96,4 +96,28 @@ READING_BUGS = (
         'raise TableFileError(f"{path}: {wrong}") from None',
         "faults/test_fuzz.py::test_two_hundred_files_of_rows_tell_no_cell",
     ),
+    Bug(
+        "a code for a missing value that is counted as a number",
+        "surveys whose -9 is averaged with the incomes",
+        "schema/column.py",
+        "codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))",
+        "codes = np.where((kinds < 0) | (codes >= 0), codes, kinds + np.int32(self.domain.size))",
+        "schema/test_missing_values.py::test_a_code_is_known_under_every_type_of_cell",
+    ),
+    Bug(
+        "a dictionary that nobody signed",
+        "dictionaries whose maximum is the private maximum",
+        "schema/schema.py",
+        "return self.drawn_from_data or self.provenance.imported_from is not None",
+        "return self.drawn_from_data",
+        "schema/test_dictionaries.py::test_an_imported_schema_waits_for_a_signature",
+    ),
+    Bug(
+        "entities of a codebook that are expanded",
+        "XML readers before defusedxml",
+        "schema/dictionaries/ddi.py",
+        "    parser.StartDoctypeDeclHandler = refuse\n",
+        "",
+        "schema/test_dictionaries.py::test_a_hostile_codebook_is_refused",
+    ),
 )

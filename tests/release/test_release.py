@@ -125,13 +125,25 @@ def test_changed_facts_do_not_pass_the_checksum(tmp_path: Path) -> None:
         Release.load(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"age,sex\n1,2\n"])
-def test_what_is_no_release_is_refused(content: bytes, tmp_path: Path) -> None:
-    """Empty, cut and foreign files get one clear error."""
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"PAR1", "is damaged: it is not a readable Parquet file"),
+        (b"", "is no release: it is empty"),
+        (b"age,sex\n1,2\n", "is no release: it is a text file, such as CSV rows"),
+        (b"version: 1\ncolumns:\n  a: {kind: boolean}\n", "is no release: it is a schema"),
+        (b'{"hash": "0", "previous": "0", "type": "ledger"}\n', "is no release: it is a ledger"),
+        (b"PK\x03\x04....", "is no release: it is a zip file, such as a saved joint"),
+        (b"\xff\xfe\x00secret", "is no release: it is neither Parquet nor text"),
+    ],
+)
+def test_what_is_no_release_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
+    """A cut file is damaged; another kind of file is called what it is, and not quoted."""
     path = tmp_path / "r.parquet"
     path.write_bytes(content)
-    with pytest.raises(ReleaseError, match="is damaged: it is not a readable Parquet file"):
+    with pytest.raises(ReleaseError, match=words) as caught:
         Release.load(path)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_foreign_parquet_file_is_refused(tmp_path: Path) -> None:

@@ -87,6 +87,12 @@ FRICTIONLESS = {
         {"name": "odd", "type": "date", "format": "%d/%m/%y"},
         {"name": "pets", "type": "boolean", "trueValues": ["ja"], "falseValues": ["nein"]},
         {"name": "owns", "type": "boolean", "missingValues": ["", {"value": "-9", "label": "No answer"}]},
+        {
+            "name": "floor",
+            "type": "integer",
+            "missingValues": ["-9"],
+            "constraints": {"minimum": 0, "maximum": 9},
+        },
         {"name": "place", "type": "geopoint"},
         {"name": "job", "type": "string", "description": "What they do"},
     ],
@@ -105,9 +111,9 @@ def columns(plain):
 def test_the_nist_dictionary_becomes_columns():
     """Codes are levels, N is a kind of missing, ranges hold their named values, and what has no values is found privately."""
     expected = {
-        "SEX": {"kind": "categorical", "levels": ["1", "2"], "labels": {"1": "Male", "2": "Female"}, "title": "Person's gender"},
+        "SEX": {"kind": "categorical", "levels": [1, 2], "labels": {"1": "Male", "2": "Female"}, "title": "Person's gender"},
         "NOC": {"kind": "integer", "min": 0, "max": 19, "missing_values": ["N"], "labels": {"N": "N/A (GQ/vacant)", "0": "None"}, "title": "Own children"},
-        "POVPIP": {"kind": "integer", "min": 0, "max": 501, "bins": "auto", "edges": [501], "missing_values": ["N"], "labels": {"N": "N/A", "501": "above 5 x"}, "title": "Poverty"},
+        "POVPIP": {"kind": "integer", "min": 0, "max": 500, "bins": "auto", "special": [501], "missing_values": ["N"], "labels": {"N": "N/A", "501": "above 5 x"}, "title": "Poverty"},
         "DENSITY": {"kind": "number", "min": 16.3, "max": 52864.7, "bins": "auto", "title": "Density"},
         "INDP": {"kind": "categorical", **DISCOVER, "title": "Industry codes", "description": "271 codes"},
     }  # fmt: skip
@@ -137,11 +143,11 @@ def test_a_codebook_becomes_columns(tmp_path):
     plain = read_dictionary(tmp_path / "book.xml")
     expected = {
         "AGE": {"kind": "integer", "min": 0, "max": 120, "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
-        "REGION": {"kind": "categorical", "levels": ["1", "2"], "missing_values": [9], "missing": "level", "labels": {"1": "Ontario", "2": "Quebec", "9": "Not asked"}, "title": "Region"},
+        "REGION": {"kind": "categorical", "levels": [1, 2], "missing_values": [9], "missing": "level", "labels": {"1": "Ontario", "2": "Quebec", "9": "Not asked"}, "title": "Region"},
         "INCOME": {"kind": "number", "min": "auto", "max": "auto", "bins": "auto", "missing": "level", "description": "How much do you earn?"},
         "JOB": {"kind": "categorical", **DISCOVER, "missing": "level"},
         "SEEN": {"kind": "date", "min": "auto", "max": "auto", "bins": "auto", "missing": "level"},
-        "HEALTH": {"kind": "ordinal", "levels": ["1", "2"], "missing": "level"},
+        "HEALTH": {"kind": "ordinal", "levels": [1, 2], "missing": "level"},
     }  # fmt: skip
     assert columns(plain) == expected
     assert (plain["title"], plain["imported_from"]) == ("A survey", "book.xml (ddi)")
@@ -223,6 +229,7 @@ def test_a_frictionless_schema_becomes_columns():
             "missing_values": [-9],
             "labels": {"-9": "No answer"},
         },
+        "floor": {"kind": "integer", "min": 0, "max": 9, "missing_values": [-9]},
         "job": {"kind": "categorical", **DISCOVER, **missing, "description": "What they do"},
     }
     assert len(plain["notes"]) == len(FRICTIONLESS["fields"])

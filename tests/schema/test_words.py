@@ -3,8 +3,11 @@
 import hashlib
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import dpcipher as dc
 from dpcipher.errors import SchemaError
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.condition import column_mask
@@ -52,6 +55,8 @@ def test_compounds_and_headings_use_the_words():
     """A compound shows the labels of its parts; a heading has the name that commands take, then the title and unit."""
     schema = Schema((sex(), Column("age", "integer", min=0, max=1, unit="years")), {"both": ("SEX", "age")})
     assert schema.shown_labels("both")[:2] == ("Male×0", "Male×1")
+    for wanted in ("1×1", "Male×1"):
+        assert np.flatnonzero(schema.allowed({"both": wanted})[0]).tolist() == [1]
     assert [schema.heading(name) for name in ("SEX", "age", "both")] == ["SEX: Person's gender", "age [years]", "both"]  # fmt: skip
 
 
@@ -93,3 +98,19 @@ def test_a_schema_without_words_has_the_fingerprint_it_had():
     plain = json.dumps({"version": 1, "columns": columns}, sort_keys=True, separators=(",", ":"))
     schema = Schema((Column("age", "integer", min=0, max=9),))
     assert schema.fingerprint() == hashlib.sha256(plain.encode()).hexdigest()
+
+
+def test_published_tables_may_name_levels_by_their_labels():
+    """An agency's CSV with Male and Female in it is a table of the codes 1 and 2."""
+    frame = pd.DataFrame({"SEX": ["Female", "1", "Not asked"], "count": [5, 3, 1]})
+    release = dc.Release.from_tables({("SEX",): frame}, Schema((sex(),)), scale=0)
+    assert np.asarray(release.project("SEX")).tolist() == [3, 5, 1]
+
+
+def test_a_label_in_a_column_of_a_billion_levels_costs_nothing():
+    """No list of all levels is made to find one of them, in a file of a few bytes that anybody may send."""
+    column = Column("x", "integer", min=0, max=2**30, value_labels={7: "seven"}, missing_values=[-9])
+    assert (column.find("seven"), column.find("7"), column.find("eight")) == (7, 7, None)
+    assert "labels" not in vars(column)
+    with pytest.raises(SchemaError, match="at most 1000"):
+        Column("x", "integer", min=0, max=9, value_labels=dict.fromkeys(range(1001), "x"))

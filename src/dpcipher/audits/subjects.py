@@ -25,6 +25,7 @@ from dpcipher.methods import (
     Uniform,
 )
 from dpcipher.privacy.unit import Unit
+from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
 
@@ -47,11 +48,12 @@ ALIKE: Cells = {(0, 0, 0): 100, (1, 1, 1): 100, (0, 1, 1): 9}
 
 @dataclass(frozen=True)
 class Subject:
-    """A synthesizer with its parameters, and the rows it is audited on."""
+    """A synthesizer with its parameters, and the rows it is audited on; with `open_bins`, every column's bins are to be found."""
 
     name: str
     make: Callable[..., Synthesizer]
     cells: Cells
+    open_bins: bool = False
 
     def method(self, unit: Unit, budget: tuple[float, float | None] = PURE) -> Synthesizer:
         """The synthesizer under a unit and a budget of epsilon and delta."""
@@ -61,7 +63,12 @@ class Subject:
     @property
     def schema(self) -> Schema:
         """As many levels as the cells show."""
-        return Schema.from_domain({f"c{axis}": size for axis, size in enumerate(self.shape)})
+        sizes = {f"c{axis}": size for axis, size in enumerate(self.shape)}
+        if not self.open_bins:
+            return Schema.from_domain(sizes)
+        return Schema(
+            tuple(Column(name, "integer", min=0, max=size - 1, bins="auto") for name, size in sizes.items())
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -109,4 +116,5 @@ SUBJECTS = (
     Subject(
         "CIPHER, tables looked at", partial(Cipher, workload=Auto(max_order=2, max_cells=20)), THREE_ALIKE
     ),
+    Subject("CIPHER, bins found", Cipher, WIDE_CORNER, open_bins=True),
 )

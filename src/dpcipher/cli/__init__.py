@@ -3,6 +3,7 @@
 To add a command, write `cli/<name>.py` with a click command called `command`, and add its line here, in the order of the flow.
 """
 
+import json
 import os
 import traceback
 import warnings
@@ -58,31 +59,52 @@ class Flow(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(self.modules.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember whether results are wanted as JSON, before any command has parsed its own options."""
+        ctx.meta[_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; whatever fails becomes one message, never a traceback that could quote a private value."""
+        """Run a command; whatever fails becomes one message, never a traceback that could quote a private value. With --json also an object on stdout."""
         try:
             with _warnings_on_stderr():
                 return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+        except (click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
+        except click.ClickException as error:
+            raise _told(ctx, error, type(error).__name__) from None
         except KeyboardInterrupt:
-            click.echo(
-                "\nInterrupted: files are whole or absent, and what was charged to a ledger stays charged",
-                err=True,
-            )
+            words = "Interrupted: files are whole or absent, and what was charged to a ledger stays charged"
+            click.echo(f"\n{words}", err=True)
+            _tell(ctx, "KeyboardInterrupt", words, INTERRUPTED)
             raise click.exceptions.Exit(INTERRUPTED) from None
-        except DpcipherError as error:
-            raise click.ClickException(str(error)) from None
-        except OSError as error:
-            raise click.ClickException(
-                f"{error.filename or 'file'}: {error.strerror or type(error).__name__}"
-            ) from None
-        except MemoryError:
-            raise click.ClickException(
-                "not enough memory; `dpcipher plan` says how much is needed, smaller tables need less"
-            ) from None
         except Exception as error:
-            raise click.ClickException(_unexpected(error)) from None
+            raise _told(ctx, click.ClickException(_message(error)), type(error).__name__) from None
+
+
+_JSON = "dpcipher.json"
+
+
+def _message(error: Exception) -> str:
+    """What a person is told; of a bug only where it showed."""
+    if isinstance(error, DpcipherError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'file'}: {error.strerror or type(error).__name__}"
+    if isinstance(error, MemoryError):
+        return "not enough memory; `dpcipher plan` says how much is needed, smaller tables need less"
+    return _unexpected(error)
+
+
+def _told(ctx: click.Context, error: click.ClickException, kind: str) -> click.ClickException:
+    _tell(ctx, kind, error.format_message(), error.exit_code)
+    return error
+
+
+def _tell(ctx: click.Context, kind: str, message: str, code: int) -> None:
+    """The error as an object on stdout, for programs that asked for JSON; people read stderr."""
+    if ctx.meta.get(_JSON):
+        click.echo(json.dumps({"error": {"kind": kind, "message": message, "exit_code": code}}, indent=2))
 
 
 @contextmanager

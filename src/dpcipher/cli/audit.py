@@ -15,7 +15,9 @@ from dpcipher.files import write_text
     "--thorough", is_flag=True, help="Many more draws, and whole runs of every method: up to an hour."
 )
 @click.option(
-    "--only", help="One part: samplers, mechanisms, questions, methods, independence or, thorough, runs."
+    "--only",
+    metavar="PART",
+    help="One part: samplers, mechanisms, questions, levels, methods, independence or, thorough, runs.",
 )
 @click.option(
     "--report",

@@ -22,6 +22,7 @@ from dpcipher.schema.schema import Schema
 @click.option("--schema", type=options.FILE, required=True, help="The public schema of the table.")
 @click.option(
     "--methods",
+    metavar="NAMES",
     type=options.Attrs(),
     default="cipher,full-histogram,mwem,priv-bayes,independent,uniform",
     show_default=True,
@@ -29,6 +30,7 @@ from dpcipher.schema.schema import Schema
 )
 @click.option(
     "--epsilons",
+    metavar="NUMBERS",
     type=options.Attrs(),
     default="0.1,1,10",
     show_default=True,
@@ -53,6 +55,7 @@ from dpcipher.schema.schema import Schema
     "-o",
     "--output",
     "target",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     help="Write page and scores into this folder (of report.html: the folder report), mode 0700; run again to go on after a kill.",
 )

@@ -28,14 +28,16 @@ from dpcipher.scoring.page import curator_report
 @click.option("--seed", type=int, default=0, show_default=True, help="Which tables and rows a sample takes.")
 @click.option(
     "--holdout",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     help="Private rows that the release was not made from, to test a classifier on.",
 )
-@click.option("--predict", help="The column that the classifier predicts; with --holdout.")
+@click.option("--predict", metavar="COLUMN", help="The column that the classifier predicts; with --holdout.")
 @click.option("--target", hidden=True, help="The old spelling of --predict.")
 @click.option(
     "--model",
     "formula",
+    metavar="FORMULA",
     help="Also fit this model on both sides, e.g. 'employed ~ age + school', for its SSS assessment.",
 )
 @click.option(

@@ -27,12 +27,14 @@ def command() -> None:
 
 
 @command.command("create")
-@click.argument("path", type=options.FILE)
+@click.argument("path", type=options.FILE, metavar="LEDGER")
 @options.budget
-@click.option("--name", default="", help="What you call the private table; by default the file's name.")
+@click.option(
+    "--name", metavar="NAME", default="", help="What you call the private table; by default the file's name."
+)
 @options.as_json
 def create(path: Path, json_: bool, **limit: Any) -> None:
-    """Create a ledger at PATH, with the most that may ever be spent on one private table.
+    """Create a ledger at LEDGER, with the most that may ever be spent on one private table.
 
     \b
     Example:
@@ -42,10 +44,10 @@ def create(path: Path, json_: bool, **limit: Any) -> None:
 
 
 @command.command("show")
-@click.argument("path", type=options.FILE)
+@click.argument("path", type=options.FILE, metavar="LEDGER")
 @options.as_json
 def show(path: Path, json_: bool) -> None:
-    """Verify the ledger at PATH, and show its limit, what was spent and what is left.
+    """Verify the ledger at LEDGER, and show its limit, what was spent and what is left.
 
     \b
     Example:

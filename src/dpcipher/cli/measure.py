@@ -36,7 +36,9 @@ from dpcipher.schema.schema import Schema
     type=options.FILE,
     help="Split the budget by the weights in this file, written by `plan --json`.",
 )
-@click.option("--person", help="The column that says whose row it is; --max-rows is then enforced.")
+@click.option(
+    "--person", metavar="COLUMN", help="The column that says whose row it is; --max-rows is then enforced."
+)
 @click.option(
     "--missing-person",
     type=click.Choice(["refuse", "drop"]),
@@ -49,7 +51,12 @@ from dpcipher.schema.schema import Schema
     is_flag=True,
     help="Declare that the number of rows is public knowledge; presence is then not protected under add-remove.",
 )
-@click.option("--name", default="", help="What you call the private table, in a ledger that --create makes.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    default="",
+    help="What you call the private table, in a ledger that --create makes.",
+)
 @options.as_json
 def command(
     data: str,
@@ -131,6 +138,7 @@ def release_facts(release: Release, path: Path) -> dict[str, Any]:
         "sets": release.sets,
         "checksum": release.checksum,
         "selection": release.statement.certificate.get("selection"),
+        "bins": release.statement.certificate.get("bins"),
         "statement": release.statement.to_dict(),
     }
 

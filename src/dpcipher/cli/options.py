@@ -267,6 +267,7 @@ choice = _together(
         "column_weights",
         type=Pair(),
         multiple=True,
+        metavar="COLUMN=WEIGHT",
         callback=_by_column,
         help="With auto: how much a column matters, e.g. --column-weight income=2; by default 1. Repeat for more.",
     ),

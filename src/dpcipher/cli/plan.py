@@ -15,7 +15,7 @@ from dpcipher.schema.schema import Schema
 @options.budget
 @options.workload
 @options.choice
-@click.option("--person", help="The column that will say whose row it is.")
+@click.option("--person", metavar="COLUMN", help="The column that will say whose row it is.")
 @click.option("--n-rows-public", is_flag=True, help="Plan with the number of rows declared public.")
 @click.option("--n-rows", type=int, help="Roughly how many rows there are, from public knowledge.")
 @options.as_json

@@ -111,11 +111,11 @@ def _next(schema: Schema, target: Path) -> str:
 
 
 @command.command("export")
-@click.argument("file", type=options.FILE)
+@click.argument("file", metavar="SCHEMA", type=options.FILE)
 @options.output("target", "The Frictionless table schema to write (.json).")
 @options.as_json
 def export(file: Path, target: Path, json_: bool) -> None:
-    """Write the schema in FILE as a Frictionless Table Schema, for the synthetic rows.
+    """Write SCHEMA as a Frictionless Table Schema, for the synthetic rows.
 
     \b
     Example:
@@ -128,7 +128,7 @@ def export(file: Path, target: Path, json_: bool) -> None:
 
 @command.command("check")
 @click.argument("file", metavar="SCHEMA", type=options.FILE)
-@click.option("--data", metavar="FILE", help="Also compare with these private rows. CURATOR ONLY.")
+@click.option("--data", metavar="DATA", help="Also compare with these private rows. CURATOR ONLY.")
 @options.as_json
 def check(file: Path, data: str | None, json_: bool) -> None:
     """Check that SCHEMA is sound and may be used for a release; with --data, that private rows fit it.
@@ -159,11 +159,13 @@ def _check_rows(schema: Schema, file: Path, data: str, json_: bool) -> None:
 
 
 @command.command("sign")
-@click.argument("file", type=options.FILE)
-@click.option("--name", required=True, help="Your name: you say that nothing in the schema is private.")
+@click.argument("file", metavar="SCHEMA", type=options.FILE)
+@click.option(
+    "--name", metavar="NAME", required=True, help="Your name: you say that nothing in the schema is private."
+)
 @options.as_json
 def sign(file: Path, name: str, json_: bool) -> None:
-    """Sign the schema in FILE: a person's word that every level and range in it is public knowledge.
+    """Sign SCHEMA: a person's word that every level and range in it is public knowledge.
 
     The signature holds your name, the date and a hash of the schema. Any later edit voids it.
 
@@ -178,10 +180,10 @@ def sign(file: Path, name: str, json_: bool) -> None:
 
 
 @command.command("show")
-@click.argument("file", type=options.FILE)
+@click.argument("file", metavar="SCHEMA", type=options.FILE)
 @options.as_json
 def show(file: Path, json_: bool) -> None:
-    """Show the columns of the schema in FILE, their kinds and levels.
+    """Show the columns of SCHEMA, their kinds and levels.
 
     \b
     Example:

@@ -1,6 +1,7 @@
 """`dpcipher synth`: from a release, a saved joint or published tables to synthetic rows. Post-processing: it costs no privacy."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from dpcipher.tables.write import check_writable, write_table
     "--given",
     type=options.Pair(),
     multiple=True,
+    metavar="COLUMN=VALUE",
     help="Only rows with this value, e.g. --given region=coast; repeat for more.",
 )
 @click.option(
@@ -66,6 +68,7 @@ from dpcipher.tables.write import check_writable, write_table
     "tables",
     type=options.Pair(),
     multiple=True,
+    metavar="COLUMNS=FILE",
     help="A published table, e.g. --table age,sex=table1.csv; repeat for more.",
 )
 @click.option("--schema", type=options.FILE, help="The schema of the published tables.")
@@ -115,7 +118,7 @@ def command(
     check_writable(target)
     with output.progress() as say:
         say("solving")
-        joints = _joints(source, engine, reading, draws, seed)
+        joints = _joints(source, engine, reading, draws, seed, say)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         tallies = [joint.tally() for joint in joints]
@@ -162,15 +165,21 @@ def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> No
 
 
 def _joints(
-    source: Release | Joint, engine: str, reading: str, draws: int | None, seed: int | None
+    source: Release | Joint,
+    engine: str,
+    reading: str,
+    draws: int | None,
+    seed: int | None,
+    say: Callable[[str], None],
 ) -> list[Joint]:
     if isinstance(source, Joint):
         if draws is not None:
             raise click.UsageError("--draws needs a release; a saved joint holds no noise to draw from")
         return [source]
     if draws is not None:
-        return solve(source, engine=engine, draws=draws, seed=secrets.randbits(63) if seed is None else seed)
-    return solve(source, set="all", engine=engine, reading=reading)
+        drawn = secrets.randbits(63) if seed is None else seed
+        return solve(source, engine=engine, draws=draws, seed=drawn, progress=say)
+    return solve(source, set="all", engine=engine, reading=reading, progress=say)
 
 
 def _numbered(path: Path, number: int, of: int) -> Path:

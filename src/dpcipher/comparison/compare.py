@@ -16,11 +16,12 @@ import pandas as pd
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.comparison.runs import Experiment, Journal, Run
 from dpcipher.curator.count import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
-from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.errors import DpcipherError, ParameterError, did_you_mean
 from dpcipher.marginals.tables import count_rows
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.release.curator_only import WATERMARK, private_folder
+from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import coded_rows
 
@@ -58,14 +59,13 @@ def compare(
     `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced.
     Every run has a seed of its own, so results do not depend on the order, the workers or the other methods. With `out`, finished runs are
     kept in that folder (mode 0700): the same call after a kill goes on where it stopped, to the same result. Noise is seeded and nothing is
-    charged: this is how a curator or researcher learns which method suits, not a release.
+    charged: this is how a curator or researcher learns which method suits, not a release. A method that cannot run on this schema or budget is left
+    out, and the result says why; where none can, that is an error.
     """
-    chosen = _methods(methods, unit=unit, max_rows=max_rows, delta=delta)
+    chosen, skipped = _methods(methods, schema, unit=unit, max_rows=max_rows, delta=delta)
     exact = _epsilons(epsilons)
     _check_whole("repeats", repeats)
     _check_whole("workers", 1 if workers is None else workers)
-    for method in chosen.values():
-        method.check_schema(schema)
     experiment = _experiment(data, schema, chosen, orders, n_rows, seed)
     runs = [Run(*parts) for parts in product(chosen, exact, range(repeats))]
     journal = None if out is None else _journal(out, experiment, chosen)
@@ -75,7 +75,7 @@ def compare(
         finished[_key(line)] = line
         if journal is not None:
             journal.append(line)
-    return Comparison(pd.DataFrame([finished[_key(vars(run))] for run in runs]))
+    return Comparison(pd.DataFrame([finished[_key(vars(run))] for run in runs]), skipped)
 
 
 def _run_all(
@@ -124,12 +124,14 @@ def _experiment(
     n_rows: int | None,
     seed: int,
 ) -> Experiment:
-    codes = coded_rows(data, schema, "data")
+    grid, scored = schema.on_grid(), schema.stand_in()
+    codes = coded_rows(data, grid, "data")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
     rows = len(codes) if n_rows is None else n_rows
     _check_whole("n_rows", rows)
     sized = {name: method.sized(rows) for name, method in methods.items()}
-    return Experiment(_count_source(codes, schema), codes, schema, sized, wanted, rows, seed)
+    truth = _count_source(codes, grid)
+    return Experiment(truth, recoded(codes, grid, scored), schema, sized, wanted, rows, seed)
 
 
 def _count_source(codes: Any, schema: Schema) -> CountSource:
@@ -139,19 +141,34 @@ def _count_source(codes: Any, schema: Schema) -> CountSource:
 
 
 def _methods(
-    methods: Sequence[str] | Mapping[str, Synthesizer], *, unit: str, max_rows: int, delta: float | None
-) -> dict[str, Synthesizer]:
-    """A template for every label."""
-    if isinstance(methods, Mapping):
-        return dict(methods)
+    methods: Sequence[str] | Mapping[str, Synthesizer],
+    schema: Schema,
+    *,
+    unit: str,
+    max_rows: int,
+    delta: float | None,
+) -> tuple[dict[str, Synthesizer], dict[str, str]]:
+    """A template for every label that can run, and of the others the reason why not."""
     if isinstance(methods, str) or not methods:
         raise ParameterError(f"methods ({methods!r}) must be a list of names; try methods=['cipher', 'mwem']")
-    unknown = [name for name in methods if name not in METHODS]
+    unknown = [] if isinstance(methods, Mapping) else [name for name in methods if name not in METHODS]
     if unknown:
         raise ParameterError(
             f"methods ({unknown[0]!r}) must be among {', '.join(METHODS)}{did_you_mean(str(unknown[0]), METHODS)}"
         )
-    return {name: METHODS[name](1.0, unit=unit, max_rows=max_rows, delta=delta) for name in methods}
+    able: dict[str, Synthesizer] = {}
+    refused: dict[str, DpcipherError] = {}
+    for name in methods:
+        try:
+            given = methods[name] if isinstance(methods, Mapping) else None
+            method = given or METHODS[name](1.0, unit=unit, max_rows=max_rows, delta=delta)
+            method.check_schema(schema)
+            able[name] = method
+        except DpcipherError as error:
+            refused[name] = error
+    if not able:
+        raise next(iter(refused.values()))
+    return able, {name: str(error) for name, error in refused.items()}
 
 
 def _epsilons(epsilons: Sequence[float]) -> list[float]:

@@ -1,14 +1,15 @@
 """What a comparison found: every score of every fit, a table, and plots of error against epsilon. Curator only."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpcipher.drawing.curves import Curve, draw_curves
-from dpcipher.drawing.html import figure, page, table
+from dpcipher.drawing.html import bullets, figure, page, table
 from dpcipher.drawing.svg import standalone
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.release.curator_only import WATERMARK, CuratorOnly, private_folder, write
@@ -21,9 +22,10 @@ _NAMES = {"tvd": "Mean TVD of the {}-way tables", "linf": "Largest error of a sh
 
 @dataclass(frozen=True)
 class Comparison(CuratorOnly):
-    """Scores of every method at every epsilon in every repeat: one row a fit in `frame`."""
+    """Scores of every method at every epsilon in every repeat: one row a fit in `frame`. `skipped` says which methods could not run, and why."""
 
     frame: pd.DataFrame
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scores(self) -> list[str]:
@@ -49,7 +51,7 @@ class Comparison(CuratorOnly):
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the first says who may see them."""
         cells: list[dict[str, Any]] = json.loads(self.frame.to_json(orient="records", double_precision=15))
-        return {"watermark": WATERMARK, "cells": cells}
+        return {"watermark": WATERMARK, "cells": cells, "skipped": dict(self.skipped)}
 
     def _score(self, score: str | None) -> str:
         name = score or ("tvd_2" if "tvd_2" in self.scores else self.scores[0])
@@ -75,17 +77,25 @@ class Comparison(CuratorOnly):
 
     def _text(self) -> str:
         tables = [
-            f"{describe(score)}\n{self.table(score).to_string(float_format='{:.4f}'.format)}"
+            f"{describe(score)}\n{self._shown(score).to_string(float_format='{:.4f}'.format, na_rep='not run')}"
             for score in self.scores
         ]
         seconds = self.frame.groupby("method", sort=False)["seconds"].median()
         times = "\n".join(f"{method}: {1000 * value:.1f} ms" for method, value in seconds.items())
-        return "\n\n".join(
-            [*tables, f"median time of a fit\n{times}", "Noise was seeded; nothing was charged."]
-        )
+        left_out = [f"{method}: left out: {reason}" for method, reason in self.skipped.items()]
+        last = [f"median time of a fit\n{times}", *left_out, "Noise was seeded; nothing was charged."]
+        return "\n\n".join([*tables, *last])
+
+    def _shown(self, score: str) -> pd.DataFrame:
+        """The table with a line for those that could not run."""
+        return self.table(score).reindex([*self.table(score).index, *self.skipped])
 
     def _page(self) -> str:
         sections = {describe(score): self._section(score) for score in self.scores}
+        if self.skipped:
+            sections["Methods that could not run"] = bullets(
+                [f"{method}: {reason}" for method, reason in self.skipped.items()]
+            )
         return page("Methods compared", "curator's comparison", sections, watermark=WATERMARK)
 
     def _section(self, score: str) -> str:
@@ -95,6 +105,7 @@ class Comparison(CuratorOnly):
             (str(name), *(f"{value:.4f}" for value in line))
             for name, line in zip(means.index, means.to_numpy(), strict=True)
         ]
+        body += [(name, *["not run"] * len(means.columns)) for name in self.skipped]
         says = (
             f"Means over {self.frame['repeat'].nunique()} repeats; bars from the 10 % to the 90 % quantile."
         )

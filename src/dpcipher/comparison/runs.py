@@ -22,6 +22,7 @@ from dpcipher.methods import Synthesizer
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.distances import choose_tables, distances
+from dpcipher.tables.read import coded_rows
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,23 @@ class Experiment:
         fitted = template.fit_counts(self.truth, self.schema, draws=Draws.seeded(run.seed(self.seed)))
         seconds = time.perf_counter() - started
         rng = np.random.default_rng([run.seed(self.seed), 1])
-        scores = _mean([self._distances(_rows(joint, self.n_rows, rng)) for joint in fitted.joints])
+        scores = _mean([self._distances(self._rows(joint, rng)) for joint in fitted.joints])
         return {**vars(run), **scores, "seconds": seconds}
+
+    def _rows(self, joint: Joint, rng: np.random.Generator) -> Codes:
+        """Synthetic rows; those of bins that were found are coded like the private ones."""
+        codes = _rows(joint, self.n_rows, rng)
+        if not self.schema.is_open:
+            return codes
+        return coded_rows(
+            joint.schema.decode(codes, rng), self.schema.stand_in(), "synthetic rows", ours=True
+        )
 
     def _distances(self, synthetic: Codes) -> dict[str, float]:
         scores: dict[str, float] = {}
         for order in self.orders:
             tables = choose_tables(len(self.schema.attrs), order, seed=self.seed)
-            gaps = distances(self.codes, synthetic, self.schema.shape, tables)
+            gaps = distances(self.codes, synthetic, self.schema.stand_in().shape, tables)
             scores[f"tvd_{order}"] = float(np.mean([gap.tvd for gap in gaps]))
             scores[f"linf_{order}"] = max(gap.linf for gap in gaps)
         return scores

@@ -15,6 +15,9 @@ from dpcipher.curator.mismatch import ColumnCheck, Finding, SchemaCheck, said_fo
 from dpcipher.marginals.arrays import Bools, Codes
 from dpcipher.schema.format import FileFormat
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.atoms import Coded
+from dpcipher.schema.rules.cuts import settled
+from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.detect import detect
 from dpcipher.tables.header import absent_hint, said_extra
@@ -27,7 +30,9 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     format, wrong = _format(data, schema)
     source = open_table(data, format, numbers=number_columns(schema))
     absent = [_absent(source, schema, name) for name in schema.names if source.names.count(name) != 1]
-    present = [name for name in schema.names if source.names.count(name) == 1]
+    # What is found privately while measuring is not declared, so that no cell can contradict it.
+    declared = [column.name for column in schema.columns if settled(column)]
+    present = [name for name in declared if source.names.count(name) == 1]
     seen = _Seen(schema, {name: ColumnCheck(schema.column(name)) for name in present})
     for batch in source.batches(present) if present else ():
         seen.add(batch)
@@ -58,6 +63,7 @@ class _Seen:
     columns: Mapping[str, ColumnCheck]
     n_rows: int = 0
     zeros: dict[int, Finding] = field(default_factory=dict)
+    rules: dict[tuple[int, bool], Finding] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in one batch."""
@@ -66,13 +72,17 @@ class _Seen:
             if inside.any():
                 before = self.zeros.get(place) or _blank(self.schema.zeros[place])
                 self.zeros[place] = before.more(np.flatnonzero(inside) + self.n_rows)
+        for rule, refused, broken in _broken_rules(self.schema, codes):
+            before = self.rules.get((rule.number, refused)) or _blank_rule(rule, refused)
+            self.rules[rule.number, refused] = before.more(np.flatnonzero(broken) + self.n_rows)
         self.n_rows += batch.num_rows
 
     def findings(self) -> Iterator[Finding]:
-        """All of them, in the order of the columns, then of the zeros."""
+        """All of them, in the order of the columns, then of the zeros and the rules."""
         for look in self.columns.values():
             yield from look.findings()
         yield from (self.zeros[place] for place in sorted(self.zeros))
+        yield from (self.rules[place] for place in sorted(self.rules))
 
 
 def _inside_zeros(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[int, Bools]]:
@@ -93,6 +103,36 @@ def _blank(zero: Zero) -> Finding:
     fate = "they are moved as becomes says" if zero.becomes else "refused; say where they go with becomes"
     words = f"in a combination that is declared impossible; {fate}"
     return Finding(" and ".join(zero.impossible), "structural zero", words, refused=not zero.becomes)
+
+
+def _broken_rules(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[BoundRule, bool, Bools]]:
+    """The rows that break each rule whose columns are all there: moved first, where it says where to; then those that are refused."""
+    rules = [rule for rule in schema.compiled.rules if {*rule.columns, *rule.moves} <= set(codes)]
+    for last in (False, True):
+        for rule in rules:
+            if not last and not (rule.moves or rule.map):
+                continue
+            whole = np.all([codes[name] >= 0 for name in rule.columns], axis=0)
+            known = {name: np.maximum(code, 0) for name, code in codes.items()}
+            broken = whole & rule.formula.truth(Coded(schema.compiled.columns, known)).broken
+            if broken.any():
+                yield rule, last, broken
+            if broken.any() and not last:
+                rule.move(codes, broken)
+
+
+def _blank_rule(rule: BoundRule, refused: bool) -> Finding:
+    fate = (
+        "refused; say where they go with becomes or breaking: follow"
+        if refused
+        else "they are moved as it says"
+    )
+    return Finding(
+        " and ".join(rule.columns),
+        "rule",
+        f"break rule {rule.number} ({rule.name:.60}); {fate}",
+        refused=refused,
+    )
 
 
 def _format(data: object, schema: Schema) -> tuple[FileFormat, list[Finding]]:

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpcipher.curator.discover import discovery_share, find_levels
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
@@ -30,20 +31,32 @@ MOST = Fraction(1, 10)  # of the charge, if all columns are open
 
 
 def finding_share(schema: Schema) -> Fraction:
-    """The most that finding takes of the charge: a tenth where all columns are open, of fewer in proportion, nothing of a closed schema."""
-    return MOST * Fraction(sum(column.is_open for column in schema.columns), len(schema.columns))
+    """The most that finding bins takes of the charge: a tenth where all columns are open, of fewer in proportion, nothing of a closed schema."""
+    n_open = sum(column.is_open and not column.discovers for column in schema.columns)
+    return MOST * Fraction(n_open, len(schema.columns))
+
+
+def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
+    """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
+    return finding_share(schema) / sum(search.levels for search in searches)
 
 
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
+    if schema.discovers:
+        budget = budget.failing().share(1 - discovery_share(schema))
     share = finding_share(schema)
     return budget.share(1 - share) if share else budget
 
 
 def given_tables(request: MeasurementRequest) -> PlannedTables:
     """Tables that were asked for: as many as there are in all sets, of their typical order."""
-    orders = [len(attrs) for attrs in request.workload.tables]
-    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * request.sets)
+    return typical_tables([len(attrs) for attrs in request.workload.tables], request.sets)
+
+
+def typical_tables(orders: Sequence[int], sets: int) -> PlannedTables:
+    """So many tables as there are orders, in every set, of the mean order."""
+    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * sets)
 
 
 def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
@@ -55,12 +68,16 @@ def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
 def find_bins(
     session: Session, tables: PlannedTables, *, say: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Find the bins of all open columns, with at most `finding_share` of the charge, and let the session go on with the closed schema."""
+    """Find the bins of all open columns, with at most `finding_share` of the charge, and let the session go on with the closed schema.
+
+    Levels are found before them: how many there are bears on how many bins pay.
+    """
+    find_levels(session, say=say)
     if not session.schema.is_open:
         return
     say("finding bins")
-    share, searches = finding_share(session.schema), open_searches(session.schema)
-    each = share / sum(search.levels for search in searches)
+    share, searches = finding_share(session.schema), open_searches(session.schema, zcdp=session.is_zcdp)
+    each = level_share(searches, session.schema)
     noise = NoiseModel(session.part(1 - share), session.unit)
     asked, risks = searches, dict[int, BinRisk]()
     while asked:
@@ -74,11 +91,11 @@ def find_bins(
     _close(session, searches, risks)
 
 
-def open_searches(schema: Schema) -> list[Search]:
+def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
     """A search for every open column; none of them is part of a compound."""
     grid = schema.on_grid()
     return [
-        Search(schema.column(attr), grid.column(attr), axis)
+        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
         for axis, attr in enumerate(schema.attrs)
         if attr not in schema.compounds and schema.column(attr).is_open
     ]
@@ -94,7 +111,7 @@ def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     )
     ends = np.cumsum([len(search.frontier) for search in searches])
     for search, counts in zip(searches, np.split(noisy, ends[:-1]), strict=True):
-        search.learn(counts.astype(float), mechanism)
+        search.learn(counts.astype(float), mechanism.variance)
 
 
 def _sensitivity(columns: int) -> Sensitivity:

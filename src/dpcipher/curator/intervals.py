@@ -8,7 +8,6 @@ import numpy as np
 
 from dpcipher.curator.count import CountSource
 from dpcipher.marginals.arrays import Codes, Counts, Floats
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.open_column import AUTO, declared_edges
@@ -16,9 +15,9 @@ from dpcipher.schema.open_grid import band_edges
 from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
-FAN = (
-    2**9
-)  # intervals that one is cut into, at most, beside the cuts that are declared: two levels are enough for every grid
+# Parts that an interval is cut into, beside the cuts that are declared. More parts make fewer levels, and each more noise in their sums; levels share the
+# budget, which the noise of zCDP feels with their root and that of pure epsilon in full. Settled on generated columns (benchmarks/bins.py).
+ZCDP_PARTS, PURE_PARTS = 2, 8
 
 
 class Search:
@@ -27,8 +26,9 @@ class Search:
     All of it follows from public facts and noisy counts; `counts` alone touches private ones, for a session to add noise to.
     """
 
-    def __init__(self, column: Column, grid: Column, axis: int) -> None:
+    def __init__(self, column: Column, grid: Column, axis: int, *, zcdp: bool) -> None:
         self.column, self.axis = column, axis
+        self._laplace, self._n_parts = not zcdp, ZCDP_PARTS if zcdp else PURE_PARTS
         self.most = cast(Binned, column.domain).n_bins
         self.points = np.asarray(cast(Binned, grid.domain).edges)
         places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
@@ -37,7 +37,6 @@ class Search:
         self._known: dict[Interval, tuple[float, float]] = {}  # noisy count and its variance
         self._parts: dict[Interval, list[Interval]] = {}
         self._pending: dict[Interval, list[Interval]] = {}
-        self._laplace = False
         self.total = 0.0
 
     @property
@@ -48,7 +47,7 @@ class Search:
     @property
     def levels(self) -> int:
         """How many levels are asked at most."""
-        return 1 + max(_levels(stop - start) for start, stop in self._top)
+        return 1 + max(self._levels_of(stop - start) for start, stop in self._top)
 
     def counts(self, truth: CountSource) -> Counts:
         """The true counts of the frontier. Private."""
@@ -57,9 +56,8 @@ class Search:
         starts, stops = np.array(self.frontier).T
         return np.asarray(sums[stops] - sums[starts])
 
-    def learn(self, noisy: Floats, mechanism: Mechanism) -> None:
+    def learn(self, noisy: Floats, variance: float) -> None:
         """Take in noisy counts of the frontier; the parts of an interval are made to agree with it, by least squares."""
-        self._laplace, variance = mechanism.name == "laplace", mechanism.variance
         if not self._known:
             self.total = float(noisy.sum())
         for interval, count in zip(self.frontier, noisy, strict=True):
@@ -70,12 +68,12 @@ class Search:
 
     def refine(self, risk: BinRisk) -> bool:
         """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
-        most = self.most
-        cost, clear = risk.one_more(risk.best_bins(most)), self._clear(len(self.frontier))
         self._pending = {}
+        price, clear = risk.price(self.most), clear_of_noise(self.most, laplace=self._laplace)
         for interval in self.frontier:
             count, variance = self._known[interval]
-            if interval[1] - interval[0] > 1 and count > cost + clear * math.sqrt(variance):
+            least = price + clear * math.sqrt(variance)
+            if interval[1] - interval[0] > 1 and count > least:
                 self._pending[interval] = self._cut(*interval)
         self.frontier = [part for parts in self._pending.values() for part in parts]
         return bool(self.frontier)
@@ -94,13 +92,11 @@ class Search:
         codes = np.clip(np.searchsorted(np.asarray(edges), self.points[:-1], "right") - 1, 0, bins - 1)
         return np.concatenate([codes, np.arange(bins, column.size)]).astype(np.int32)
 
-    def _clear(self, n: int) -> float:
-        return clear_of_noise(n, laplace=self._laplace)
-
     def _bounds(self) -> Interval:
         """The outermost bands that clearly hold rows, or the fullest where none does; declared cuts stay inside."""
         counts, variances = np.array([self._known[band] for band in self._top]).T
-        clear = np.flatnonzero(counts > self._clear(len(counts)) * np.sqrt(variances))
+        limit = clear_of_noise(len(counts), laplace=self._laplace)
+        clear = np.flatnonzero(counts > limit * np.sqrt(variances))
         kept = [self._top[place] for place in (clear if len(clear) else [np.argmax(counts)])]
         kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]
         return min(start for start, _ in kept), max(stop for _, stop in kept)
@@ -116,11 +112,15 @@ class Search:
 
     def _cut(self, start: int, stop: int) -> list[Interval]:
         """Parts of about equal width, with the declared cuts among them."""
-        cells, levels = stop - start, _levels(stop - start)
+        cells, levels = stop - start, max(1, self._levels_of(stop - start))
         parts = min(cells, math.ceil(cells ** (1 / levels) - 1e-9))
         even = {start + part * cells // parts for part in range(parts)}
         places = sorted(even | {place for place in self.forced if start < place < stop})
         return list(zip(places, [*places[1:], stop], strict=True))
+
+    def _levels_of(self, cells: int) -> int:
+        """How many times an interval of so many cells is cut until there are cells."""
+        return 0 if cells == 1 else math.ceil(math.log(cells, self._n_parts) - 1e-9)
 
     def _reconcile(self, interval: Interval, parts: Sequence[Interval]) -> None:
         (count, variance), own = self._known[interval], [self._known[part] for part in parts]
@@ -142,8 +142,3 @@ class Search:
         starts, stops = np.array(finest).T
         counts, variances = np.array([self._known[interval] for interval in finest]).T
         return Leaves(starts, int(stops[-1]), self.points[stops] - self.points[starts], counts, variances)
-
-
-def _levels(cells: int) -> int:
-    """How many times an interval of so many cells is cut until there are cells."""
-    return 0 if cells == 1 else math.ceil(math.log(cells, FAN) - 1e-9)

@@ -1,6 +1,6 @@
 """What a check of private rows against a schema finds: curator only, exact counts and places, never a value."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Bools, Codes, Counts, Floats
-from dpcipher.schema.cells import as_day, as_number, by_type
+from dpcipher.schema.cells import by_type
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
 
@@ -126,8 +126,8 @@ class ColumnCheck:
         if not isinstance(domain, Binned):
             yield "undeclared", unlisted
             return
-        numbers = _numbers(cells, domain.kind)
-        declared = (codes >= 0) & (codes < domain.size)
+        numbers = _numbers(cells, domain.numbers)
+        declared = (codes >= 0) & (codes < domain.n_bins)  # special values lie where they like
         judged = (unlisted | declared) & ~absent
         low, high = domain.edges[0], domain.edges[-1]
         below, above = (
@@ -153,7 +153,8 @@ class ColumnCheck:
             and problem in ("below the range", "above the range")
         ):
             refused = False
-        words = _WORDS[problem] if column.kind != "date" else _WORDS[problem].replace("number", "date")
+        thing = column.kind if column.kind in ("date", "time") else "number"
+        words = _WORDS[problem].replace("number", thing)
         fate = f"refused ({about}: {getattr(column, about)})" if refused else _fate(column, about)
         return Finding(column.name, problem, f"{words}; {fate}", refused=refused)
 
@@ -186,8 +187,7 @@ def _allowed(column: Column, about: str) -> int:
         return -1
 
 
-def _numbers(cells: pa.Array, kind: str) -> Floats:
-    read = as_day if kind == "date" else as_number
+def _numbers(cells: pa.Array, read: Callable[[pa.Array], Floats]) -> Floats:
     return np.asarray(
         by_type(cells, lambda part: pa.array(read(part))).to_numpy(zero_copy_only=False), dtype=np.float64
     )

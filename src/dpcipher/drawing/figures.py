@@ -14,7 +14,7 @@ from dpcipher.drawing.svg import clip, element, image, text
 
 MOST_LEVELS = 120
 MAP_WIDTH, MAP_LEFT, MOST_MAP_LEVELS = 360, 100, 24
-FAINT = "#e3e3e3"
+FAINT, CROSS = "#e3e3e3", "#c4c9cf"
 # From light to dark in one hue, so that the map also reads without colour.
 LIGHT, DARK = np.array([222.0, 235.0, 247.0]), np.array([8.0, 48.0, 107.0])
 _WHOLE_YEARS = re.compile(r"(\d{4})-01-01\.\.(\d{4})-12-31")
@@ -52,20 +52,33 @@ def pair_figure(
     labels: tuple[Sequence[str], Sequence[str]],
     tables: Mapping[str, NDArray[np.float64]],
     variance: NDArray[np.float64],
+    impossible: NDArray[np.bool_] | None = None,
 ) -> str:
     """Heat maps of two-way tables on one scale of colour, by what each table shows.
 
     Gray are the cells of the first table that are within two standard errors of zero, and those of the others that are empty. The variances
-    of folded levels are added as if independent: they only decide which cells are gray.
+    of folded levels are added as if independent: they only decide which cells are gray. Cells that are `impossible`, and groups of such cells alone, are
+    crossed out, whatever a table says of them.
     """
-    down, folded = fold(labels[0], 0, *tables.values(), variance)
-    across, (*counts, variance) = fold(labels[1], 1, *folded)
+    possible = np.ones(variance.shape) if impossible is None else (~impossible).astype(float)
+    down, folded = fold(labels[0], 0, *(table * possible for table in tables.values()), variance, possible)
+    across, (*counts, variance, possible) = fold(labels[1], 1, *folded)
     levels = (tuple(map(_short, down)), tuple(map(_short, across)))
     most = float(max(table.max() for table in counts))
     hidden = [2 * np.sqrt(variance), *(np.zeros_like(variance) for _ in counts[1:])]
     maps = [
         figure(
-            heat_map(Grid(names, levels, table, table <= limit, most, f"{names[0]} by {names[1]}, {kind}")),
+            heat_map(
+                Grid(
+                    names,
+                    levels,
+                    table,
+                    table <= limit,
+                    most,
+                    f"{names[0]} by {names[1]}, {kind}",
+                    possible == 0,
+                )
+            ),
             kind.capitalize(),
         )
         for kind, table, limit in zip(tables, counts, hidden, strict=True)
@@ -85,7 +98,7 @@ def _short(label: str) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """A two-way table to draw: names, level names, counts, the cells to leave gray, and the count that is darkest."""
+    """A two-way table to draw: names, level names, counts, the cells to leave gray, the count that is darkest, and the cells to cross out."""
 
     names: tuple[str, str]
     labels: tuple[tuple[str, ...], tuple[str, ...]]
@@ -93,6 +106,7 @@ class Grid:
     faint: NDArray[np.bool_]
     most: float
     caption: str
+    crossed: NDArray[np.bool_]
 
 
 def heat_map(grid: Grid) -> str:
@@ -123,6 +137,13 @@ def heat_map(grid: Grid) -> str:
 
 
 def _square(grid: Grid, i: int, j: int, x: float, y: float, wide: float, tall: float) -> str:
+    if grid.crossed[i, j]:
+        right, bottom = x + max(wide - 0.8, 0.5), y + tall - 0.8
+        return element(
+            "path",
+            d=f"M{x:.1f} {y:.1f}L{right:.1f} {bottom:.1f}M{x:.1f} {bottom:.1f}L{right:.1f} {y:.1f}",
+            stroke=CROSS,
+        )
     depth = float(np.clip(grid.counts[i, j] / grid.most, 0, 1)) ** 0.5 if grid.most > 0 else 0.0
     colour = FAINT if grid.faint[i, j] else _mix(depth)
     return element("rect", x=x, y=y, width=max(wide - 0.8, 0.5), height=tall - 0.8, fill=colour)

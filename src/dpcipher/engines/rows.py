@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Fit, Targets, mutual_information, order_attributes
+from dpcipher.engines.targets import Fit, Say, Targets, mutual_information, order_attributes, silent
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
@@ -29,7 +29,12 @@ POPULATION = (16_384, 32_768)  # as large as the data within these bounds; more 
 
 
 def solve_rows(
-    targets: Targets, *, population: int | None = None, sweeps: int = SWEEPS, seed: int = 0
+    targets: Targets,
+    *,
+    population: int | None = None,
+    sweeps: int = SWEEPS,
+    seed: int = 0,
+    say: Say = silent,
 ) -> tuple[Chain, Fit]:
     """Fit a chain to the targets over `population` rows (by default about as many as the data has).
 
@@ -43,6 +48,7 @@ def solve_rows(
     crossings = Crossings(codes, targets.shape)
     links, negative, used = [], 0.0, 0
     for position, attribute in enumerate(order):
+        say(f"solving: column {position + 1} of {len(order)}")
         base = _base(targets, attribute)
         barred = _barred(targets, order[: position + 1])
         link, chances, below, swept = fit_link(

@@ -15,7 +15,7 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import MAX_CELLS, solve_table
-from dpcipher.engines.targets import Fit, Targets
+from dpcipher.engines.targets import Fit, Say, Targets, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
@@ -45,6 +45,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
+    progress: Say | None = None,
 ) -> Joint: ...
 @overload
 def solve(
@@ -55,6 +56,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
+    progress: Say | None = None,
 ) -> list[Joint]: ...
 @overload
 def solve(
@@ -65,6 +67,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
+    progress: Say | None = None,
 ) -> list[Joint]: ...
 @overload
 def solve(
@@ -75,6 +78,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
+    progress: Say | None = None,
 ) -> Joint | list[Joint]: ...
 def solve(
     release: Release,
@@ -85,6 +89,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
+    progress: Say | None = None,
 ) -> Joint | list[Joint]:
     """The joint distribution behind a release.
 
@@ -100,19 +105,28 @@ def solve(
     multiple imputation from one release (`combine` with rule="imputations"). They need a full table of at most 20,000 cells.
 
     Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
-    draws none by default, says so in its `health`, and a `DpcipherWarning` says it too.
+    draws none by default, says so in its `health`, and a `DpcipherWarning` says it too. `progress` is told what is going on, column by column.
     """
+    say = progress or silent
     if draws is not None:
         if engine != "auto" or set is not None:
             raise ParameterError(
                 "engine and set must be left out with draws: they come from the posterior given all sets, not from an engine"
             )
+        say("drawing from the posterior")
         return draw_joints(release, draws, seed)
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
     numbers = [set] if isinstance(set, int) else range(release.sets)
     joints = [
-        solve_set(release, number, engine=engine, reading=Reading.parse(reading, lam), seed=seed)
+        solve_set(
+            release,
+            number,
+            engine=engine,
+            reading=Reading.parse(reading, lam),
+            seed=seed,
+            say=say if len(numbers) == 1 else _of_set(say, number, len(numbers)),
+        )
         for number in numbers
     ]
     for joint in joints:
@@ -120,12 +134,23 @@ def solve(
     return joints if set == "all" or len(joints) > 1 else joints[0]
 
 
+def _of_set(say: Say, number: int, of: int) -> Say:
+    return lambda text: say(f"set {number + 1} of {of}: {text}")
+
+
 def solve_set(
-    release: Release, number: int, *, engine: str = "auto", reading: Reading = LITERAL, seed: int = 0
+    release: Release,
+    number: int,
+    *,
+    engine: str = "auto",
+    reading: Reading = LITERAL,
+    seed: int = 0,
+    say: Say = silent,
 ) -> Joint:
     """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
     name, why = pick(engine, release.schema.shape)
     started = time.perf_counter()
+    say("reconciling the tables")
     reconciled = release.reconcile(number)
     if reconciled.total < LEAST_ROWS:
         return _drowned(release, reconciled)
@@ -133,7 +158,7 @@ def solve_set(
         targets = np.random.default_rng([seed, number, int(release.checksum[:16], 16)])
         core, fit = _paper(reconciled, reading, targets)
     else:
-        core, fit = _ours(name, reconciled, seed)
+        core, fit = _ours(name, reconciled, seed, say)
     health = SolveReport(
         name,
         why=why,
@@ -210,15 +235,16 @@ def _impossible(shape: Shape, zeros: Zeros) -> Bools:
     return zero_cells(tuple(range(len(shape))), shape, zeros)
 
 
-def _ours(name: str, reconciled: Reconciled, seed: int) -> tuple[Core, Fit]:
+def _ours(name: str, reconciled: Reconciled, seed: int, say: Say) -> tuple[Core, Fit]:
     """Our engines: denoise the reconciled tables, then fit."""
+    say("denoising the tables")
     targets = denoise(reconciled)
     core: Core
     if name == "table":
-        probabilities, fit = solve_table(targets)
+        probabilities, fit = solve_table(targets, say=say)
         core = DenseTable(probabilities)
     else:
-        core, fit = solve_rows(targets, seed=seed)
+        core, fit = solve_rows(targets, seed=seed, say=say)
     residuals = _in_sigmas(fit.residuals, targets, reconciled)
     exact = not all(targets.sigma.values())
     met = not _beyond(residuals, targets) and (fit.converged or not exact)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcipher.engines import raking
 from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.raking import Goal, gaps, rake
-from dpcipher.engines.targets import Fit, Targets, order_attributes
+from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats, Shape
 from dpcipher.marginals.tables import Cell, broadcast_over, maximal
@@ -46,6 +46,7 @@ def solve_table(
     order: tuple[int, ...] | None = None,
     sweeps: int = 200,
     tolerance: float | None = None,
+    say: Say = silent,
 ) -> tuple[Floats, Fit]:
     """The joint of all attributes, dense, axes in schema order, and how well it meets `targets`.
 
@@ -62,6 +63,7 @@ def solve_table(
     table, negative, used = (_table(work, (0,)) if whole is None else whole).copy(), 0.0, 0
     _clear(table, work, 0)
     for new in range(table.ndim, len(order)):
+        say(f"solving: column {new + 1} of {len(order)}")
         table, below = _add(work, table, new)
         _clear(table, work, new)
         most = sweeps if new == len(order) - 1 else min(sweeps, _EARLY_SWEEPS)

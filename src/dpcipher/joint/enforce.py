@@ -64,6 +64,7 @@ class Enforcer:
     rng: np.random.Generator
     independent: bool = False
     allowed: Mapping[int, Bools] | None = None
+    fixed: tuple[str, ...] = ()  # columns whose values were asked for
 
     def rows(self, codes: Codes, tally: Tally) -> tuple[Codes, pa.Table]:
         """Rows in the place of `codes`, of which none breaks a rule."""
@@ -91,7 +92,11 @@ class Enforcer:
             if not len(rows):
                 break
             few = {name: column[rows] for name, column in apart.items()}
-            last = self.decode(codes[rows]) if attempt < VALUE_TRIES else arranged(compiled, few, last)
+            last = (
+                self.decode(codes[rows])
+                if attempt < VALUE_TRIES
+                else arranged(compiled, few, last, self.fixed)
+            )
             place[rows] = sum(part.num_rows for part in parts) + np.arange(len(rows))
             parts.append(last)
             still = compiled.broken_rows(few, last)
@@ -146,8 +151,7 @@ class Enforcer:
 
         Those left without one, those that have one, and which: as few rows of the pool as possible twice.
         """
-        left, rows, donors = todo, [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
-        waiting = todo
+        waiting, rows, donors = todo, [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for constraint in self.constraints:
             hit = constraint.broken(codes[waiting])
             mine, waiting = waiting[hit], waiting[~hit]
@@ -162,7 +166,7 @@ class Enforcer:
             rows.append(waiting[matched])
             donors.append(chosen)
         found = np.concatenate(rows)
-        return np.setdiff1d(left, found), found, np.concatenate(donors)
+        return np.setdiff1d(todo, found), found, np.concatenate(donors)
 
     def _matched(self, codes: Codes, pool: Codes, axes: Axes) -> tuple[Bools, Places]:
         """Which rows have a counterpart in the pool on `axes`, and a counterpart for each of them."""

@@ -17,6 +17,7 @@ from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.enforce import Enforcer
+from dpcipher.joint.given import Asked, asked_values, put_values
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.joint.tally import RuleCost, Tally
@@ -97,7 +98,8 @@ class Joint:
 
         Rows are spread evenly over the distribution, so that their tables match it nearly to rounding; `independent=True` draws
         independent rows instead. `given={"sex": "F"}` samples from the conditional distribution: exactly from a table, by
-        importance resampling from a chain (see `effective_rows`). `seed` repeats a draw: sampling costs no privacy.
+        importance resampling from a chain (see `effective_rows`); a value inside a bin, as in `given={"age": 20}`, draws from that bin and is
+        the value of every row. `seed` repeats a draw: sampling costs no privacy.
         """
         parts = list(self.batches(n_rows, seed=seed, given=given, independent=independent))
         return mirror(self.kind, pa.concat_tables(parts))
@@ -115,7 +117,8 @@ class Joint:
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
         allowed = self.schema.allowed(given) if given else None
         rng = np.random.default_rng(seed)
-        drawn = self._enforced(count, rng, independent=independent, allowed=allowed, tally=tally)
+        asked = asked_values(self.schema, given) if given else {}
+        drawn = self._enforced(count, rng, independent=independent, allowed=allowed, asked=asked, tally=tally)
         # An empty table first, so that a draw of no rows has its columns too.
         none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
         return chain([self.schema.decode(none, rng)], (table for _, table in drawn))
@@ -144,18 +147,20 @@ class Joint:
         *,
         independent: bool = False,
         allowed: Mapping[int, Bools] | None = None,
+        asked: Asked | None = None,
         tally: Tally | None = None,
     ) -> Iterator[tuple[Codes, pa.Table]]:
         """Codes and rows, chunk by chunk, of which none breaks a rule or lies in a structural zero."""
 
         def decode(codes: Codes) -> pa.Table:
-            return self.schema.decode(codes, rng, masses=self._masses)
+            rows = self.schema.decode(codes, rng, masses=self._masses)
+            return put_values(self.schema, rows, asked, rng) if asked else rows
 
         drawn = self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK)
         if not self.schema.rules and not self.schema.zeros:
             yield from ((codes, decode(codes)) for codes in drawn)
             return
-        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed)
+        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed, tuple(asked or ()))
         for codes in drawn:
             yield enforcer.rows(codes, self.tally() if tally is None else tally)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,10 @@ from dpcipher.errors import ParameterError, WorkloadError, did_you_mean
 
 
 @dataclass(frozen=True, eq=False)
-class Marginal:
+class Marginal(np.lib.mixins.NDArrayOperatorsMixin):
     """Values over the levels of `attrs`, one dimension for each, in their order.
+
+    Arithmetic, comparison and indexing are those of the plain array, and give plain arrays.
 
     >>> table = Marginal(("sex",), (("F", "M"),), np.array([3.0, 4.0]))
     >>> table.to_frame()["value"].tolist()
@@ -34,6 +37,29 @@ class Marginal:
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.generic]:
         """The values, as numpy asks for them."""
         return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[call-overload, no-any-return]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """What numpy does with the values."""
+        plain = [part.values if isinstance(part, Marginal) else part for part in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __getitem__(self, place: Any) -> Any:
+        """A value, or a plain array of some."""
+        return self.values[place]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else an array has: `sum`, `max`, `tolist`, …"""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.values, name)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row for each cell: its levels and its value."""
+        return self.to_frame()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,3 +87,15 @@ class Marginal:
         """One row for each cell: its levels, and its value in the column `value`."""
         index = pd.MultiIndex.from_product(self.levels, names=list(self.attrs))
         return pd.DataFrame({value: self.values.ravel()}, index=index).reset_index()
+
+
+class Bounds(NamedTuple):
+    """The pair (low, high) of an interval for every cell of a table, each labelled."""
+
+    low: Marginal
+    high: Marginal
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row for each cell: its levels, its lower and its upper bound."""
+        return self.low.to_frame("low").assign(high=self.high.values.ravel())

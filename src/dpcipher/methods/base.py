@@ -114,6 +114,10 @@ class Synthesizer(ABC):
     def fit(self, data: Any, schema: Schema) -> Fitted:
         """Learn from private rows: charge the whole budget, then ask through the session. Noise cannot be seeded."""
         self._refuse(schema)
+        if self._asks_nothing and schema.is_open:
+            raise ParameterError(
+                "epsilon (None) must be given where bins are open (bins: auto): finding them costs budget"
+            )
         if self._asks_nothing:
             return Fitted((self._blind(schema),), _nothing_asked(self.protects))
         what = {"method": type(self).__name__}
@@ -161,6 +165,10 @@ class Synthesizer(ABC):
         require_possible(schema)
         self.check_schema(schema)
         if self._asks_nothing:
+            if schema.discovers:
+                raise ParameterError(
+                    "epsilon (None) must be given where levels are found in the rows (levels: discover); give epsilon and delta, or declare them"
+                )
             return
         finest = min(Fraction(1, _PARTS), self._finest(schema))
         mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)

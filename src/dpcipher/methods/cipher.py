@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpcipher.curator.auto_limits import FINEST, check_auto
+from dpcipher.curator.find import chosen_pairs, typical_tables
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import measure_chosen
@@ -23,6 +24,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import PlannedTables
 from dpcipher.selection.target import Auto
 
 
@@ -61,7 +63,9 @@ class Cipher(Synthesizer):
     @cached_property
     def budget(self) -> Budget:
         """The whole budget, exactly: also as rho, and with a mechanism that must fit it."""
-        return Budget.parse(epsilon=self.epsilon, delta=self.delta, rho=self.rho, mechanism=self.mechanism)
+        return Budget.parse(
+            epsilon=self.epsilon, delta=self.delta, rho=self.rho, mechanism=self.mechanism, may_fail=True
+        )
 
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""
@@ -79,6 +83,11 @@ class Cipher(Synthesizer):
         if self._auto() is not None:
             return Fraction(1, FINEST * self.sets)
         return min(share for _, share in self._shares(schema))
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        if self._auto() is not None:
+            return chosen_pairs(schema, self.sets)
+        return typical_tables([len(attrs) for attrs, _ in self._shares(schema)], self.sets)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         auto = self._auto()

@@ -12,6 +12,7 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import dense_joint, require_table
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import PlannedTables
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class FullHistogram(Synthesizer):
     def check_schema(self, schema: Schema) -> None:
         """The full table must fit in memory."""
         require_table(schema, "FullHistogram")
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        return PlannedTables(len(schema.attrs), 1)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         table = session.measure(session.schema.attrs, Fraction(1))

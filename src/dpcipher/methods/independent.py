@@ -13,6 +13,7 @@ from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import drowned, normalised, product_joint
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import PlannedTables
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class Independent(Synthesizer):
 
     def _finest(self, schema: Schema) -> Fraction:
         return Fraction(1, len(schema.attrs))
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        return PlannedTables(1, len(schema.attrs))
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         share = Fraction(1, len(session.schema.attrs))

@@ -12,6 +12,7 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_between, check_whole
 from dpcipher.methods.outcome import dense_joint, require_table
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import PlannedTables
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ class Modips(Synthesizer):
 
     def _finest(self, schema: Schema) -> Fraction:
         return Fraction(1, self.sets)
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        return PlannedTables(len(schema.attrs), self.sets)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         return [self._one(session, number) for number in range(self.sets)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from dpcipher.curator.find import after_finding
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
@@ -19,7 +20,9 @@ from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.outcome import possible, require_table
+from dpcipher.privacy.budget import Budget
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import PlannedTables
 
 # The prior is a multiple of 1/1024, rounded up, after a margin for the float logarithm.
 _GRAIN = 1024
@@ -64,19 +67,30 @@ class MultinomialDirichlet(Synthesizer):
 
     @property
     def prior(self) -> Fraction:
-        """The α of every cell."""
-        return least_prior(self.n_rows, self.budget.amount, self.protects.max_rows)  # pure: _check sees to it
+        """The α of every cell, where the whole budget pays for the draw."""
+        return self._prior(self.budget)
+
+    def _prior(self, budget: Budget) -> Fraction:
+        return least_prior(self.n_rows, budget.amount, self.protects.max_rows)  # pure: _check sees to it
 
     def sized(self, n_rows: int) -> "MultinomialDirichlet":
         """The same method for so many rows."""
         return replace(self, n_rows=n_rows)
 
     def check_schema(self, schema: Schema) -> None:
-        """The full table must fit in memory."""
+        """The full table must fit in memory, and what finding bins leaves of the budget must do."""
         require_table(schema, "MultinomialDirichlet", _MOST_CELLS)
+        if self._prior(after_finding(self.budget, schema)) > _LARGEST_PRIOR:
+            raise BudgetError(
+                f"epsilon ({self.epsilon!r}) needs too strong a prior for {self.n_rows} rows; raise epsilon"
+            )
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        return PlannedTables(len(schema.attrs), 1)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
-        drawn = session.urn(self.prior, self.n_rows, Fraction(1), possible(session.schema))
+        prior = self._prior(session.part(Fraction(1)))
+        drawn = session.urn(prior, self.n_rows, Fraction(1), possible(session.schema))
         core = DenseTable(drawn / self.n_rows)
         return [
             with_rule_cost(

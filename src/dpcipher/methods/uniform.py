@@ -12,6 +12,7 @@ from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import product_joint
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import PlannedTables
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class Uniform(Synthesizer):
     def _blind(self, schema: Schema) -> Joint:
         core = independent(uniform(schema.shape), schema.zero_masks)
         return with_rule_cost(Joint(schema, core, 0, SolveReport("uniform", why="nothing was asked")))
+
+    def _planned_tables(self, schema: Schema) -> PlannedTables:
+        return PlannedTables(1, 1)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         n_rows = session.total(Fraction(1))[0] if session.n_rows is None else session.n_rows

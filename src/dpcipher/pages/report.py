@@ -17,8 +17,10 @@ from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.marginals.tables import count_rows
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
+from dpcipher.pages.grouped import EXPLAINED, grouped
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
+from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import Release
 from dpcipher.release.sign import Key, Standing, pinned_keys, verify
 from dpcipher.tables.read import coded_rows
@@ -120,6 +122,8 @@ def columns(release: Release, synthetic: Codes) -> str:
     says = [
         "Bars are the released estimates; whiskers hold the true count in 19 cases out of 20; diamonds or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right."
     ]
+    if max(release.schema.shape) > MOST_LEVELS:
+        says.append(EXPLAINED)
     drawn = charts(_column(release, synthetic, axis) for axis in range(len(attrs))[:MOST_COLUMNS])
     hidden = len(attrs) - MOST_COLUMNS
     more = f"{hidden} more columns are in the release and are left out here to keep the page small."
@@ -130,7 +134,8 @@ def columns(release: Release, synthetic: Codes) -> str:
 def _column(release: Release, synthetic: Codes, axis: int) -> str:
     name = release.schema.attrs[axis]
     labels, heading = release.schema.shown_labels(name), release.schema.heading(name)
-    counts, (low, high) = release.reconciled.table((axis,)), release.interval((name,))
+    counts = release.reconciled.table((axis,))
+    low, high = (np.asarray(bound, dtype=float) for bound in release.interval((name,)))
     drawn = _scaled(release, synthetic, (axis,))
     lines = [
         (label, rows(estimate), f"{rows(least)} to {rows(most)}", rows(count))
@@ -141,11 +146,12 @@ def _column(release: Release, synthetic: Codes, axis: int) -> str:
     heads = ["level", "estimate", "95 % interval", "synthetic, scaled"]
     largest = int(np.argmax(counts))
     says = (
-        f"Bar chart of {min(len(labels), MOST_LEVELS)} levels. Largest: {labels[largest]}, {lines[largest][1]}, "
+        f"Bar chart of {len(labels)} levels. Largest: {labels[largest]}, {lines[largest][1]}, "
         f"95 % interval {lines[largest][2]}. All numbers are in the table below."
     )
     numbers = folded(f"Numbers of {name}", table(heads, lines[: 4 * MOST_LEVELS]))
-    return column_figure(Series(heading, labels, counts, drawn, says, (low, high)), numbers)
+    series = Series(heading, labels, counts, drawn, says, (low, high))
+    return column_figure(grouped(release, axis, series, MOST_LEVELS), numbers)
 
 
 def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
@@ -161,6 +167,8 @@ def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
         "Darker means more rows. Light gray cells hold so few that the noise hides whether there are any; among the synthetic rows, they have none. The pairs come in the order of how "
         "clearly they depart from chance, judged on the noisy tables."
     ]
+    if release.schema.zero_masks:
+        says.append("Crossed-out cells are empty by the schema: it declares that no row can be there.")
     if len(ordered) > most:
         says.append(f"Shown are {most} of {len(ordered):,} pairs.")
     return paragraphs(says) + "".join(_pair(release, synthetic, axes) for axes in ordered[:most])
@@ -188,7 +196,8 @@ def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
         "synthetic rows": _scaled(release, synthetic, axes),
     }
     variance = np.asarray(release.reconciled.variance(axes), dtype=float)
-    return pair_figure(" × ".join(names), names, labels, tables, variance)
+    impossible = zero_cells(axes, release.schema.shape, release.reconciled.zeros)
+    return pair_figure(" × ".join(names), names, labels, tables, variance, impossible)
 
 
 def _scaled(release: Release, synthetic: Codes, axes: tuple[int, ...]) -> Floats:

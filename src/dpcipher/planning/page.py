@@ -8,10 +8,11 @@ from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
     from dpcipher.planning.auto import AutoPlan, Step
+    from dpcipher.planning.bins import BinPlan
     from dpcipher.planning.plan import Plan
 
 SHOWN = 12
-_HEADS = ("table", "cells", "rows/cell", "noise sd", "reconciled", "TVD", "reconciled", "weight")
+_HEADS = ("table", "cells", "rows/cell", "noise sd", "reconciled sd", "TVD", "reconciled TVD", "weight")
 _STEP_HEADS = ("step", "share", "tables", "noise sd")
 
 
@@ -30,6 +31,8 @@ def to_text(plan: "Plan") -> str:
         "",
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
+        *_bins(plan.bins),
+        *(plan.levels.lines() if plan.levels else []),
         *plan.cost.lines(),
         *_held(plan),
         *(f"Warning  {text}" for text in plan.warnings),
@@ -50,6 +53,8 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
         "cost": plan.cost.to_dict(),
         "held": None if plan.held is None else plan.held.to_dict(),
         "warnings": list(plan.warnings),
+        **_bin_facts(plan.bins),
+        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
 
 
@@ -121,6 +126,8 @@ def auto_text(plan: "AutoPlan") -> str:
         *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
         "",
         "noise sd: standard deviation in rows, of a cell, a distance or a choice; of tables worth measuring, if all got the same.",
+        *_bins(plan.bins),
+        *(plan.levels.lines() if plan.levels else []),
         *_shortlist(plan),
         *_second(plan),
         *_held(plan),
@@ -149,7 +156,25 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "all_pairs_tvd": plan.all_pairs_tvd,
         "held": None if plan.held is None else plan.held.to_dict(),
         "advice": plan.advice,
+        **_bin_facts(plan.bins),
+        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
+
+
+def _bins(bins: "Sequence[BinPlan]") -> list[str]:
+    """What may be found, and what it costs; the shares of the other steps are of what is left."""
+    if not bins:
+        return []
+    spent = float(sum(found.share for found in bins))
+    said = "cells and noise above are those of the most bins, with what is left then"
+    return [
+        f"Bins     found privately with up to {spent:.3g} of the budget; {said}.",
+        *(f"         {found}" for found in bins),
+    ]
+
+
+def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
+    return {"bins": [vars(found) | {"share": str(found.share)} for found in bins]} if bins else {}
 
 
 def _held(plan: "Plan | AutoPlan") -> list[str]:

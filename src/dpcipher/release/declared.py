@@ -132,8 +132,9 @@ def _from_frame(frame: pd.DataFrame, attrs: Attrs, schema: Schema, count: str) -
 
 
 def _level_codes(values: pd.Series, attr: str, schema: Schema) -> NDArray[np.int64]:
-    """Codes of published level names: the schema's labels, exactly."""
-    known = {label: code for code, label in enumerate(schema.labels(attr))}
+    """Codes of published level names: the schema's own, or the labels that pages show, exactly."""
+    shown = {label: code for code, label in enumerate(schema.shown_labels(attr))}
+    known = shown | {label: code for code, label in enumerate(schema.labels(attr))}
     codes = values.astype(str).map(known)
     if codes.isna().any():
         unknown = str(values[codes.isna()].iloc[0])

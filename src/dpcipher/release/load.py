@@ -24,6 +24,7 @@ from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release import file
 from dpcipher.release.counts import Layout, read_counts, read_layout
 from dpcipher.release.file import LARGEST_COUNT, NoisyTable
+from dpcipher.release.foreign import foreign
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
@@ -88,6 +89,11 @@ def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
     try:
         layout = read_layout(stream, size, file.KEY)
     except ValueError as wrong:
+        other = foreign(path)
+        if other:
+            raise ReleaseError(
+                f"release file ({path}) is no release: it is {other}. A release is the Parquet file that `dpcipher measure` writes"
+            ) from None
         raise _damaged(path, f"it is not a readable Parquet file ({wrong})") from None
     if layout.metadata is None:
         raise ReleaseError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Attrs, Floats
-from dpcipher.marginals.marginal import Marginal
+from dpcipher.marginals.marginal import Bounds, Marginal
 from dpcipher.release import declared, file, load
 from dpcipher.release.file import NoisyTable
 from dpcipher.release.query import Answer, ask, interval
@@ -135,14 +135,15 @@ class Release:
         cover = self._inside(attrs)
         return Marginal(cover.names, cover.labels, cover.fold(self.reconciled.table(cover.axes)))
 
-    def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> tuple[Floats, Floats]:
-        """Bounds `(low, high)` of every count of a table, the privacy noise included.
+    def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
+        """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
 
         Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level`. Only tables inside a
         measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
         """
         cover = self._inside(attrs)
-        return interval(cover.fold(self.reconciled.table(cover.axes)), self._variance(cover), level)
+        bounds = interval(cover.fold(self.reconciled.table(cover.axes)), self._variance(cover), level)
+        return Bounds(*(Marginal(cover.names, cover.labels, bound) for bound in bounds))
 
     def query(
         self,

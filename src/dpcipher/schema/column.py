@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
+from dpcipher.schema import text_column
 from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
-from dpcipher.schema.words import check_words, heading, labelled, read_labels, shown_labels
+from dpcipher.schema.words import check_words, heading, labelled, read_labels
 
 Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -35,11 +36,13 @@ class Column:
     """A column as its schema declares it; nothing here is read from data.
 
     `levels` lists the values of a categorical or ordinal column. `edges`, or `min`, `max` and `bins`, cut an integer, number or
-    date column (or a time of day); without bins there is one level for each whole number, day or second. With `bins: auto` the column is
+    date column (or a time of day); without bins there is one level for each whole number, day or second. The last bin holds its right edge
+    too (`edges=[0, 10, 20]` are [0, 10) and [10, 20]), and `min` and `max` are both inside. With `bins: auto` the column is
     open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
-    of `missing_values` or, for cut columns, to the end bins (`nearest`).
+    of `missing_values` or, for cut columns, to the end bins (`nearest`). With `levels: discover` the column is open too: `measure` finds texts of
+    its cells that match `pattern`, of at most `max_length` characters, at most `max_levels` beside those that it is to `keep`.
 
     Values of a cut column come back on its grid: multiples of `step`, or numbers of so many `decimals`; without either whole numbers, days, or as
     many decimals as the edges and the narrowest bin warrant. Each of the `special` values (a top code, zero, -1 for never) is a level of its own.
@@ -66,10 +69,16 @@ class Column:
     decimals: int | None = None
     special: Sequence[float | str] | None = None
     max_bins: int | None = None
+    keep: Sequence[Level] | None = None
+    pattern: str | None = None
+    max_length: int | None = None
+    max_levels: int | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+        if self.discovers and self.other == "refuse":
+            object.__setattr__(self, "other", text_column.OTHER)
         if self.missing_values == ():  # says only that a schema's own list is not for this column
             object.__setattr__(self, "missing_values", None)
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _LONGEST_NAME:
@@ -128,6 +137,8 @@ class Column:
         self._check_declaration()
         if self.kind == "boolean":
             return Listed((False, True))
+        if self.discovers:
+            return text_column.stand_in(self)
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
         if self.is_open:
@@ -146,11 +157,20 @@ class Column:
 
     @property
     def is_open(self) -> bool:
-        """Whether its bins are to be found privately; until then its domain stands for the most there can be."""
-        return self.bins == AUTO
+        """Whether its bins or levels are to be found privately; until then its domain stands for the most there can be."""
+        return self.bins == AUTO or self.discovers
+
+    @property
+    def discovers(self) -> bool:
+        """Whether its levels are to be found among the texts of its cells."""
+        return self.levels == text_column.DISCOVER
 
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
+        if self.discovers:
+            text_column.check_discover(self)
+            return
+        text_column.check_declared(self)
         for name in ("levels", "edges"):
             if not isinstance(getattr(self, name), tuple | None):
                 raise SchemaError(f"{name} ({getattr(self, name)!r:.60}) must be a list; try {name}: [1, 2]")
@@ -196,13 +216,18 @@ class Column:
 
     @cached_property
     def _labelled(self) -> dict[int, str]:
-        """The label of each level that has one, by its code."""
+        """What each level that has a label is shown as, by its code."""
         return labelled(self)
 
     @cached_property
     def shown_labels(self) -> tuple[str, ...]:
         """The name of each level on pages and plots: its label where it has one."""
-        return shown_labels(self.labels, self._labelled) if self._labelled else self.labels
+        labelled = self._labelled
+        return (
+            tuple(labelled.get(code, label) for code, label in enumerate(self.labels))
+            if labelled
+            else self.labels
+        )
 
     @property
     def heading(self) -> str:
@@ -276,7 +301,7 @@ class Column:
         """The code of a public value or label; None where there is no such level."""
         code = self.find_value(value)
         if code is None and self._labelled and isinstance(value, str):
-            return next((code for code in self._labelled if self.shown_labels[code] == value), None)
+            return next((code for code, shown in self._labelled.items() if shown == value), None)
         return code
 
     def find_value(self, value: object) -> int | None:
@@ -288,7 +313,7 @@ class Column:
         try:
             cell = flat(pa.array([_plain(value)]))
             # A level by its own text is found without going through all levels.
-            named = self._places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
+            named = self.places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
             code = int(self._marks(cell)[0]) if named is None or value != value else named
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             return None
@@ -296,15 +321,19 @@ class Column:
             return code
         # The labels of bins of one value each are their values.
         unit_bins = isinstance(self.domain, Binned) and isinstance(self.domain.edges, range)
-        return self._places.get(value) if isinstance(value, str) and not unit_bins else None
+        return self.places.get(value) if isinstance(value, str) and not unit_bins else None
 
     def _kind_code(self, value: Level) -> int | None:
         """The code of a kind of missing, by the code that the column declares for it."""
-        kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        try:
+            kind = int(self.missing_codes.codes(pa.array([value]))[0])
+        except (pa.ArrowException, OverflowError):  # a number that no cell can hold
+            return None
         return None if kind < 0 else self.domain.size + kind
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """The code of each level by its name."""
         return {label: code for code, label in reversed(tuple(enumerate(self.labels)))}
 
     def to_spec(self) -> dict[str, object]:

@@ -47,13 +47,14 @@ def _axis_mask(schema: "Schema", name: str, wanted: object) -> tuple[int, Bools]
 
 
 def _compound_mask(schema: "Schema", attr: str, wanted: object) -> Bools:
-    """A compound is asked for by its labels, such as 'P×NB'."""
-    labels = schema.labels(attr)
+    """A compound is asked for by the names of its levels, such as 'P×NB', or as pages show them."""
+    labels, shown = schema.labels(attr), schema.shown_labels(attr)
     mask = np.zeros(len(labels), dtype=np.bool_)
     for label in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
-        if label not in labels:
+        names = labels if label in labels else shown
+        if label not in names:
             raise ConditionError(f"{attr!r} has no level {label!r}{did_you_mean(str(label), labels)}")
-        mask[labels.index(label)] = True
+        mask[names.index(label)] = True
     return mask
 
 

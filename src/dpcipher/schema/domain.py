@@ -202,11 +202,15 @@ class Binned:
 
     def codes(self, cells: pa.Array, *, nearest: bool = False) -> Codes:
         """The level of each cell, -1 where there is none; `nearest` puts values outside the range into the end bins."""
-        numbers = _READ.get(self.kind, as_number)(cells)
+        numbers = self.numbers(cells)
         codes = self._bin_codes(numbers, nearest)
         for code, value in enumerate(self.special, start=self.n_bins):
             codes[numbers == value] = code
         return codes
+
+    def numbers(self, cells: pa.Array) -> Floats:
+        """Each cell as a number, or as days or seconds; NaN where it is none."""
+        return _READ.get(self.kind, as_number)(cells)
 
     def _bin_codes(self, numbers: Floats, nearest: bool) -> Codes:
         low, high = self.edges[0], self.edges[-1]
@@ -253,7 +257,7 @@ class Binned:
             values = values if self.whole else values.astype(float)
         if special.any():
             values[special] = np.asarray(self.special)[codes[special] - self.n_bins]
-        return self._arrow(values)
+        return self.arrow(values)
 
     @cached_property
     def _values(self) -> BinValues:
@@ -266,7 +270,8 @@ class Binned:
     def _points(self) -> NDArray[Any]:
         return np.asarray(self.edges)
 
-    def _arrow(self, values: NDArray[Any]) -> pa.Array:
+    def arrow(self, values: NDArray[Any]) -> pa.Array:
+        """Numbers, days or seconds as cells of the column's own type."""
         if self.kind == "number":
             return pa.array(values)
         whole = values.astype(np.int64)

@@ -182,6 +182,10 @@ def _check_code(value: object) -> None:
         raise SchemaError(
             f"missing_values ({value!r}) must not be an empty cell or NaN; say missing: level instead"
         )
+    if isinstance(value, str) and value.startswith(
+        "'"
+    ):  # the mark of a CSV file of ours, before what begins like a formula
+        raise SchemaError(f"missing_values ({value!r:.60}) must not begin with a quote")
     if isinstance(value, str) and len(value) > MAX_CODE_LENGTH:
         raise SchemaError(
             f"missing_values ({value!r:.60}…) must have at most {MAX_CODE_LENGTH} characters each"

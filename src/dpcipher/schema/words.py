@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.domain import Binned, Listed
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column
 
+MAX_BIN_LABELS = 1_000
 LONGEST = {"title": 200, "unit": 60, "description": 2_000, "label": 300}
 
 Labels = tuple[tuple[str, str], ...]
@@ -34,20 +35,42 @@ def check_words(column: "Column") -> None:
 
 
 def labelled(column: "Column") -> dict[int, str]:
-    """The label of each level that has one, by its code. Of a cut column, a value needs a bin of its own to be labelled: 0 in 0..9 has none."""
-    codes: dict[int, str] = {}
-    for value, label in read_labels(column.value_labels or ()):
-        code = column.find_value(value)
-        if isinstance(column.domain, Binned) and (code is None or not _is_level(column, code, value)):
+    """What each level that has a label is shown as, by its code: the label, with the value behind it where another level would look alike.
+
+    Of a cut column, a value needs a bin of its own to be labelled: 0 in 0..9 has none. No list of all levels is made: there may be a billion.
+    """
+    codes: dict[int, tuple[str, str]] = {}
+    pairs = read_labels(column.value_labels or ())
+    if isinstance(column.domain, Binned) and len(pairs) > MAX_BIN_LABELS:
+        raise SchemaError(
+            f"labels ({len(pairs)} of them) must be at most {MAX_BIN_LABELS} in a column with bins"
+        )
+    for value, label in pairs:
+        code = _level_of(column, value)
+        if code is None and isinstance(column.domain, Binned):
             continue
         if code is None or code in codes:
             raise SchemaError(f"labels ({value!r:.60}) must name levels of the column, each once")
-        codes[code] = label
-    return codes
+        codes[code] = value, label
+    times = Counter(label for _, label in codes.values())
+    return {
+        code: f"{label} ({value})"
+        if times[label] > 1 or _level_of(column, label) not in (None, code)
+        else label
+        for code, (value, label) in codes.items()
+    }
 
 
-def _is_level(column: "Column", code: int, value: str) -> bool:
-    return code >= column.domain.size or value == column.labels[code]
+def _level_of(column: "Column", value: str) -> int | None:
+    """The code of the level that is this value, or is called so, and of no level that merely holds it."""
+    if isinstance(column.domain, Listed) and value in column.places:
+        return column.places[value]
+    code = column.find_value(value)
+    if code is None or code >= column.domain.size or isinstance(column.domain, Listed):
+        return code
+    if isinstance(column.domain.edges, range):  # one level for each value
+        return code
+    return code if value == column.labels[code] else None
 
 
 def read_labels(labels: object) -> Labels:
@@ -63,20 +86,6 @@ def read_labels(labels: object) -> Labels:
     for label in labels.values():
         check_text("label", label)
     return tuple((str(value), str(label)) for value, label in labels.items())
-
-
-def shown_labels(levels: Sequence[str], labelled: Mapping[int, str]) -> tuple[str, ...]:
-    """The name of each level for people: its label, with the level itself behind it where two levels would look alike.
-
-    >>> shown_labels(("1", "2", "3"), {0: "Yes", 1: "No", 2: "No"})
-    ('Yes', 'No (2)', 'No (3)')
-    """
-    shown = [labelled.get(code, level) for code, level in enumerate(levels)]
-    times = Counter(shown)
-    return tuple(
-        f"{text} ({level})" if times[text] > 1 and text != level else text
-        for text, level in zip(shown, levels, strict=True)
-    )
 
 
 def heading(name: str, title: str | None, unit: str | None) -> str:

@@ -1,7 +1,7 @@
 """Where to cut an open column, from noisy counts of intervals of its grid; public numbers only.
 
 A cut pays where it lowers the error of what will be measured. Two errors fall with more bins, two grow. A bin is taken to be even inside: what is not
-even is lost (`_Cuts.shape`, in rows, a total variation distance). And what other columns say along the bin is lost: of a dependence that changes
+even is lost (a total variation distance, in rows). And what other columns say along the bin is lost: of a dependence that changes
 steadily with the rank, bins of the masses m lose the fraction Σ(m/n)². Against that, each bin is a cell more in the column's own table,
 and many cells more in the tables it is in, each with noise. All four come from the formulas that allocate the budget (`selection.risk`), at
 the noise that the tables will have, so that the number of bins is a result and not a parameter.
@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.risk import even_risk, one_way_risk
+from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
 from dpcipher.selection.rounds import TYPICAL
 
 Places = NDArray[np.int64]
 
-CHANCE = 20
+CHANCE = 20  # one in so many: the chance that noise alone is taken for rows
 BOTH = 2  # a pair is an error of two columns: half of it counts for each, and a column is in twice as many pairs as there are pairs per column
 
 
@@ -55,12 +55,21 @@ class BinRisk:
             return 0.0
         return BOTH * TYPICAL * self.rows * max(first, 0.0) * max(second, 0.0) / self.rows**2
 
-    def noise(self, bins: int) -> float:
-        """The noise, in rows, that so many bins leave in a table with other columns."""
-        if not self.tables:
+    def noise(self, masses: Floats) -> float:
+        """The error, in rows, that noise leaves in a table with other columns, of bins with these masses; a bin of few rows has little to lose."""
+        if not self.tables or len(masses) < 2:
             return 0.0
-        freedom = (1 - 1 / bins) * (1 - 1 / max(self.partner_cells, 1.0))
-        return BOTH * even_risk(bins * self.partner_cells, freedom, TYPICAL * self.rows, self.precision)
+        freedom = (1 - 1 / len(masses)) * (1 - 1 / self.partner_cells)
+        if freedom <= 0:
+            return 0.0
+        roots = np.sqrt(np.maximum(masses, 1.0))
+        deviations = TYPICAL * self.rows / (MEAN_SIZE * self.partner_cells) * roots / roots.sum()
+        left = deviations / np.sqrt(1 + self.precision / freedom * deviations**2)
+        return float(BOTH * MEAN_SIZE / 2 * self.partner_cells * left.sum())
+
+    def even_noise(self, bins: int) -> float:
+        """The same of so many bins of equal mass."""
+        return self.noise(np.full(bins, self.rows / bins))
 
     def own_noise(self, counts: Sequence[float]) -> float:
         """The noise that bins of these counts have in the column's own table."""
@@ -71,16 +80,17 @@ class BinRisk:
 
     def total(self, bins: int) -> float:
         """The error in tables with other columns, of so many bins of equal mass."""
-        return BOTH * TYPICAL * self.rows / (2 * bins) + self.noise(bins)
+        return BOTH * TYPICAL * self.rows / (2 * bins) + self.even_noise(bins)
 
     def best_bins(self, most: int) -> int:
         """The number of bins of equal mass with the least error."""
         return min(range(1, most + 1), key=self.total)
 
-    def one_more(self, bins: int) -> float:
-        """What one more bin of good size costs."""
-        count = self.rows / (bins + 1)
-        return self.own_noise([count]) + max(self.noise(bins + 1) - self.noise(bins), 0.0)
+    def price(self, most: int) -> float:
+        """What one more bin costs beside the best number of them."""
+        bins = self.best_bins(most)
+        more = max(self.even_noise(bins + 1) - self.even_noise(bins), 0.0)
+        return self.own_noise([self.rows / (bins + 1)]) + more
 
 
 @dataclass(frozen=True)
@@ -145,8 +155,9 @@ def choose_cuts(leaves: Leaves, risk: BinRisk, most: int, forced: Sequence[int] 
     heapq.heapify(waiting)
     while waiting and len(chosen) < most:
         loss, place, first, last = heapq.heappop(waiting)
-        if -loss <= max(risk.noise(len(chosen) + 1) - risk.noise(len(chosen)), 0.0):
-            break
+        before, after = (cuts.masses(sorted(starts)) for starts in (chosen, {*chosen, place}))
+        if -loss <= max(risk.noise(after) - risk.noise(before), 0.0):
+            continue
         chosen.add(place)
         for part in (cuts.best(first, place), cuts.best(place, last)):
             heapq.heappush(waiting, part)
@@ -179,9 +190,8 @@ def bin_risk(schema: Schema, axis: int, noise: NoiseModel, rows: float, tables: 
     return min(enumerate(choices, 1), key=lambda choice: choice[1].total(choice[0]))[1]
 
 
-Cut = tuple[
-    float, int, int, int
-]  # what it saves, negative; the leaf that begins the second part; the first leaf, and one past the last
+# What a cut saves, negative; the leaf that begins the second part; the first leaf, and one past the last.
+Cut = tuple[float, int, int, int]
 
 
 class _Cuts:
@@ -189,30 +199,25 @@ class _Cuts:
 
     def __init__(self, leaves: Leaves, risk: BinRisk) -> None:
         self._risk = risk
-        self._counts, self._widths, self._variances = (
-            np.concatenate([[0.0], np.cumsum(values)])
-            for values in (leaves.counts, leaves.widths, leaves.variances)
+        self._counts, self._widths = (
+            np.concatenate([[0.0], np.cumsum(values)]) for values in (leaves.counts, leaves.widths)
         )
         self._own: Callable[[Floats], Floats] = np.vectorize(
             lambda count: risk.own_noise([count]), otypes=[float]
         )
+
+    def masses(self, starts: Sequence[int]) -> Floats:
+        """The noisy counts of the bins that begin at these leaves."""
+        return np.diff(self._counts[[*starts, -1]])
 
     def best(self, first: int, last: int) -> Cut:
         """The cut that saves most, its own noise subtracted; nothing where there is no place to cut."""
         if last - first < 2:
             return (math.inf, first, first, last)
         inner = slice(first + 1, last)
-        count, width, variance = (
-            sums[last] - sums[first] for sums in (self._counts, self._widths, self._variances)
-        )
-        left, part, noise = (
-            sums[inner] - sums[first] for sums in (self._counts, self._widths, self._variances)
-        )
-        fraction = part / width
-        gap = left - count * fraction
-        spread = (1 - fraction) ** 2 * noise + fraction**2 * (variance - noise)
-        clear = np.maximum(gap**2 - threshold(last - first) ** 2 * spread, 0.0)
-        saved = np.sqrt(clear) + self._mass(left, count - left)
+        count, width = (sums[last] - sums[first] for sums in (self._counts, self._widths))
+        left, part = (sums[inner] - sums[first] for sums in (self._counts, self._widths))
+        saved = np.abs(left - count * part / width) + self._mass(left, count - left)
         place = int(np.argmax(saved))
         cost = self._own(np.array([left[place], count - left[place]])).sum() - self._own(np.array([count]))[0]
         return (float(cost - saved[place]), first + 1 + place, first, last)

@@ -73,12 +73,10 @@ def _rows(path: Path, sheet: str | None) -> Iterator[Iterator[Row]]:
         raise MissingExtra("excel", "openpyxl, which reads .xlsx files,") from None
     try:
         _check_size(path)
-        with _quiet():
-            book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        try:
+        with open(path, "rb") as file:  # closed here, whatever openpyxl still holds
+            with _quiet():
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
             yield book[_chosen(path, book.sheetnames, sheet)].iter_rows(values_only=True)
-        finally:
-            book.close()
     except (DpcipherError, MemoryError):
         raise
     except Exception:

@@ -8,7 +8,6 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpcipher.schema.domain import Listed
 from dpcipher.schema.format import FileFormat
 from dpcipher.schema.schema import Schema
 
@@ -21,8 +20,13 @@ def number_columns(schema: Schema) -> frozenset[str]:
     return frozenset(
         column.name
         for column in schema.columns
-        if column.kind in ("integer", "number")
-        or (isinstance(column.domain, Listed) and isinstance(column.domain.levels[0], int | float))
+        if column.kind in ("integer", "number") or _are_numbers(column.levels)
+    )
+
+
+def _are_numbers(levels: object) -> bool:
+    return isinstance(levels, tuple) and all(
+        isinstance(level, int | float) and not isinstance(level, bool) for level in levels
     )
 
 

@@ -16,6 +16,7 @@ from dpcipher.schema.dictionaries.variable import (
     VariableKind,
     as_bound,
     as_number,
+    whole_levels,
 )
 
 MAX_ELEMENTS, MAX_DEPTH = 2_000_000, 64
@@ -88,7 +89,7 @@ def _variable(node: Element) -> Variable:
     return Variable(
         node.get("name") or node.get("ID") or "",
         kind,
-        values=listed,
+        values=whole_levels(listed) if listed and kind != "text" else listed,
         ordered=node.get("nature") == "ordinal",
         low=low,
         high=high,

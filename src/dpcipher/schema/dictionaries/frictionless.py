@@ -95,7 +95,7 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
         low=low,
         high=high,
         missing=tuple(code for code, _ in codes if str(code).strip() and str(code).lower() != "nan"),
-        blank=rules.get("required") is not True,
+        blank=rules.get("required") is not True and any(str(code).strip() == "" for code, _ in codes),
         labels={**labels, **{str(code): label for code, label in codes if label}},
         title=one.get("title"),
         description=one.get("description"),

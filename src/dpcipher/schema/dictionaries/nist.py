@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpcipher.schema.dictionaries.variable import Dictionary, Variable, as_number
+from dpcipher.schema.dictionaries.variable import Dictionary, Variable, as_number, whole_levels
 
 
 def is_nist(plain: object) -> bool:
@@ -32,7 +32,7 @@ def _variable(name: str, entry: Mapping[str, object]) -> Variable:
     missing = tuple(code for code, label in labels.items() if _says_missing(code, label))
     if "min" not in values and "max" not in values:
         levels = tuple(code for code in labels if code not in missing)
-        return Variable(name, values=levels or None, missing=missing, labels=labels, **words)
+        return Variable(name, values=whole_levels(levels) or None, missing=missing, labels=labels, **words)
     low, high = as_number(values.get("min")), as_number(values.get("max"))
     numbers = {code: as_number(code) for code in labels if code not in missing}
     texts = tuple(code for code, number in numbers.items() if number is None)

@@ -85,31 +85,17 @@ class Variable:
     def _range(self) -> dict[str, Any]:
         """The range with a level for each of few whole numbers, and bins to be found of anything wider or open."""
         low, high = self._bounds()
-        whole = self.kind == "integer" and low is not None and high is not None
-        if whole and high - low < MAX_UNIT:
-            return {"min": low, "max": high}
+        if self.kind == "integer" and low is not None and high is not None:
+            first, last = min([low, *self.singles]), max([high, *self.singles])
+            if last - first < MAX_UNIT:
+                return {"min": first, "max": last}
         spec = {"min": AUTO if low is None else low, "max": AUTO if high is None else high, "bins": AUTO}
-        edges = self._edges_around_singles(low, high)
-        return spec | ({"edges": edges} if edges else {})
+        return spec | ({"special": sorted(self.singles)} if self.singles else {})
 
     def _bounds(self) -> tuple[Any, Any]:
-        """The range, widened to hold the values with a meaning of their own where it is known."""
-        low, high = self.low, self.high
-        if low is not None:
-            low = min([low, *self.singles])
-        if high is not None:
-            high = max([high, *self.singles])
-        if low is not None and high is not None and not low < high:
+        if self.low is not None and self.high is not None and not self.low < self.high:
             return None, None
-        return low, high
-
-    def _edges_around_singles(self, low: Any, high: Any) -> list[Any]:
-        """Edges that give each such whole number a bin of its own."""
-        if self.kind != "integer":
-            return []
-        ends = {end for value in self.singles for end in (value, value + 1)}
-        inside = (end for end in ends if (low is None or end > low) and (high is None or end <= high))
-        return sorted(inside)
+        return self.low, self.high
 
     def origin(self) -> str:
         """Where each fact came from, in one line for the person who signs."""
@@ -163,6 +149,19 @@ def as_number(value: object) -> float | int | None:
     if not abs(number) < EXACT:
         return None
     return int(number) if number.is_integer() else number
+
+
+def whole_levels(codes: Sequence[str]) -> Sequence[Level]:
+    """Codes as whole numbers where all of them are written as such: a typed column then comes back as one.
+
+    >>> whole_levels(["1", "2"]), whole_levels(["01", "2"])
+    ([1, 2], ['01', '2'])
+    """
+    numbers = [as_number(code) for code in codes]
+    plain = all(
+        isinstance(number, int) and str(number) == code for number, code in zip(numbers, codes, strict=True)
+    )
+    return [int(code) for code in codes] if plain else list(codes)
 
 
 def as_bound(kind: VariableKind, value: object) -> Any:

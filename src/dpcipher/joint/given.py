@@ -1,0 +1,89 @@
+"""Conditions on values inside bins: rows are drawn from the bin, and their values are those that were asked for.
+
+The tables tell bins apart, not the values in them. `given={"age": 20}` therefore draws from the bin that holds 20, as the joint has it, and writes 20.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpcipher.errors import warn
+from dpcipher.marginals.arrays import Floats
+from dpcipher.schema.cells import as_text, flat
+from dpcipher.schema.column import Column
+from dpcipher.schema.condition import column_mask, level_code
+from dpcipher.schema.domain import Binned
+from dpcipher.schema.schema import Schema
+
+Asked = dict[str, dict[int, Floats]]
+
+
+def asked_values(schema: Schema, given: Mapping[str, object]) -> Asked:
+    """The values that were asked for in each bin of each column; bins that were asked for whole, by their label, are not listed."""
+    asked: Asked = {}
+    for name, wanted in given.items():
+        column = schema.column(name) if name in schema.names else None
+        if column is None or not column.draws_values:
+            continue
+        if isinstance(wanted, Mapping):
+            _say_whole_bins(column, wanted)
+            continue
+        listed = wanted if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]
+        asked[name] = _by_bin(column, list(listed))
+    return asked
+
+
+def put_values(schema: Schema, table: pa.Table, asked: Asked, rng: np.random.Generator) -> pa.Table:
+    """Rows with the values that were asked for; of several in one bin each is as likely."""
+    for name, by_bin in asked.items():
+        place, column = table.column_names.index(name), schema.column(name)
+        cells = flat(table.column(name))
+        codes = column.encode(cells)
+        numbers = np.zeros(len(codes))
+        for code, values in by_bin.items():
+            inside = codes == code
+            numbers[inside] = rng.choice(values, int(inside.sum()))
+        changed = pa.array(np.isin(codes, list(by_bin)))
+        table = table.set_column(place, name, pc.if_else(changed, _cells(column, numbers, cells.type), cells))
+    return table
+
+
+def _by_bin(column: Column, listed: list[object]) -> dict[int, Floats]:
+    values: dict[int, list[float]] = {}
+    whole = set()
+    for value in listed:
+        code, number = level_code(column, value), _number(column, value)
+        if np.isnan(number) or code >= column.domain.size:
+            whole.add(code)
+        else:
+            values.setdefault(code, []).append(number)
+    return {code: np.array(numbers) for code, numbers in values.items() if code not in whole}
+
+
+def _number(column: Column, value: object) -> float:
+    """The number, or day, that a condition names; NaN where it names a bin by its label, or what is missing."""
+    cell = flat(pa.array([None if value is None else value]))
+    if pa.types.is_null(cell.type):
+        return float("nan")
+    assert isinstance(column.domain, Binned)  # values are drawn in bins alone
+    return float(column.domain.numbers(cell)[0])
+
+
+def _cells(column: Column, numbers: Floats, kind: pa.DataType) -> pa.Array:
+    assert isinstance(column.domain, Binned)
+    typed = column.domain.arrow(numbers)
+    return as_text(typed).cast(kind) if pa.types.is_string(kind) else typed.cast(kind)
+
+
+def _say_whole_bins(column: Column, wanted: Mapping[str, object]) -> None:
+    """Warn where a range cuts bins: only those inside it are drawn from."""
+    chosen = np.flatnonzero(column_mask(column, wanted))
+    ends = [column.find(value) for value in wanted.values() if value is not None]
+    if any(end is not None and end not in chosen for end in ends):
+        labels = column.labels
+        warn(
+            f"given {column.name} ({dict(wanted)!r:.60}) cuts bins: rows are drawn from whole bins alone, {labels[chosen[0]]} to "
+            f"{labels[chosen[-1]]}. Use their edges"
+        )
