@@ -17,11 +17,7 @@ from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.enforce import Enforcer
-<<<<<<< HEAD
-from dpcipher.joint.given import Asked, asked_values, put_values
-=======
 from dpcipher.joint.given import asked_values, put_values
->>>>>>> main
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.joint.tally import RuleCost, Tally
@@ -120,14 +116,9 @@ class Joint:
         """The same rows as `sample`, as Arrow tables of bounded size; `tally` counts what the rules of the schema cost."""
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
         rng = np.random.default_rng(seed)
-<<<<<<< HEAD
-        asked = asked_values(self.schema, given) if given else {}
-        drawn = self._enforced(count, rng, independent=independent, allowed=allowed, asked=asked, tally=tally)
-=======
         if given:
             self.schema.allowed(given)  # refused now, not with the first batch
         drawn = self._enforced(count, rng, independent=independent, given=given, tally=tally)
->>>>>>> main
         # An empty table first, so that a draw of no rows has its columns too.
         none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
         return chain([self.schema.decode(none, rng)], (table for _, table in drawn))
@@ -155,12 +146,7 @@ class Joint:
         rng: np.random.Generator,
         *,
         independent: bool = False,
-<<<<<<< HEAD
-        allowed: Mapping[int, Bools] | None = None,
-        asked: Asked | None = None,
-=======
         given: Mapping[str, object] | None = None,
->>>>>>> main
         tally: Tally | None = None,
     ) -> Iterator[tuple[Codes, pa.Table]]:
         """Codes and rows, chunk by chunk, of which none breaks a rule or lies in a structural zero."""
@@ -175,7 +161,7 @@ class Joint:
         if not self.schema.rules and not self.schema.zeros:
             yield from ((codes, decode(codes)) for codes in drawn)
             return
-        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed, tuple(asked or ()))
+        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed, tuple(asked))
         for codes in drawn:
             yield enforcer.rows(codes, self.tally() if tally is None else tally)
 

@@ -175,19 +175,9 @@ class Valued(Coded):
 
 
 def bin_bounds(domain: Binned) -> tuple[Floats, Floats]:
-<<<<<<< HEAD
-    """The least and the greatest value of every bin, then the special values."""
-    edges, special = np.asarray(domain.edges, dtype=np.float64), np.asarray(domain.special, dtype=np.float64)
-    low, high = edges[:-1], edges[1:] - 1
-    if not domain.whole:
-        high = np.nextafter(edges[1:], -np.inf)
-        high[-1] = edges[-1]
-    return np.concatenate([low, special]), np.concatenate([high, special])
-=======
     """The least and the greatest value of every level: of bins, then of special values."""
     edges = np.asarray(domain.edges, dtype=np.float64)
     special = np.asarray(domain.special, dtype=np.float64)
     high = edges[1:] - 1 if domain.whole else np.nextafter(edges[1:], -np.inf)
     high[-1] = high[-1] if domain.whole else edges[-1]
     return np.concatenate([edges[:-1], special]), np.concatenate([high, special])
->>>>>>> main
