@@ -22,10 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SolveError
+from dpcipher.joint.donors import matched_rows
 from dpcipher.joint.inside_cells import arranged
 from dpcipher.joint.tally import Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes
-from dpcipher.marginals.tables import cell_numbers
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.rules.atoms import Coded
 from dpcipher.schema.rules.rule import BoundRule
@@ -64,6 +64,7 @@ class Enforcer:
     rng: np.random.Generator
     independent: bool = False
     allowed: Mapping[int, Bools] | None = None
+    fixed: tuple[str, ...] = ()  # columns whose values were asked for
 
     def rows(self, codes: Codes, tally: Tally) -> tuple[Codes, pa.Table]:
         """Rows in the place of `codes`, of which none breaks a rule."""
@@ -91,7 +92,11 @@ class Enforcer:
             if not len(rows):
                 break
             few = {name: column[rows] for name, column in apart.items()}
-            last = self.decode(codes[rows]) if attempt < VALUE_TRIES else arranged(compiled, few, last)
+            last = (
+                self.decode(codes[rows])
+                if attempt < VALUE_TRIES
+                else arranged(compiled, few, last, self.fixed)
+            )
             place[rows] = sum(part.num_rows for part in parts) + np.arange(len(rows))
             parts.append(last)
             still = compiled.broken_rows(few, last)
@@ -146,36 +151,26 @@ class Enforcer:
 
         Those left without one, those that have one, and which: as few rows of the pool as possible twice.
         """
-        left, rows, donors = todo, [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
-        waiting = todo
+        waiting, rows, donors = todo, [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for constraint in self.constraints:
             hit = constraint.broken(codes[waiting])
             mine, waiting = waiting[hit], waiting[~hit]
             if len(mine) and len(pool):
-                matched, chosen = self._matched(codes[mine], pool, constraint.given)
+                matched, chosen = matched_rows(
+                    codes[mine], pool, constraint.given, self.schema.shape, self.rng
+                )
                 rows.append(mine[matched])
                 donors.append(chosen)
         if len(waiting) and len(
             pool
         ):  # broken by values alone: a row with the same levels in all that is watched
-            matched, chosen = self._matched(codes[waiting], pool, self._watched_axes)
+            matched, chosen = matched_rows(
+                codes[waiting], pool, self._watched_axes, self.schema.shape, self.rng
+            )
             rows.append(waiting[matched])
             donors.append(chosen)
         found = np.concatenate(rows)
-        return np.setdiff1d(left, found), found, np.concatenate(donors)
-
-    def _matched(self, codes: Codes, pool: Codes, axes: Axes) -> tuple[Bools, Places]:
-        """Which rows have a counterpart in the pool on `axes`, and a counterpart for each of them."""
-        shape = self.schema.shape
-        order = self.rng.permutation(len(pool))
-        keys = cell_numbers(pool[order], axes, shape)
-        by_key = np.argsort(keys, kind="stable")
-        keys, wanted = keys[by_key], cell_numbers(codes, axes, shape)
-        first, last = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
-        matched = last > first
-        rank = _rank_within(wanted[matched])
-        place = first[matched] + rank % (last - first)[matched]
-        return matched, order[by_key[place]]
+        return np.setdiff1d(todo, found), found, np.concatenate(donors)
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -288,13 +283,3 @@ def _put(table: pa.Table, rows: NDArray[np.integer], fresh: pa.Table) -> pa.Tabl
     place = np.arange(table.num_rows)
     place[rows] = table.num_rows + np.arange(len(rows))
     return pa.concat_tables([table, fresh]).take(pa.array(place))
-
-
-def _rank_within(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The how-manieth of its key each entry is, from 0 up."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    start = np.searchsorted(ordered, ordered)
-    ranks = np.empty(len(keys), np.int64)
-    ranks[order] = np.arange(len(keys)) - start
-    return ranks

@@ -10,12 +10,14 @@ from dpcipher.schema.rules.compiled import Compiled
 from dpcipher.schema.rules.logic import literals
 
 
-def arranged(compiled: Compiled, codes: dict[str, Codes], table: pa.Table) -> pa.Table:
+def arranged(
+    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
+) -> pa.Table:
     """Rows whose compared values have changed places, or of which one is a copy of the other, where both stay in their bins."""
     for rule in compiled.watched:
         for literal in literals(rule.formula):
             pair = literal.atom
-            if isinstance(pair, Pair) and not pair.ranks:
+            if isinstance(pair, Pair) and not pair.ranks and set(fixed).isdisjoint(pair.columns):
                 equal = pair.sign == ("!=" if literal.negated else "==")
                 table = _arrange(compiled, codes, table, pair, equal)
     return table

@@ -161,7 +161,7 @@ class Joint:
         if not self.schema.rules and not self.schema.zeros:
             yield from ((codes, decode(codes)) for codes in drawn)
             return
-        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed)
+        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed, tuple(asked))
         for codes in drawn:
             yield enforcer.rows(codes, self.tally() if tally is None else tally)
 
