@@ -50,6 +50,7 @@ CHUNK = 50_000
 # A table that would keep the share CLEAR of its freedom or more is left alone, one that would keep NOISY or less is shrunk in full: in
 # a clear table the gain in squared error is small, and cells that are truly empty would be moved off zero, which costs more.
 CLEAR, NOISY = 0.75, 0.35
+MOST_SMOOTH = 512  # levels: the smooth axes of more would take minutes
 FALL = 1.5  # of the smooth shape: the amplitude of the cosine of frequency j is j^(−FALL)
 Ordered = NDArray[np.intp]
 _EVENLY = np.linspace(0.0, 1.0, GRID)
@@ -104,7 +105,8 @@ def _smooth_bases(
     orders: Mapping[int, Ordered],
 ) -> dict[int, Basis] | None:
     """The bases of the smooth shape; None where no table of several attributes has an ordered one."""
-    axes = {axis for axes in noisy if len(axes) > 1 for axis in axes if axis in orders}
+    tables = (axes for axes in noisy if len(axes) > 1)
+    axes = {a for axes in tables for a in axes if a in orders and len(one_way[a]) <= MOST_SMOOTH}
     smooth = {axis: smooth_basis(one_way[axis], orders[axis], FALL) for axis in axes}
     return {**bases, **smooth} if smooth else None
 
