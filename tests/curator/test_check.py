@@ -204,3 +204,36 @@ def test_special_values_may_lie_outside_the_range() -> None:
     schema = Schema.from_dict({"columns": {"a": {"kind": "integer", "min": 0, "max": 3, "special": [-1]}}})
     assert schema.check(pd.DataFrame({"a": [0, -1, 3]})).fits
     assert [one.rows for one in schema.check(pd.DataFrame({"a": [0, -2, 4, 5]})).findings] == [1, 2]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".zip", ".parquet"])
+def test_reading_files_says_how_far_it_is_and_nothing_about_the_rows(ending: str, tmp_path: Path) -> None:
+    """The same lines for three rows and for many: a log must not depend on them."""
+    schema, logs = Schema.from_domain({"a": 2, "b": 9}), []
+    for n_rows in (3, 600_000):
+        rows = pd.DataFrame({"a": np.arange(n_rows) % 2, "b": np.arange(n_rows) % 9})
+        path = tmp_path / f"t{n_rows}{ending}"
+        if ending == ".parquet":
+            rows.to_parquet(path)
+        else:
+            name = {"method": "zip", "archive_name": "t.csv"} if ending == ".zip" else "infer"
+            rows.to_csv(path, index=False, compression=name)
+        said: list[str] = []
+        dc.measure(path, schema, workload=1, epsilon=1, unit="add-remove", progress=said.append)
+        logs.append(said)
+    assert logs[0] == logs[1]
+    assert logs[0][1:4] == ["reading: 25 %", "reading: 50 %", "reading: 75 %"]
+
+
+def test_solving_says_which_column_it_is_at() -> None:
+    """Column by column, in both engines."""
+    schema = Schema.from_domain({"a": 3, "b": 2, "c": 4})
+    tables = {
+        pair: np.full([schema.n_cells([name]) for name in pair], 50.0) for pair in (("a", "b"), ("b", "c"))
+    }
+    release = dc.Release.from_tables(tables, schema, scale=2.0)
+    for engine in ("table", "rows"):
+        said: list[str] = []
+        dc.solve(release, engine=engine, progress=said.append)
+        assert said[0] == "reconciling the tables"
+        assert said[-1] == "solving: column 3 of 3"

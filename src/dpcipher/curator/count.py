@@ -9,7 +9,7 @@ one. Nothing goes back to the source after a charge: what a later question may n
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, final
@@ -30,6 +30,11 @@ from dpcipher.tables.header import said_extra
 from dpcipher.tables.read import Source, open_declared
 
 Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
+Say = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +122,15 @@ class LocalRows(Incoming):
     """Rows of a file, a frame or a stream."""
 
     def __init__(
-        self, source: Source, schema: Schema, person: Person | None, texts: Dictionaries = NO_TEXTS
+        self,
+        source: Source,
+        schema: Schema,
+        person: Person | None,
+        texts: Dictionaries = NO_TEXTS,
+        say: Say = _silent,
     ) -> None:
         self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
-        self.texts = texts
+        self.texts, self._say = texts, say
         self.extra = said_extra(source.names, wanted_columns(schema, person))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
@@ -135,7 +145,7 @@ class LocalRows(Incoming):
         return held.blocks
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        return self._source.batches(wanted_columns(self._schema, self._person))
+        return self._source.told_batches(wanted_columns(self._schema, self._person), self._say)
 
 
 @final
@@ -168,7 +178,7 @@ def is_spark(data: object) -> bool:
     )
 
 
-def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming:
+def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
     texts = private_texts(schema)
     if person is not None and person.column in texts:
@@ -183,7 +193,7 @@ def receive(data: Any, schema: Schema, person: Person | None = None) -> Incoming
                 "in one process; write the frame to Parquet and measure that"
             )
         return SparkRows(data, schema, person)
-    return LocalRows(open_declared(data, declared), schema, person, texts)
+    return LocalRows(open_declared(data, declared), schema, person, texts, say)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:

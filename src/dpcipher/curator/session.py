@@ -88,7 +88,7 @@ class Session:
         schema.require_signed()
         terms = terms.of(schema)
         terms.check()
-        incoming = receive(data, schema, terms.person)
+        incoming = receive(data, schema, terms.person, say=say)
         if incoming.extra:
             say(incoming.extra)
         say("counting" if tables is not None else "reading")

@@ -18,7 +18,7 @@ from dpcipher.engines.table import MAX_CELLS, solve_table
 from dpcipher.engines.targets import Fit, Say, Targets, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
@@ -170,7 +170,7 @@ def solve_set(
         notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return Joint(release.schema, core, n_rows, health, kind=release.kind)
+    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
 
 
 def pick(engine: str, shape: Shape) -> tuple[str, str]:
@@ -207,7 +207,7 @@ def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
     """The uniform joint over a release's schema, with a warning: its tables gave no other."""
     core = independent(uniform(release.schema.shape), release.schema.zero_masks)
     health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
-    return Joint(release.schema, core, n_rows, health, kind=release.kind)
+    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
 
 
 def uniform(shape: Sequence[int]) -> list[Floats]:

@@ -18,14 +18,14 @@ from dpcipher.engines import rows, table
 from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
+from dpcipher.schema.narrow import code_type
 
 USUAL_ROWS = 10_000  # where no number of rows was given
 BATCH_ROWS = 2**18
 # Operations of measuring: to open a file, for each value read and encoded, to count a row in a table, for each noisy table and cell.
 OPEN, READ, COUNT, NOISY_TABLE, NOISY_CELL = 1_100_000, 60, 2, 65_000, 4_000
-MEASURED = (
-    70  # bytes of a cell being measured: counts, Python's copy while noise is drawn, columns of the file
-)
+BLOCK_ROWS = 2**16
+MEASURED = 24  # bytes of a cell being measured: its count, its noisy count, and the column of the file
 # The calibration: the uniform targets of so many columns, solved so many times, 0.1 to 0.2 seconds in all.
 COLUMNS, LEVELS, REPEATS = 5, 6, 30
 
@@ -75,13 +75,14 @@ def foresee(request: MeasurementRequest, n_rows: int | None) -> Cost:
 def measure_work(request: MeasurementRequest, n_rows: int | None) -> tuple[float, int]:
     """Operations and peak bytes of measuring a CSV file.
 
-    Memory is the larger of what a batch of rows takes (codes, 64-bit copies of them, the values themselves) and what the tables take.
+    Memory is that of the codes of a batch of rows, of a block of them that is counted, and of the tables.
     """
     columns, tables, cells = len(request.schema.attrs), len(request.axes), request.workload.n_cells
     reading = OPEN + (n_rows or 0) * (READ * columns + COUNT * tables)
     noise = request.sets * (NOISY_TABLE * tables + NOISY_CELL * cells)
-    batch = min(n_rows or BATCH_ROWS, BATCH_ROWS) * (12 * columns + 24) + 24 * cells
-    return float(reading + noise), max(batch, MEASURED * cells * request.sets)
+    count, widths = n_rows or BATCH_ROWS, [code_type(size)().itemsize for size in request.schema.shape]
+    held = sum(widths) * (min(count, BLOCK_ROWS) + min(count, BATCH_ROWS) // 2)
+    return float(reading + noise), held + MEASURED * cells * request.sets
 
 
 @cache

@@ -9,7 +9,8 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -46,22 +47,28 @@ def text_names(path: Path, format: FileFormat) -> tuple[str, ...]:
 
 
 def text_batches(
-    path: Path, columns: tuple[str, ...], format: FileFormat, numbers: frozenset[str]
+    path: Path,
+    columns: tuple[str, ...],
+    format: FileFormat,
+    numbers: frozenset[str],
+    reached: Callable[[int], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of texts, numbers of the named columns rewritten as Python writes them."""
+    """The rows in batches of texts, numbers of the named columns rewritten as Python writes them; `reached` is told how many bytes of the file were read."""
     if _only_header(path, format):
         return
     cells = dict(zip(text_names(path, format), _header(path, format), strict=True))
     header = [cells[column] for column in columns]
     changed = frozenset() if format.has_plain_numbers else numbers
     try:
-        with _open_arrow(path) as stream:
+        with _open_arrow(path) as (stream, raw):
             for batch in pacsv.open_csv(stream, **_arrow_options(path, header, format)):
                 arrays = [
                     by_type(array, lambda texts: plain_numbers(texts, format)) if name in changed else array
                     for name, array in zip(columns, batch.columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, list(columns))
+                if raw is not None:
+                    reached(raw.tell())
     except (pa.ArrowException, *UNREADABLE, UnicodeDecodeError) as wrong:
         raise _text_error(path, wrong, format) from None  # Arrow's message quotes the row
 
@@ -113,10 +120,15 @@ def _arrow_encoding(format: FileFormat) -> str:
     return "utf8" if format.encoding == "utf-8" else format.encoding
 
 
-def _open_arrow(path: Path) -> Any:
+@contextmanager
+def _open_arrow(path: Path) -> Iterator[tuple[Any, Any]]:
+    """The text as a stream for Arrow, and the file below it, which knows how far it was read; none of a packed one."""
     if path.suffix.lower() == ".zip":
-        return open_member(path)
-    return pa.input_stream(str(path), compression=_compression(path))
+        with open_member(path) as member:
+            yield member, None
+        return
+    with pa.OSFile(str(path)) as file:
+        yield (pa.CompressedInputStream(file, "gzip") if _compression(path) else file), file
 
 
 def _header(path: Path, format: FileFormat) -> tuple[str, ...]:

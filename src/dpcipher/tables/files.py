@@ -1,7 +1,7 @@
 """Users' files in batches, by the ending of their names; no error quotes a row."""
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,11 +75,18 @@ def file_names(path: Path, format: FileFormat = PLAIN) -> tuple[str, ...]:
 
 
 def file_batches(
-    path: Path, columns: tuple[str, ...], format: FileFormat = PLAIN, numbers: frozenset[str] = frozenset()
+    path: Path,
+    columns: tuple[str, ...],
+    format: FileFormat = PLAIN,
+    numbers: frozenset[str] = frozenset(),
+    reached: Callable[[int], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in batches, the given columns in that order; `numbers` are those whose texts are numbers in the format."""
+    """The rows in batches, the given columns in that order; `numbers` are those whose texts are numbers in the format.
+
+    `reached` is told how many bytes of a text file were read.
+    """
     if is_text(path):
-        return text_batches(path, columns, format, numbers)
+        return text_batches(path, columns, format, numbers, reached)
     return sheet_batches(path, columns) if file_kind(path) == "Excel" else _parquet_batches(path, columns)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -37,16 +38,32 @@ class ArrowStream(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A table to read: its column names, and how to get at its rows in batches."""
+    """A table to read: its column names, and how to get at its rows in batches. `share` says how much of it was read, where that is known."""
 
     kind: TableKind
     names: tuple[str, ...]
     read: Callable[[tuple[str, ...]], Batches]
+    share: Callable[[], float] = lambda: 0.0
 
     def batches(self, columns: Sequence[str]) -> Batches:
         """The rows in batches, these columns only; every batch holds each of them once."""
         check_names(self.names, columns)
         return self.read(tuple(columns))
+
+    def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Batches:
+        """The same; of files it is said when each quarter is read. The same lines whatever is in them: a log must not depend on rows."""
+        told = 0
+        for batch in self.batches(columns):
+            yield batch
+            told = self._tell(told, int(4 * self.share()), say)
+        self._tell(told, 3, say)
+
+    def _tell(self, told: int, quarter: int, say: Callable[[str], None]) -> int:
+        if self.kind != "path":
+            return told
+        for each in range(told + 1, min(quarter, 3) + 1):
+            say(f"reading: {25 * each} %")
+        return max(told, min(quarter, 3))
 
 
 def open_table(data: object, format: FileFormat = PLAIN, *, numbers: frozenset[str] = frozenset()) -> Source:
@@ -87,13 +104,16 @@ def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source
     if text.lower().endswith(ENDINGS):
         raise TableFileError(f"{text}: holds tables; name one of them, as in {text}{MARK}TABLE")
     files = find_files(text)
+    sizes = [file.stat().st_size for file in files]
+    reached = [0] * len(files)
 
     def read(columns: tuple[str, ...]) -> Batches:
-        for file in files:
+        for place, file in enumerate(files):
             check_names(file_names(file, format), columns, str(file))
-            yield from file_batches(file, columns, format, numbers)
+            yield from file_batches(file, columns, format, numbers, partial(reached.__setitem__, place))
+            reached[place] = sizes[place]
 
-    return Source("path", file_names(files[0], format), read)
+    return Source("path", file_names(files[0], format), read, lambda: sum(reached) / max(sum(sizes), 1))
 
 
 def _open_inside(text: str, table: str) -> Source:

@@ -11,7 +11,7 @@ from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import level_code
-from dpcipher.schema.domain import Listed
+from dpcipher.schema.domain import Binned, Listed
 from dpcipher.schema.rules.atoms import HasLevel, Pair, Threshold
 from dpcipher.schema.rules.cuts import check_cuts, number_of, settled, wrong_at
 from dpcipher.schema.rules.grammar import Absence, All, Comparison, Membership, Not, Phrase, Some, Token
@@ -75,11 +75,16 @@ def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Thres
     value = number_of(column, token.text)
     if settled(column) and sign in ("==", "!="):
         code = column.find(token.text)
-        if code is not None and (value is None or code >= column.domain.size):
+        domain = column.domain
+        assert isinstance(domain, Binned)
+        if code is not None and (
+            value is None or code >= domain.n_bins
+        ):  # a label, a special value, or missing
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
-        wanted = "a date such as 2024-01-31" if column.kind == "date" else "a number, or a column"
+        examples = {"date": "a date such as 2024-01-31", "time": "a time such as 08:30"}
+        wanted = examples.get(column.kind, "a number, or a column")
         raise wrong_at(token, f"{column.name!r} is compared with {wanted}, not {token.text!r:.60}")
     if sign in ("==", "!=") and column.kind == "number":
         raise wrong_at(
