@@ -192,11 +192,8 @@ def from_release(
 def journal() -> Journal:
     """The journal of the study."""
     settings = {"n_rows": N_ROWS, "draws": DRAWS, "methods": METHODS}
-    return Journal(
-        RESULTS / "models_real.jsonl",
-        settings,
-        refusal="results/models_real.jsonl is of another study; remove it",
-    )
+    path = RESULTS / "models_real.jsonl"
+    return Journal(path, settings, refusal="results/models_real.jsonl is of another study; remove it")
 
 
 def run(repeats: int) -> None:
