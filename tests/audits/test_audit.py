@@ -21,7 +21,7 @@ from dpcipher.methods import METHODS
 from dpcipher.privacy import Mechanism, NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
 from dpcipher.privacy.choose import OpenDPChooser
 
-FEW = Effort(sampler=4_000, mechanism=3_000, choice=2_000, method=4_000, independence=12)
+FEW = Effort(sampler=4_000, mechanism=3_000, choice=2_000, method=4_000, independence=12, levels=200)
 
 
 @pytest.fixture(scope="module")

@@ -231,3 +231,15 @@ def test_codes_for_missing_values_are_set_aside():
     assert one(rng.integers(-500, 500, 400)).missing_values is None
     codes = one(["N", "1", "2", "2"] * 10)
     assert (codes.levels, codes.missing_values) == ((1, 2), ("N",))
+
+
+def test_many_codes_that_each_come_often_are_categories():
+    """Industry codes with N among them, and names of towns: no numbers and no ids; the note tells of the other way."""
+    rng = np.random.default_rng(8)
+    codes = rng.choice(np.arange(170, 9990, 37), 8000)
+    column = one(["N" if code % 7 == 0 else str(code) for code in codes])
+    assert (column.kind, column.missing_values) == ("categorical", ("N",))
+    assert column.levels == tuple(sorted({int(code) for code in codes if code % 7}))
+    towns = one([f"Town {number}" for number in rng.integers(0, 300, 8000)])
+    assert (towns.kind, towns.size) == ("categorical", 300)
+    assert "levels: discover" in notes(codes)

@@ -2,7 +2,8 @@
 
 from bug import Bug
 from ledger_bugs import LEDGER_BUGS
+from level_bugs import LEVEL_BUGS
 from noise_bugs import NOISE_BUGS
 from reading_bugs import READING_BUGS
 
-BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS)
+BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS, *LEVEL_BUGS)

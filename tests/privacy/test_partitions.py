@@ -120,6 +120,15 @@ def test_named_texts_do_not_depend_on_order_and_are_capped_by_noisy_counts() -> 
     assert chosen.named({}, SeededNoise(1), 2) == ()
 
 
+def test_named_texts_are_noisy() -> None:
+    """At the threshold a text is named about half of the time, by the law of the noise: the true count decides nothing by itself."""
+    chosen = PartitionSelection(Mechanism("gaussian", 3.0), 50, DELTA)
+    named = [
+        len(chosen.named({f"t{i}": 50 for i in range(100)}, SeededNoise(seed), 100)) for seed in range(50)
+    ]
+    assert sum(named) / 5000 == pytest.approx(exact_tail(3.0, 0), abs=5 * 0.5 / math.sqrt(5000))
+
+
 def test_how_frequent_a_text_must_be_is_said_by_the_law() -> None:
     """The count at which a text is named with probability one half, or 95 %, by the exact tail."""
     chosen = PartitionSelection.calibrated(Mechanism("gaussian", 6.0), Fraction(1, 10**6), Unit("add-remove"))

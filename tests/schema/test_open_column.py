@@ -193,3 +193,35 @@ def test_bands_of_an_open_range_begin_at_powers_of_two() -> None:
     assert {-4, -2, -1, 0, 1, 2, 4, 1024} <= set(starts)
     assert 3 not in starts
     assert starts[0] == points[0]
+
+
+def test_cells_without_a_value_are_no_cells() -> None:
+    """A step, decimals or special values leave every cell of the grid a value, and with it every bin that can be found."""
+    income = Column("x", "number", min=0, max=1000, bins="auto", step=100, special=[0, 300])
+    grid = Schema((income,)).on_grid().columns[0]
+    assert edges_of(grid).tolist() == [0, 200, 400, 500, 600, 700, 800, 900, 999.99, 1000]
+    age = Schema((Column("x", "integer", min=0, max=5, bins="auto", special=[0, 5]),)).on_grid().columns[0]
+    assert edges_of(age).tolist() == [0, 2, 3, 4, 6]
+    cents = Column("x", "number", min=0, max="auto", bins="auto", decimals=2)
+    assert edges_of(Schema((cents,)).on_grid().columns[0])[-1] * 100 < 2**53
+    with pytest.raises(SchemaError, match="leave a value"):
+        Column("x", "integer", min=0, max=9, bins="auto", special=[4], edges=[4, 5])
+
+
+def test_thresholds_of_rules_are_edges() -> None:
+    """Also beside special values, and known before any bins are found."""
+    schema = Schema.from_dict(
+        {
+            "columns": {
+                "age": {"kind": "integer", "min": 0, "max": 99, "bins": "auto", "special": [99]},
+                "job": {"kind": "categorical", "levels": ["N", "a"]},
+            },
+            "rules": ["age < 15 -> job == N"],
+        }
+    )
+    assert schema.column("age").edges == (15,)
+    closed = schema.closed({"age": [0, 15, 60, 100]})
+    ((_, mask),) = closed.zero_masks
+    assert mask.tolist() == [[False, True], [False, False], [False, False], [False, False]]
+    with pytest.raises(SchemaError):
+        schema.closed({"age": [0, 20, 100]})

@@ -3,6 +3,7 @@
     samplers     the installed noise against its exact law
     mechanisms   noise, choices and the urn on neighbours: what draws prove of epsilon or mu, against what is claimed
     questions    every synthesizer, recorded on a frame and replayed on its neighbours: what one person changes, against what is declared
+    levels       levels found in the rows, recorded and replayed likewise; and how often a text that only one person has is named
     methods      every synthesizer on its worst neighbour: what the exact losses of fresh answers prove, against its whole budget
     independence every synthesizer, run often: whether noise is drawn anew for every cell of every answer
     runs         whole runs with installed noise on both tables (thorough audits only)
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dpcipher.audits.check import EACH, Check
+from dpcipher.audits.levels import level_checks
 from dpcipher.audits.mechanisms import mechanism_checks
 from dpcipher.audits.methods import independence_checks, method_checks, question_checks, run_checks
 from dpcipher.audits.samplers import MECHANISMS, sampler_statistics
@@ -38,10 +40,11 @@ class Effort:
     method: int
     independence: int  # whole runs of each method
     runs: int = 0  # whole runs of each method on each table
+    levels: int = 1_000  # selections of texts
 
 
 QUICK = Effort(sampler=100_000, mechanism=50_000, choice=50_000, method=50_000, independence=40)
-THOROUGH = Effort(1_000_000, 1_000_000, 400_000, 2_000_000, independence=400, runs=2_000)
+THOROUGH = Effort(1_000_000, 1_000_000, 400_000, 2_000_000, independence=400, runs=2_000, levels=20_000)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def audit(
         "samplers": lambda: sampler_checks(effort.sampler),
         "mechanisms": lambda: mechanism_checks(effort.mechanism, effort.choice),
         "questions": lambda: question_checks(rng),
+        "levels": lambda: level_checks(effort.levels, rng),
         "methods": lambda: method_checks(effort.method, rng),
         "independence": lambda: independence_checks(effort.independence),
     }

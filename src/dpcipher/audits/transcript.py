@@ -4,7 +4,7 @@ If the answers are the same, everything a method does next must be the same: the
 differs is the truth behind each question, and by no more than was declared. Recording starts where a user starts: at a frame or file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 
 Kind = Literal["laplace", "gaussian", "choice"]
+_UNNAMED = -(2**62)  # a noisy count that reaches no threshold
 ROUNDING = 1 + 1e-9  # costs in a certificate are floats, rounded up
 
 
@@ -30,21 +31,33 @@ class Violation(DpcipherError):
 
 @dataclass(frozen=True)
 class Question:
-    """True numbers that met a mechanism, the scale of its noise, and the answer. Private: it never leaves an audit."""
+    """True numbers that met a mechanism, the scale of its noise, and the answer. Private: it never leaves an audit.
+
+    Where texts were counted, `names` are those texts: two tables may have different ones.
+    """
 
     kind: Kind
     truth: Counts
     scale: float
     answer: Any
+    names: tuple[str, ...] | None = None
 
     @property
     def rounds(self) -> int:
         """How many candidates a choice chose."""
         return len(self.answer) if self.kind == "choice" else 1
 
+    def gap(self, other: "Question") -> Counts:
+        """How much more this table has than the other; of texts, those that both have."""
+        if self.names is None or other.names is None:
+            return np.asarray(self.truth - other.truth)
+        places = {text: place for place, text in enumerate(other.names)}
+        pairs = [(mine, places[text]) for mine, text in enumerate(self.names) if text in places]
+        return np.array([self.truth[mine] - other.truth[theirs] for mine, theirs in pairs], dtype=np.int64)
+
     def cost(self, other: "Question", *, zcdp: bool) -> float:
         """What the answer tells two tables apart by, at most: epsilon, or rho."""
-        gap = np.abs(self.truth - other.truth).astype(np.float64)
+        gap = np.abs(self.gap(other)).astype(np.float64)
         if self.kind == "gaussian":
             return float((gap**2).sum() / (2 * self.scale**2))
         if self.kind == "laplace":
@@ -79,14 +92,40 @@ class Transcript:
         self.questions.append(Question(kind, np.array(truth, dtype=np.int64), scale, answer))
         return answer
 
-    def _follow(self, kind: Kind, truth: Counts, scale: float) -> None:
-        """Refuse a question that the recorded run did not ask."""
+    def ask_named(
+        self, names: Sequence[str], truth: Counts, mechanism: Mechanism, draw: Callable[[], Counts]
+    ) -> Counts:
+        """The same of texts. Those that the replayed run does not have are given no answer that could name them: that they are not named is the event.
+
+        What becomes of lone texts is another question, which an audit answers by itself.
+        """
+        if self.replayed is None:
+            answer = draw()
+        else:
+            known = self._next()
+            if known.names is None or (known.kind, known.scale) != (mechanism.name, mechanism.scale):
+                raise Violation(
+                    f"question {len(self.questions) + 1} changed its kind or scale on a neighbour"
+                )
+            said = dict(zip(known.names, known.answer, strict=True))
+            answer = np.array([said.get(text, _UNNAMED) for text in names], dtype=np.int64)
+        assert mechanism.name != "none"
+        copy = np.array(truth, dtype=np.int64)
+        self.questions.append(Question(mechanism.name, copy, mechanism.scale, answer, tuple(names)))
+        return answer
+
+    def _next(self) -> Question:
+        """The recorded question whose turn it is."""
         assert self.replayed is not None
         if len(self.questions) == len(self.replayed):
             raise Violation(
                 "a neighbour was asked more questions: the number of questions depends on private rows"
             )
-        known = self.replayed[len(self.questions)]
+        return self.replayed[len(self.questions)]
+
+    def _follow(self, kind: Kind, truth: Counts, scale: float) -> None:
+        """Refuse a question that the recorded run did not ask."""
+        known = self._next()
         if (kind, scale, truth.shape) != (known.kind, known.scale, known.truth.shape):
             raise Violation(
                 f"question {len(self.questions) + 1} ({known.kind}) changed its kind, shape or scale on a neighbour: it depends on private rows"
@@ -108,6 +147,12 @@ class _TapedNoise(NoiseSource):
             self._transcript.ask(
                 mechanism.name, counts, mechanism.scale, lambda: self._inner.add(counts, mechanism)
             )
+        )
+
+    def add_named(self, names: Sequence[str], counts: Counts, mechanism: Mechanism) -> Counts:
+        """The same of texts."""
+        return self._transcript.ask_named(
+            names, counts, mechanism, lambda: self._inner.add_named(names, counts, mechanism)
         )
 
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:

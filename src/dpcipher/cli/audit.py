@@ -17,7 +17,7 @@ from dpcipher.files import write_text
 @click.option(
     "--only",
     metavar="PART",
-    help="One part: samplers, mechanisms, questions, methods, independence or, thorough, runs.",
+    help="One part: samplers, mechanisms, questions, levels, methods, independence or, thorough, runs.",
 )
 @click.option(
     "--report",

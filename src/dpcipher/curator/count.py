@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -20,6 +21,8 @@ from dpcipher.curator.kernel import Columns, TableCounter, in_threads, joined_co
 from dpcipher.curator.persons import limited_rows
 from dpcipher.curator.request import Person
 from dpcipher.curator.spill import HeldRows, recoded_columns
+from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered, private_texts
+from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
@@ -81,12 +84,15 @@ def count_batches(
 
 
 def coded_rows(
-    batches: Iterable[pa.RecordBatch], schema: Schema, person: Person | None = None
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    person: Person | None = None,
+    texts: Dictionaries = NO_TEXTS,
 ) -> Iterator[Columns]:
     """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
     if person is None:
-        return in_threads(schema.encode_columns, batches)
-    return limited_rows(batches, schema, person)
+        return in_threads(lambda batch: schema.encode_columns(numbered(batch, texts)), batches)
+    return limited_rows(batches, schema, person, texts)
 
 
 # Up to so many cells the full table answers every question; beyond, the coded rows are kept.
@@ -100,6 +106,7 @@ class Incoming(ABC):
 
     kind: str
     extra = ""  # how many columns are not in the schema, in words
+    texts: Dictionaries = NO_TEXTS
 
     @abstractmethod
     def tally(self, tables: Sequence[Axes]) -> Tally:
@@ -114,9 +121,16 @@ class Incoming(ABC):
 class LocalRows(Incoming):
     """Rows of a file, a frame or a stream."""
 
-    def __init__(self, source: Source, schema: Schema, person: Person | None, say: Say = _silent) -> None:
+    def __init__(
+        self,
+        source: Source,
+        schema: Schema,
+        person: Person | None,
+        texts: Dictionaries = NO_TEXTS,
+        say: Say = _silent,
+    ) -> None:
         self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
-        self._say = say
+        self.texts, self._say = texts, say
         self.extra = said_extra(source.names, wanted_columns(schema, person))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
@@ -126,7 +140,7 @@ class LocalRows(Incoming):
     def rows(self) -> list[Columns]:
         """Kept in memory, or in a file without a name where they are many."""
         held = HeldRows()
-        for columns in _joined(coded_rows(self._batches(), self._schema, self._person)):
+        for columns in _joined(coded_rows(self._batches(), self._schema, self._person, self.texts)):
             held.add(columns)
         return held.blocks
 
@@ -166,10 +180,20 @@ def is_spark(data: object) -> bool:
 
 def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
-    schema = schema.on_grid()
+    texts = private_texts(schema)
+    if person is not None and person.column in texts:
+        raise ParameterError(
+            f"person column ({person.column}) must not be one whose levels are found and published; leave it out of the schema"
+        )
+    declared, schema = schema, schema.on_grid()
     if is_spark(data):
+        if texts:
+            raise ParameterError(
+                "data (Spark data frame) must be a file or a local table where levels are found (levels: discover): the texts are told apart "
+                "in one process; write the frame to Parquet and measure that"
+            )
         return SparkRows(data, schema, person)
-    return LocalRows(open_declared(data, schema), schema, person, say)
+    return LocalRows(open_declared(data, declared), schema, person, texts, say)
 
 
 def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
@@ -208,6 +232,12 @@ class CountSource(ABC):
     """What the private rows say: the counts of any table, and the number of rows."""
 
     n_rows: int
+    texts: Mapping[int, PrivateTexts] = MappingProxyType({})  # of the axes whose levels are yet to be found
+
+    @final
+    def text_counts(self, axis: int) -> dict[str, int]:
+        """The number of rows of each text that is in them. Private."""
+        return self.texts[axis].counted(self.counts((axis,)))
 
     @final
     def counts(self, axes: Axes) -> Counts:
@@ -306,4 +336,14 @@ def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | Non
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableCounts(incoming.tally([whole]).tables[0])
-    return RowCounts(incoming.rows(), schema.shape)
+    return _kept_rows(incoming, schema)
+
+
+def _kept_rows(incoming: Incoming, schema: Schema) -> RowCounts:
+    """Coded rows with the private dictionaries of their texts, whose sizes are known only now."""
+    pieces = incoming.rows()
+    texts = {schema.attrs.index(name): dictionary for name, dictionary in incoming.texts.items()}
+    shape = tuple(texts[axis].size if axis in texts else size for axis, size in enumerate(schema.shape))
+    kept = RowCounts(pieces, shape)
+    kept.texts = texts
+    return kept

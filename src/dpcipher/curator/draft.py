@@ -14,7 +14,8 @@ from dpcipher.schema.spec import Provenance
 from dpcipher.tables.detect import detect
 from dpcipher.tables.read import open_table
 
-MAX_LEVELS = 200  # a text column with more distinct values cannot be listed
+MAX_LEVELS = 200  # a text column with more distinct values is listed only where each comes often
+MOST_LEVELS = 1_000
 FEW_VALUES = 12  # numbers with no more distinct values are taken for codes
 MAX_UNIT = 128  # an integer column with a wider range is cut into bins
 ENOUGH_ROWS = 20  # with fewer, values that are all different say nothing
@@ -40,6 +41,9 @@ _MISSING_TEXTS = {
 _MISSING_NUMBERS = {-9, -8, -7, -99, -98, -97, -88, -77, -999, -998, -997, -888, -777, -9999}
 _ID_NAME = re.compile(r"(?i)(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-])|[a-z]I[Dd]$")
 _SHORT = 40  # characters; longer texts are sentences
+
+_RANKED = "do they count or rank?"
+_MANY = "is every one public? levels: discover would find them privately"
 
 Guess = tuple[Column | None, str]
 
@@ -79,7 +83,7 @@ def guess(look: Look) -> Guess:
     )
     if mostly_numbers and _are_missing(look.codes):
         return _numbers(look)
-    if look.distinct <= MAX_LEVELS:
+    if look.distinct <= MAX_LEVELS or _come_often(look):
         return _made(look, "categorical", levels=_in_order(look.texts)), _zeros_note(look)
     if mostly_numbers:
         column, _ = _numbers(look)
@@ -115,8 +119,13 @@ def _numbers(look: Look) -> Guess:
     facts: dict[str, Any] = {"missing_values": codes} if codes else {}
     said = [f"{', '.join(map(str, codes))} taken for missing values"] if codes else []
     levels = sorted({float(text) for text in look.texts - set(map(str, codes)) if _is_number(text)})
-    if look.distinct <= MAX_LEVELS and _are_codes(look, levels):
-        said.append("few whole numbers, taken for codes: do they count or rank?")
+    if look.distinct <= MOST_LEVELS and _are_codes(look, levels):
+        few = (
+            f"few whole numbers, taken for codes: {_RANKED}"
+            if len(levels) <= FEW_VALUES
+            else f"taken for codes: {_MANY}"
+        )
+        said.append(few)
         return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
             look, said
         )
@@ -124,6 +133,10 @@ def _numbers(look: Look) -> Guess:
         return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)
     kind = "integer" if look.whole else "number"
     return _made(look, kind, **_bins(look, low, high), **facts), _check(look, said)
+
+
+def _come_often(look: Look) -> bool:
+    return look.distinct <= MOST_LEVELS and look.longest <= _SHORT and look.rows >= OFTEN * look.distinct
 
 
 def _check(look: Look, said: list[str]) -> str:

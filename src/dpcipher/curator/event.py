@@ -69,6 +69,16 @@ class CandidatesChosen(Event):
 
 
 @dataclass(frozen=True)
+class LevelsFound(Event):
+    """Texts whose noisy count reached the threshold; with a probability of at most delta one that a single person has is among them."""
+
+    type: ClassVar[str] = "levels"
+
+    delta: Fraction = Fraction(0)
+    threshold: int = 0
+
+
+@dataclass(frozen=True)
 class RowsDrawn(Event):
     """Rows from the posterior of the full table."""
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpcipher.curator.discover import discovery_share, find_levels
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
@@ -30,8 +31,9 @@ MOST = Fraction(1, 10)  # of the charge, if all columns are open
 
 
 def finding_share(schema: Schema) -> Fraction:
-    """The most that finding takes of the charge: a tenth where all columns are open, of fewer in proportion, nothing of a closed schema."""
-    return MOST * Fraction(sum(column.is_open for column in schema.columns), len(schema.columns))
+    """The most that finding bins takes of the charge: a tenth where all columns are open, of fewer in proportion, nothing of a closed schema."""
+    n_open = sum(column.is_open and not column.discovers for column in schema.columns)
+    return MOST * Fraction(n_open, len(schema.columns))
 
 
 def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
@@ -41,6 +43,8 @@ def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
 
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
+    if schema.discovers:
+        budget = budget.failing().share(1 - discovery_share(schema))
     share = finding_share(schema)
     return budget.share(1 - share) if share else budget
 
@@ -64,7 +68,11 @@ def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
 def find_bins(
     session: Session, tables: PlannedTables, *, say: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Find the bins of all open columns, with at most `finding_share` of the charge, and let the session go on with the closed schema."""
+    """Find the bins of all open columns, with at most `finding_share` of the charge, and let the session go on with the closed schema.
+
+    Levels are found before them: how many there are bears on how many bins pay.
+    """
+    find_levels(session, say=say)
     if not session.schema.is_open:
         return
     say("finding bins")

@@ -112,7 +112,7 @@ class Search:
 
     def _cut(self, start: int, stop: int) -> list[Interval]:
         """Parts of about equal width, with the declared cuts among them."""
-        cells, levels = stop - start, self._levels_of(stop - start)
+        cells, levels = stop - start, max(1, self._levels_of(stop - start))
         parts = min(cells, math.ceil(cells ** (1 / levels) - 1e-9))
         even = {start + part * cells // parts for part in range(parts)}
         places = sorted(even | {place for place in self.forced if start < place < stop})

@@ -64,7 +64,7 @@ def measure(
     auto = parse_auto(workload, weights=weights, **choice)
     protects = Unit.parse(unit, max_rows)
     terms = Terms(
-        Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism),
+        Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers),
         protects,
         None if person is None else Person(person, protects.max_rows, missing_person),
         n_rows_public,

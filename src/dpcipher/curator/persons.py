@@ -5,7 +5,8 @@ Rows are compared within a person only. Where all rows with their persons are to
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +17,27 @@ from dpcipher.curator import spill
 from dpcipher.curator.kernel import Columns, in_threads, joined_columns
 from dpcipher.curator.request import Person
 from dpcipher.curator.spill import UnnamedFile, says_what_is_full
+from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered
 from dpcipher.errors import DataError
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 
 Owned = tuple[pa.Array, Columns]  # whose each row is, and its codes
 
+Hashes = Mapping[int, NDArray[np.uint64]]  # for some axes, a number for each code
+NO_HASHES: Hashes = MappingProxyType({})
+
 PARTITIONS = 64
 
 
-def limited_rows(batches: Iterable[pa.RecordBatch], schema: Schema, person: Person) -> Iterator[Columns]:
+def limited_rows(
+    batches: Iterable[pa.RecordBatch], schema: Schema, person: Person, texts: Dictionaries = NO_TEXTS
+) -> Iterator[Columns]:
     """Coded rows, at most `max_rows` of each person: of all persons at once or, where they are too many for memory, of some at a time.
 
     All rows of a person are in one partition, so that it does not matter in which.
     """
-    owned = in_threads(lambda batch: owned_rows(batch, schema, person), batches)
+    owned = in_threads(lambda batch: owned_rows(batch, schema, person, texts), batches)
     held: list[Owned] = []
     n_bytes, partitions = 0, None
     for names, columns in owned:
@@ -41,14 +48,17 @@ def limited_rows(batches: Iterable[pa.RecordBatch], schema: Schema, person: Pers
         if partitions is not None:
             while held:
                 _distribute(*held.pop(), partitions)
+    hashes = {schema.attrs.index(name): dictionary.hashes() for name, dictionary in texts.items()}
     if held:
-        yield limit_person(held, person.max_rows)
+        yield limit_person(held, person.max_rows, hashes)
     for partition in partitions or ():
         if partition.is_used:
-            yield limit_person(partition.read(), person.max_rows)
+            yield limit_person(partition.read(), person.max_rows, hashes)
 
 
-def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
+def owned_rows(
+    batch: pa.RecordBatch, schema: Schema, person: Person, texts: Dictionaries = NO_TEXTS
+) -> Owned:
     """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
     owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
     if owner.null_count and person.missing == "refuse":
@@ -58,18 +68,20 @@ def owned_rows(batch: pa.RecordBatch, schema: Schema, person: Person) -> Owned:
         )
     named = pc.is_valid(owner)
     batch = batch.select(list(schema.names))
-    return (owner.filter(named), schema.encode_columns(batch.filter(named) if owner.null_count else batch))
+    batch = numbered(batch.filter(named) if owner.null_count else batch, texts)
+    return (owner.filter(named), schema.encode_columns(batch))
 
 
-def limit_person(owned: Sequence[Owned], max_rows: int) -> Columns:
+def limit_person(owned: Sequence[Owned], max_rows: int, hashes: Hashes = NO_HASHES) -> Columns:
     """Coded rows, at most `max_rows` of them for each person.
 
     Stability `max_rows`: which rows stay depends on each person's own rows alone (those with the smallest hash), not on the order of the
-    table, so one person more or less changes the counts by that person's rows and no others.
+    table, so one person more or less changes the counts by that person's rows and no others. Where the code of a cell depends on more than the cell,
+    as the number of a private text does, `hashes` has for each code a number that does not.
     """
     rows = joined_columns([columns for _, columns in owned])
     owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
-    order = np.lexsort((_row_hash(rows), owner))
+    order = np.lexsort((_row_hash(rows, hashes), owner))
     ranked = owner[order]
     starts = (
         np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
@@ -79,12 +91,12 @@ def limit_person(owned: Sequence[Owned], max_rows: int) -> Columns:
     return [column[kept] for column in rows]
 
 
-def _row_hash(rows: Columns) -> NDArray[np.uint64]:
+def _row_hash(rows: Columns, hashes: Hashes = NO_HASHES) -> NDArray[np.uint64]:
     """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
     mixed = np.full(len(rows[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in rows:
+    for axis, column in enumerate(rows):
         mixed ^= (
-            column.astype(np.uint64)
+            (hashes[axis][column] if axis in hashes else column.astype(np.uint64))
             + np.uint64(0x9E3779B97F4A7C15)
             + (mixed << np.uint64(6))
             + (mixed >> np.uint64(2))

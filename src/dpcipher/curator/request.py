@@ -4,7 +4,7 @@ All of it is checked before any row is read. A ledger must exist, or be created 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +45,7 @@ class Terms:
 
     `n_rows_public` is the curator's declaration that the number of rows is no secret. `ledger` is one that exists, or none. With `create` it
     is a path where there is none yet, and one will be created with this budget as its limit: whoever says one and finds the other has
-    mistaken the path.
+    mistaken the path. `may_fail` says that levels are to be found in the rows.
     """
 
     budget: Budget
@@ -55,6 +55,7 @@ class Terms:
     ledger: str | Path | Ledger | None = None
     name: str = ""
     create: bool = False
+    may_fail: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.create, bool):
@@ -70,6 +71,17 @@ class Terms:
                 "is not the table's; leave n_rows_public out"
             )
 
+    def of(self, schema: Schema) -> "Terms":
+        """The same terms where levels are to be found, which may fail; themselves otherwise, and then rho needs no delta."""
+        if not schema.discovers:
+            self.budget.check_may_fail(self.may_fail)
+        return replace(self, may_fail=True) if schema.discovers else self
+
+    @property
+    def cost(self) -> Budget:
+        """The whole charge, in a form that adds up."""
+        return self.budget.failing() if self.may_fail else self.budget.composable()
+
     @property
     def tells_n_rows(self) -> bool:
         """Whether the number of rows that count is public: by the unit, or because the curator declared it so.
@@ -81,7 +93,7 @@ class Terms:
 
     def check(self) -> None:
         """Refuse now what `charge` would refuse, without spending."""
-        book = self._book()
+        cost, book = self.cost, self._book()
         if book is None:
             return
         if self.create:
@@ -91,7 +103,7 @@ class Terms:
                 f"{missing(book.path)}; create=True (on the command line --create) creates one whose limit is this release"
             )
         else:
-            book.check(self.budget.composable(), unit=self.unit)
+            book.check(cost, unit=self.unit)
 
     def charge(self, what: dict[str, Any]) -> Charge | None:
         """Spend the budget, durably before this returns; None where no ledger pays."""
@@ -100,7 +112,7 @@ class Terms:
             return None
         if self.create:
             Ledger.create(book.path, **vars(self.budget), unit=self.unit, name=self.name)
-        return book.charge(self.budget.composable(), unit=self.unit, what=what)
+        return book.charge(self.cost, unit=self.unit, what=what)
 
     def mark_released(self, charge: Charge | None, checksum: str) -> None:
         """Record that what was paid for is complete."""

@@ -23,6 +23,7 @@ from dpcipher.curator.count import CountedTables, CountSource, Recoding, Tally, 
 from dpcipher.curator.event import (
     CandidatesChosen,
     Event,
+    LevelsFound,
     QueryAnswered,
     RowsDrawn,
     Sensitivity,
@@ -35,6 +36,7 @@ from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
 from dpcipher.privacy.noise import SMALLEST_SCALE, Mechanism, mechanism_for
+from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import NoisyTable, Release
@@ -58,9 +60,9 @@ class Session:
         charge: Charge | None = None,
         kind: str = "pandas",
     ) -> None:
-        self.schema, self.terms, self.kind, self.rng = schema, terms, kind, draws.rng
+        self.schema, self.terms, self.kind, self.rng = schema, terms.of(schema), kind, draws.rng
         self._truth, self._draws, self._charge = truth, draws, charge
-        self._whole = terms.budget.composable()
+        self._whole, self._failing = self.terms.cost, Fraction(0)
         self._most = _largest_share(self._whole, terms.unit)
         self._spent, self._rest = Fraction(0), Fraction(1)
         self._events: list[Event] = []
@@ -84,6 +86,7 @@ class Session:
         open: then rows are coded on its grid, and kept. `what` says publicly what the charge is for.
         """
         schema.require_signed()
+        terms = terms.of(schema)
         terms.check()
         incoming = receive(data, schema, terms.person, say=say)
         if incoming.extra:
@@ -121,9 +124,15 @@ class Session:
     def go_on(self, schema: Schema, codes: Recoding) -> None:
         """Go on with a closed schema: rows get new codes by a public look-up, and shares are those of what is left of the charge.
 
-        The schema and the look-up must follow from public facts and noisy answers alone.
+        The schema and the look-up must follow from public facts and noisy answers alone. Texts of columns whose levels were found get the
+        code of their level here.
         """
-        self._truth, self.schema = self._truth.recoded(codes, schema.shape), schema
+        texts = {
+            axis: dictionary.recoding(schema.column(schema.attrs[axis]))
+            for axis, dictionary in self._truth.texts.items()
+        }
+        self._truth = self._truth.recoded({**codes, **texts}, schema.on_grid().shape)
+        self.schema = schema
         self._rest = 1 - self._spent
         self._most = _largest_share(self.part(Fraction(1)), self.unit)
 
@@ -195,6 +204,16 @@ class Session:
             sensitivity,
             lambda cost: QueryAnswered(what, share, cost, sensitivity.l1, sensitivity.l2_squared),
         )
+
+    def name_texts(self, axis: int, share: Fraction, delta: Fraction, most: int) -> tuple[str, ...]:
+        """The texts of a column that are frequent enough to be named: noise on the count of each, and a threshold that hides lone ones but for `delta`."""
+        self._debit(share)
+        self._debit_failure(delta)
+        chosen = PartitionSelection.calibrated(self.mechanism(share), delta, self.unit)
+        cost = self._draws.noise.certificate(chosen.mechanism, self.unit)
+        what = f"levels of {self.schema.attrs[axis]}"
+        self._record(LevelsFound(what, share, cost, delta, chosen.threshold))
+        return chosen.named(self._truth.text_counts(axis), self._draws.noise, most)
 
     def _answer(
         self,
@@ -299,6 +318,7 @@ class Session:
             "events": [event.as_dict() for event in self._events],
             "share": str(self._spent),
             "total": self._total(),
+            **({"delta": str(self._failing)} if self._failing else {}),
             "by": "privacy map of opendp" if self._draws.is_private else "none: seeded noise",
             **self._remarks,
         }
@@ -321,6 +341,14 @@ class Session:
                 f"share ({share}) must be a Fraction above 0 and within what is left of the charge ({left})"
             )
         self._spent += share * self._rest
+
+    def _debit_failure(self, delta: Fraction) -> None:
+        """Take a part of the delta that the charge has for failures."""
+        if delta <= 0 or self._failing + delta > self._whole.failure:
+            raise BudgetError(
+                f"delta ({show(delta)}) must be above 0 and within what the charge has for failures ({show(self._whole.failure)})"
+            )
+        self._failing += delta
 
     def _record(self, event: Event) -> None:
         """Certificates state shares of the whole charge."""

@@ -165,6 +165,10 @@ class Synthesizer(ABC):
         require_possible(schema)
         self.check_schema(schema)
         if self._asks_nothing:
+            if schema.discovers:
+                raise ParameterError(
+                    "epsilon (None) must be given where levels are found in the rows (levels: discover); give epsilon and delta, or declare them"
+                )
             return
         finest = min(Fraction(1, _PARTS), self._finest(schema))
         mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)

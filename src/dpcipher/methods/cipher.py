@@ -63,7 +63,9 @@ class Cipher(Synthesizer):
     @cached_property
     def budget(self) -> Budget:
         """The whole budget, exactly: also as rho, and with a mechanism that must fit it."""
-        return Budget.parse(epsilon=self.epsilon, delta=self.delta, rho=self.rho, mechanism=self.mechanism)
+        return Budget.parse(
+            epsilon=self.epsilon, delta=self.delta, rho=self.rho, mechanism=self.mechanism, may_fail=True
+        )
 
     def check_schema(self, schema: Schema) -> None:
         """The workload and its weights must fit the schema, and the schema the engine."""

@@ -46,7 +46,17 @@ def protection(release: Release) -> list[str]:
             "The publisher of these tables declared how much noise they carry, but not under which promise it was drawn. "
             "What the noise protects, and whom, is not known here and not certified."
         ]
-    return [statement.protection, _strength(statement.guarantee)]
+    return [statement.protection, _strength(statement.guarantee), *_found_levels(statement)]
+
+
+def _found_levels(statement: Statement) -> list[str]:
+    """Which texts were published because many people have them, and what keeps others from it."""
+    return [
+        f"The {event['what']} were found in the rows: a text was named only if its count, with noise, reached {event['threshold']:,}. One that a "
+        f"single person has is named with a chance of at most {float(Fraction(event['delta'])):.1g}."
+        for event in statement.certificate.get("events", ())
+        if event.get("type") == "levels" and {"delta", "threshold"} <= set(event)
+    ]
 
 
 def _strength(budget: Budget) -> str:
@@ -200,7 +210,8 @@ def budget_text(statement: Statement) -> str:
 def _loss(certificate: Mapping[str, Any]) -> str:
     if not certificate:
         return "none"
-    return f"{certificate['measure']} = {certificate['total']:.6g} in all; {certificate['by']}"
+    failing = f", delta = {float(Fraction(certificate['delta'])):.6g}" if "delta" in certificate else ""
+    return f"{certificate['measure']} = {certificate['total']:.6g}{failing} in all; {certificate['by']}"
 
 
 def _plain(values: Mapping[str, Any]) -> str:

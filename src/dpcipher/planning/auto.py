@@ -12,6 +12,7 @@ from dpcipher.marginals.arrays import Axes
 from dpcipher.planning import page
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.held import Held
+from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
@@ -73,6 +74,7 @@ class AutoPlan:
     n_rows_told: bool  # as in Plan
     bins: tuple[BinPlan, ...] = ()  # as in Plan
     held: Held | None = None  # as in Plan
+    levels: LevelPlan | None = None  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
@@ -99,7 +101,7 @@ def plan_auto(
     check_sets(sets)
     check_auto(auto, schema, Terms(budget, unit), sets)
     target, columns = auto.on(schema), len(schema.attrs)
-    left = after_finding(budget.composable(), schema)
+    left = after_finding(budget, schema).composable()
     noise, rows = NoiseModel(left, unit, sets), float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
     needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
@@ -135,6 +137,7 @@ def plan_auto(
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
         bins=plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows),
+        levels=level_plan(schema, budget, unit),
     )
 
 

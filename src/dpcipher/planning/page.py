@@ -32,6 +32,7 @@ def to_text(plan: "Plan") -> str:
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
         *_bins(plan.bins),
+        *(plan.levels.lines() if plan.levels else []),
         *plan.cost.lines(),
         *_held(plan),
         *(f"Warning  {text}" for text in plan.warnings),
@@ -53,6 +54,7 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
         "held": None if plan.held is None else plan.held.to_dict(),
         "warnings": list(plan.warnings),
         **_bin_facts(plan.bins),
+        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
 
 
@@ -125,6 +127,7 @@ def auto_text(plan: "AutoPlan") -> str:
         "",
         "noise sd: standard deviation in rows, of a cell, a distance or a choice; of tables worth measuring, if all got the same.",
         *_bins(plan.bins),
+        *(plan.levels.lines() if plan.levels else []),
         *_shortlist(plan),
         *_second(plan),
         *_held(plan),
@@ -154,6 +157,7 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "held": None if plan.held is None else plan.held.to_dict(),
         "advice": plan.advice,
         **_bin_facts(plan.bins),
+        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
     }
 
 

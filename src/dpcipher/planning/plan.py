@@ -18,6 +18,7 @@ from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.held import Held, held_rows
+from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
@@ -48,6 +49,7 @@ class Plan:
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
     bins: tuple[BinPlan, ...] = ()  # of columns whose bins are found: tables are planned with the most
+    levels: LevelPlan | None = None  # what will be found where levels are left open
 
     @property
     def n_cells(self) -> int:
@@ -124,7 +126,9 @@ def plan(
     distances, and counts smaller than their noise are warned of. With workload="auto" the tables are not known yet: the plan gives the
     candidates, the steps of the selection with their shares and noise, and whether to select at all.
     """
-    budget = Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism)
+    budget = Budget.parse(
+        epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers
+    )
     protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
     limit = None if person is None else Person(person, protects.max_rows)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
@@ -146,13 +150,14 @@ def plan(
         n_rows_public=told,
     )
     bins = plan_bins(schema, budget, protects, given_tables(request), rows)
-    return replace(_plan_given(request, rows), budget=budget, held=held, bins=bins)
+    return replace(_plan_given(request, rows, budget), held=held, bins=bins)
 
 
-def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
+def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:
+    """The plan of tables that get what finding bins and levels leaves of the whole budget."""
     tables = _table_plans(request, rows)
     return Plan(
-        budget=request.budget,
+        budget=whole,
         unit=request.unit,
         sets=request.sets,
         n_rows=rows,
@@ -160,9 +165,10 @@ def _plan_given(request: MeasurementRequest, rows: int | None) -> Plan:
         tables=tables,
         cost=foresee(request, rows),
         gain=_gain(request, tables),
-        warnings=_warnings(request, tables, rows),
+        warnings=_warnings(replace(request, budget=whole), tables, rows),
         n_rows_told=request.n_rows_public,
         headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
+        levels=level_plan(request.schema, whole, request.unit),
     )
 
 

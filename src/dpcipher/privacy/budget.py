@@ -136,10 +136,7 @@ class Budget:
               for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)))
         )  # fmt: skip
         budget._check_mechanism(mechanism)
-        if budget.kind == "approx-zcdp" and not may_fail:
-            raise BudgetError(
-                f"delta ({_float(budget.delta)}) must not be given with rho, which needs none: nothing here may fail; leave it out"
-            )
+        budget.check_may_fail(may_fail)
         return budget
 
     @classmethod
@@ -250,6 +247,13 @@ class Budget:
         values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         numbers = ", ".join(f"{name} = {show(value)}" for name, value in values.items() if value is not None)
         return f"{numbers} ({names[self.kind]} differential privacy)"
+
+    def check_may_fail(self, may_fail: bool) -> None:
+        """Refuse a delta beside rho where nothing may fail: it would buy nothing."""
+        if self.kind == "approx-zcdp" and not may_fail:
+            raise BudgetError(
+                f"delta ({_float(self.delta)}) must not be given with rho, which needs none: nothing here may fail; leave it out"
+            )
 
     def _check_mechanism(self, mechanism: str | None) -> None:
         """Refuse a guarantee that the noise cannot give, or that it would give away for nothing."""

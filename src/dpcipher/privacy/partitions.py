@@ -120,7 +120,7 @@ class PartitionSelection:
         """
         texts = sorted(counts)
         true = np.array([counts[text] for text in texts], dtype=np.int64)
-        noisy = noise.add(true, self.mechanism) if texts else true
+        noisy = noise.add_named(texts, true, self.mechanism)
         passed = [
             (-int(count), text) for count, text in zip(noisy, texts, strict=True) if count >= self.threshold
         ]

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, Self
 
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
-from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.budget import Budget, read_fraction
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.plain import check_plain
 
@@ -216,6 +216,8 @@ def _check_certificate(certificate: Mapping[str, Any], *, finite: bool) -> None:
     for event in certificate.get("events", []):
         _check_event(event, finite)
     _check_share(certificate.get("share", "0"))
+    if "delta" in certificate:
+        _check_delta(certificate["delta"])
     _check_selection(certificate.get("selection"))
 
 
@@ -227,8 +229,9 @@ def _check_event(event: object, finite: bool) -> None:
             raise _wrong(name, event[name], "must be a text")
     for name in _EVENT_NUMBERS & set(event):
         _check_number(name, event[name])
-    for name in ("share", *({"delta"} & set(event))):
-        _check_share(event[name])
+    _check_share(event["share"])
+    if "delta" in event:
+        _check_delta(event["delta"])
     _check_cost("cost", event["cost"], finite)
 
 
@@ -241,6 +244,16 @@ def _check_cost(name: str, value: object, finite: bool) -> None:
 def _check_share(value: object) -> None:
     if not isinstance(value, str) or len(value) > _LONGEST_SHARE or not _SHARE.fullmatch(value):
         raise _wrong("share", value, "must be a fraction such as '1/20'")
+
+
+def _check_delta(value: object) -> None:
+    """Unlike a share it is computed with, so that it is read as budgets are."""
+    try:
+        small = read_fraction("delta", value) < 1
+    except DpcipherError:
+        small = False
+    if not small:
+        raise _wrong("delta", value, "must be a fraction such as '1/2000000', above 0 and below 1")
 
 
 def _check_selection(note: object) -> None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
+from dpcipher.schema import text_column
 from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
@@ -40,7 +41,8 @@ class Column:
     open: `measure` finds its edges privately, at most `max_bins` bins, with the `edges` among them that are declared. `missing` says whether a
     missing cell is a level of its own; `missing_values` lists codes that each stand for a kind of missing, with a level for each. `other`
     says where a value goes that is not declared: nowhere (`refuse`), to a declared level, to the missing level (`missing`), to one
-    of `missing_values` or, for cut columns, to the end bins (`nearest`).
+    of `missing_values` or, for cut columns, to the end bins (`nearest`). With `levels: discover` the column is open too: `measure` finds texts of
+    its cells that match `pattern`, of at most `max_length` characters, at most `max_levels` beside those that it is to `keep`.
 
     Values of a cut column come back on its grid: multiples of `step`, or numbers of so many `decimals`; without either whole numbers, days, or as
     many decimals as the edges and the narrowest bin warrant. Each of the `special` values (a top code, zero, -1 for never) is a level of its own.
@@ -67,10 +69,16 @@ class Column:
     decimals: int | None = None
     special: Sequence[float | str] | None = None
     max_bins: int | None = None
+    keep: Sequence[Level] | None = None
+    pattern: str | None = None
+    max_length: int | None = None
+    max_levels: int | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+        if self.discovers and self.other == "refuse":
+            object.__setattr__(self, "other", text_column.OTHER)
         if self.missing_values == ():  # says only that a schema's own list is not for this column
             object.__setattr__(self, "missing_values", None)
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _LONGEST_NAME:
@@ -129,6 +137,8 @@ class Column:
         self._check_declaration()
         if self.kind == "boolean":
             return Listed((False, True))
+        if self.discovers:
+            return text_column.stand_in(self)
         if self.kind == "categorical" or self.kind == "ordinal":
             return Listed(tuple(self.levels or ()))
         if self.is_open:
@@ -147,11 +157,20 @@ class Column:
 
     @property
     def is_open(self) -> bool:
-        """Whether its bins are to be found privately; until then its domain stands for the most there can be."""
-        return self.bins == AUTO
+        """Whether its bins or levels are to be found privately; until then its domain stands for the most there can be."""
+        return self.bins == AUTO or self.discovers
+
+    @property
+    def discovers(self) -> bool:
+        """Whether its levels are to be found among the texts of its cells."""
+        return self.levels == text_column.DISCOVER
 
     def _check_declaration(self) -> None:
         """Each kind is declared in its own way, and in one way only."""
+        if self.discovers:
+            text_column.check_discover(self)
+            return
+        text_column.check_declared(self)
         for name in ("levels", "edges"):
             if not isinstance(getattr(self, name), tuple | None):
                 raise SchemaError(f"{name} ({getattr(self, name)!r:.60}) must be a list; try {name}: [1, 2]")

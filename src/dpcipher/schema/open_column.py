@@ -51,9 +51,9 @@ def check_open(column: "Column") -> None:
 
 
 def encode_refusal(name: str) -> SchemaError:
-    """What to say where rows would be coded before there are bins."""
+    """What to say where rows would be coded before there are bins or levels."""
     return SchemaError(
-        f"column {name!r}: its bins are open (bins: auto) until measure has found them; use the schema of the release"
+        f"column {name!r}: its bins or levels are open (auto, discover) until measure has found them; use the schema of the release"
     )
 
 
@@ -109,7 +109,7 @@ def with_thresholds(
         for name, wanted in condition.items() if isinstance(condition, Mapping) else ():
             named.setdefault(str(name), []).append(wanted)
     return tuple(
-        _with_edges(column, named[column.name]) if column.is_open and column.name in named else column
+        _with_edges(column, named[column.name]) if column.bins == AUTO and column.name in named else column
         for column in columns
     )
 
@@ -191,6 +191,9 @@ def _points(
     decimals: int | None,
 ) -> Points:
     points = grid_points(kind, low, high, forced, most)
+    if low is None or high is None:  # an end that is found lies where floats can tell the values apart
+        values = declared_grid(kind, step, decimals, (0.0,))
+        points = points if values is None else points[[values.holds((float(point),)) for point in points]]
     values = declared_grid(kind, step, decimals, (float(points[0]), float(points[-1]), *special))
     if values is None and kind != "number":
         values = Grid()

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcipher.marginals.arrays import Codes
+from dpcipher.schema import text_column
 from dpcipher.schema.domain import Binned
-from dpcipher.schema.open_column import closed, on_grid
+from dpcipher.schema.open_column import AUTO, closed, on_grid
 from dpcipher.schema.open_grid import MAX_GRID
 from dpcipher.schema.rows import MAX_MASK_CELLS
 
 if TYPE_CHECKING:
+    from dpcipher.schema.column import Column
     from dpcipher.schema.schema import Schema
 
 
@@ -21,11 +23,13 @@ def grid_schema(schema: "Schema") -> "Schema":
     """The schema with the grid of every open column in its place; a grid is coarser where a structural zero crosses it with other columns."""
     if not schema.is_open:
         return schema
-    columns = tuple(
-        on_grid(column, _finest(schema, column.name)) if column.is_open else column
-        for column in schema.columns
-    )
-    return replace(schema, columns=columns)
+    return replace(schema, columns=tuple(_on_grid(schema, column) for column in schema.columns))
+
+
+def _on_grid(schema: "Schema", column: "Column") -> "Column":
+    if column.discovers:
+        return text_column.on_grid(column)
+    return on_grid(column, _finest(schema, column.name)) if column.is_open else column
 
 
 def _finest(schema: "Schema", name: str) -> int:
@@ -41,10 +45,12 @@ def _finest(schema: "Schema", name: str) -> int:
 
 
 def stand_in_schema(schema: "Schema") -> "Schema":
-    """The schema closed at the edges that stand for those to be found."""
+    """The schema closed at the edges and levels that stand for those to be found."""
     domains = {column.name: column.domain for column in schema.columns if column.is_open}
     return closed_schema(
-        schema, {name: list(domain.edges) for name, domain in domains.items() if isinstance(domain, Binned)}
+        schema,
+        {name: list(domain.edges) for name, domain in domains.items() if isinstance(domain, Binned)},
+        {column.name: text_column.stand_in_texts(column) for column in schema.columns if column.discovers},
     )
 
 
@@ -60,19 +66,31 @@ def recoded(codes: Codes, grid: "Schema", schema: "Schema") -> Codes:
     return out
 
 
-def closed_schema(schema: "Schema", edges: Mapping[str, Sequence[float]]) -> "Schema":
-    """The schema with edges for every open column; a sign-off of the open one holds, since what was added is a private answer."""
-    columns = tuple(
-        closed(column, edges[column.name]) if column.is_open else column for column in schema.columns
-    )
-    if not schema.is_open:
+def closed_schema(
+    schema: "Schema", edges: Mapping[str, Sequence[float]], levels: Mapping[str, Sequence[str]]
+) -> "Schema":
+    """The schema with what was found for its open columns; a sign-off of the open one holds, since what was added is a private answer."""
+    columns = tuple(_closed(column, edges, levels) for column in schema.columns)
+    if columns == schema.columns:
         return schema
-    found = ", ".join(column.name for column in schema.columns if column.is_open)
-    notes = (*schema.provenance.notes, f"edges found privately (bins: auto): {found}")
-    made = replace(schema, columns=columns, provenance=replace(schema.provenance, notes=notes))
+    told = {
+        "edges found privately (bins: auto)": edges,
+        "levels found privately (levels: discover)": levels,
+    }
+    notes = tuple(f"{what}: {', '.join(names)}" for what, names in told.items() if names)
+    provenance = replace(schema.provenance, notes=(*schema.provenance.notes, *notes))
+    made = replace(schema, columns=columns, provenance=provenance)
     sign_off = schema.provenance.sign_off
     if not schema.signed or sign_off is None:
         return made
     return replace(
         made, provenance=replace(made.provenance, sign_off=replace(sign_off, hash=made.fingerprint()))
     )
+
+
+def _closed(
+    column: "Column", edges: Mapping[str, Sequence[float]], levels: Mapping[str, Sequence[str]]
+) -> "Column":
+    if column.discovers and column.name in levels:
+        return text_column.closed(column, levels[column.name])
+    return closed(column, edges[column.name]) if column.bins == AUTO and column.name in edges else column

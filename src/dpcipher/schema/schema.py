@@ -5,10 +5,11 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
-from dpcipher.schema.open_column import with_cuts, with_thresholds
+from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
 from dpcipher.schema.open_schema import closed_schema, grid_schema, stand_in_schema
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
@@ -63,25 +64,26 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
-        conditions = [zero.impossible for zero in self.zeros]
-        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         check_text("title", self.title)
         check_text("description", self.description)
+        conditions = [zero.impossible for zero in self.zeros]
+        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         self._check_columns()
         self._check_compounds()
-        for zero in self.zeros:
-            zero.check(self)
+        self._check_zeros()
         object.__setattr__(self, "rules", compiled.read_rules(self.rules))
         if self.bound_rules:
             compiled.check_possible(self)
         if self.is_open:
             self._check_open()
+        for rule in self.bound_rules:
+            self._require_levels("a rule", rule.columns)
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
         if self.rules:
             columns = tuple(
-                with_cuts(column, self.thresholds(column.name)) if column.is_open else column
+                with_cuts(column, self.thresholds(column.name)) if column.bins == AUTO else column
                 for column in self.columns
             )
             object.__setattr__(self, "columns", columns)
@@ -108,13 +110,26 @@ class Schema:
                 )
             if any(self.column(part).is_open for part in parts):
                 raise SchemaError(
-                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto"
+                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto or levels: discover"
                 )
             if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
                 raise SizeError(
                     f"compound {name!r} must have at most {_CODE_LIMIT - 1} levels: cross fewer columns"
                 )
             taken |= set(parts)
+
+    def _check_zeros(self) -> None:
+        for zero in self.zeros:
+            zero.check(self)
+            self._require_levels("a structural zero", zero.impossible)
+
+    def _require_levels(self, what: str, names: Iterable[str]) -> None:
+        """Refuse a condition on levels that nobody knows yet."""
+        for name in names:
+            if self.column(name).discovers:
+                raise SchemaError(
+                    f"{what} must not name {name!r}, whose levels are not known yet (levels: discover); declare them"
+                )
 
     # What is measured
 
@@ -229,8 +244,13 @@ class Schema:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are columns whose bins `measure` will find; until then they have the size of the most that may be found."""
+        """Whether there are columns whose bins or levels `measure` will find; until then they have the size of the most that may be found."""
         return any(column.is_open for column in self.columns)
+
+    @property
+    def discovers(self) -> bool:
+        """Whether there are columns whose levels `measure` will find, which takes a delta."""
+        return any(column.discovers for column in self.columns)
 
     def on_grid(self) -> "Schema":
         """The schema on which rows are coded before bins are found: itself, unless it is open."""
@@ -244,9 +264,14 @@ class Schema:
     def _grid(self) -> "Schema":
         return grid_schema(self)
 
-    def closed(self, edges: Mapping[str, Sequence[float]]) -> "Schema":
-        """The schema with the edges that were found for its open columns: an ordinary one, fit to be declared next year."""
-        return closed_schema(self, edges)
+    def closed(
+        self,
+        edges: Mapping[str, Sequence[float]] = MappingProxyType({}),
+        *,
+        levels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> "Schema":
+        """The schema with the edges and levels that were found for its open columns: an ordinary one, fit to be declared next year."""
+        return closed_schema(self, edges, levels)
 
     # Rows
 

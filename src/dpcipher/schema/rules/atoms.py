@@ -154,7 +154,7 @@ class Coded:
         domain = self.columns[column].domain
         assert isinstance(domain, Binned)  # levels have no bounds, and no atom asks for them
         codes = np.minimum(self.by_column[column], domain.size - 1)
-        if isinstance(domain.edges, range):
+        if isinstance(domain.edges, range) and not domain.special:
             numbers = codes.astype(np.float64) + domain.edges.start
             return numbers, numbers
         low, high = bin_bounds(domain)
@@ -176,10 +176,10 @@ class Valued(Coded):
 
 
 def bin_bounds(domain: Binned) -> tuple[Floats, Floats]:
-    """The least and the greatest value of every bin."""
-    edges = np.asarray(domain.edges, dtype=np.float64)
-    if domain.whole:
-        return edges[:-1], edges[1:] - 1
-    high = np.nextafter(edges[1:], -np.inf)
-    high[-1] = edges[-1]
-    return edges[:-1], high
+    """The least and the greatest value of every bin, then the special values."""
+    edges, special = np.asarray(domain.edges, dtype=np.float64), np.asarray(domain.special, dtype=np.float64)
+    low, high = edges[:-1], edges[1:] - 1
+    if not domain.whole:
+        high = np.nextafter(edges[1:], -np.inf)
+        high[-1] = edges[-1]
+    return np.concatenate([low, special]), np.concatenate([high, special])

@@ -1,0 +1,62 @@
+"""Violations of finding levels: texts of one person that show too often, and failures that are not counted."""
+
+from bug import Bug
+
+LEVEL_BUGS = (
+    Bug(
+        "threshold too low by one",
+        "devised here",
+        "privacy/partitions.py",
+        "return cls(mechanism, threshold_for(mechanism.scale, delta, unit), delta)",
+        "return cls(mechanism, threshold_for(mechanism.scale, delta, unit) - 1, delta)",
+        "audits/test_level_audit.py::test_finding_levels_passes",
+    ),
+    Bug(
+        "max_rows ignored in the threshold",
+        "Wilson et al. 2020: thresholds must grow with the partitions of a user",
+        "privacy/partitions.py",
+        "k, limit = unit.max_rows, float(delta) * (1 - _SLACK)",
+        "k, limit = 1, float(delta) * (1 - _SLACK)",
+        "audits/test_level_audit.py::test_finding_levels_passes",
+    ),
+    Bug(
+        "texts of rows beyond max_rows are asked about",
+        "devised here",
+        "curator/texts.py",
+        "for text, code in self._codes.items() if counts[code] > 0}",
+        "for text, code in self._codes.items()}",
+        "audits/test_level_audit.py::test_finding_levels_passes",
+    ),
+    Bug(
+        "which rows of a person count depends on the texts of others",
+        "devised here",
+        "curator/persons.py",
+        "(hashes[axis][column] if axis in hashes else column.astype(np.uint64))",
+        "column.astype(np.uint64)",
+        "curator/test_discover.py::test_which_rows_of_a_person_count_depends_on_nobody_else",
+    ),
+    Bug(
+        "a lone text compared with the threshold before noise",
+        "devised here: an early exit for rare texts that lets frequent ones through untouched",
+        "privacy/partitions.py",
+        "        noisy = noise.add_named(texts, true, self.mechanism)\n",
+        "        noisy = true\n",
+        "privacy/test_partitions.py::test_named_texts_are_noisy",
+    ),
+    Bug(
+        "failures are not added up",
+        "devised here",
+        "privacy/composition.py",
+        "self.failure + cost.failure, began)",
+        "cost.failure, began)",
+        "privacy/test_failing_charges.py::test_both_sums_stay_within_a_limit_of_rho_and_delta",
+    ),
+    Bug(
+        "failures come on top of the delta that rho uses up",
+        "devised here: a probability that is spent twice",
+        "privacy/composition.py",
+        "rho_for(limit.epsilon, limit.delta - self.most_failure(limit))",
+        "rho_for(limit.epsilon, limit.delta)",
+        "privacy/test_failing_charges.py::test_the_first_charge_of_an_epsilon_delta_limit_fixes_the_division",
+    ),
+)
