@@ -22,7 +22,7 @@ from dpcipher.curator.kernel import TableCounter, count_columns, few_joint_table
 from dpcipher.schema.column import Column
 
 BLOCK = 2**17
-MANY_LEVELS = (625, 1_250, 2_500, 5_000)
+MANY_LEVELS = (1_250, 2_500, 5_000)
 Columns = list[np.ndarray]
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, product
 from math import exp
 from typing import Any
@@ -18,14 +19,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from common import RESULTS, Floats, data_folder, markdown, write_page
+from common import RESULTS, Codes, Floats, data_folder, markdown, write_page
 
 from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
+from dpcipher.inference.assumptions import measured_terms
 from dpcipher.inference.cells import make_cells
+from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.formula import parse_formula
 from dpcipher.inference.models import fit_models
 from dpcipher.inference.outcome import make_regression
+from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.unmeasured import rake
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.choose import Draws
@@ -33,7 +37,7 @@ from dpcipher.schema.domain import Binned
 from dpcipher.schema.schema import Schema
 
 N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-1, 0, 1, 2), (0, 2), 400
-METHODS = ("posterior", "naive", "original rows")
+METHODS = ("fit_models", "fit_models, closed", "naive", "original rows")
 MISFIT = (
     "## What exact pairs cannot say\n\nThe joint with the population's own pairs and no larger interaction, against the population itself: this much of an error no "
     "noise causes and no budget cures. It is why interactions that no table shows are left open by default."
@@ -88,7 +92,7 @@ def acs() -> pd.DataFrame:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
     """A population, its schema, how it is measured, and the models."""
 
@@ -111,6 +115,10 @@ class Study:
                 out[column.name] = pd.Categorical(values, categories=list(column.labels))
         return pd.DataFrame(out)
 
+    def bounds(self, rows: pd.DataFrame, formula: str, family: Any) -> Floats:
+        """The lower and upper bounds of the regression on rows."""
+        return self.table(rows, formula, family)[["low", "high"]].to_numpy().T
+
     def table(self, rows: pd.DataFrame, formula: str, family: Any) -> pd.DataFrame:
         """The regression on rows."""
         return fit_models(self.coded(rows), formula, family).table()
@@ -131,26 +139,34 @@ def studies() -> list[Study]:
     ]
 
 
-def one_repeat(study: Study, power: int, repeat: int) -> dict[str, Any]:
-    """Bounds of every model and method on one table, and the processor time of each model from the release."""
+@lru_cache(maxsize=8)
+def original(study: Study, repeat: int) -> tuple[Codes, list[Floats]]:
+    """The rows of a repeat, coded, and the bounds of every model on them: the same for every epsilon."""
     rng = np.random.default_rng([14, repeat])
     rows = study.rows.iloc[rng.integers(0, len(study.rows), N_ROWS)].reset_index(drop=True)
     codes = study.schema.encode(pa.Table.from_pandas(rows, preserve_index=False))
+    return codes, [study.bounds(rows, *model) for model in study.models]
+
+
+def one_repeat(study: Study, power: int, repeat: int) -> dict[str, Any]:
+    """Bounds of every model and method on one table, and the processor time of each model from the release."""
+    codes, own = original(study, repeat)
     method = Cipher(exp(power), unit="add-remove", workload=study.workload)
     fitted = method.fit_counts(
         codes, study.schema, draws=Draws.seeded(1000 * repeat + 10 + power), codes=True
     )
     synthetic = fitted.sample(N_ROWS, seed=repeat, independent=True)
     item: dict[str, Any] = {"study": study.name, "power": power, "repeat": repeat, "models": []}
-    for formula, family in study.models:
-        by_rows = [
-            study.table(table, formula, family)[["low", "high"]].to_numpy().T for table in (synthetic, rows)
+    for model, bounds in zip(study.models, own, strict=True):
+        ours, measured, seconds = from_release(study, fitted.release, model, repeat)
+        every = [
+            *(np.full_like(bounds, np.nan) if part is None else part for part in ours),
+            study.bounds(synthetic, *model),
+            bounds,
         ]
-        ours, measured, seconds = from_release(fitted.release, formula, family, repeat)
-        bounds = [np.full_like(by_rows[0], np.nan) if ours is None else ours, *by_rows]
         item["models"].append(
             {
-                "bounds": [np.round(part, 5).tolist() for part in bounds],
+                "bounds": [np.round(part, 5).tolist() for part in every],
                 "measured": measured,
                 "seconds": round(seconds, 2),
             }
@@ -159,16 +175,18 @@ def one_repeat(study: Study, power: int, repeat: int) -> dict[str, Any]:
 
 
 def from_release(
-    release: Any, formula: str, family: Any, seed: int
-) -> tuple[Floats | None, list[bool], float]:
-    """Bounds from the release, which terms it measured, and the processor time; None for a refusal."""
+    study: Study, release: Any, model: tuple[str, Any], seed: int
+) -> tuple[tuple[Floats | None, Floats | None], list[bool], float]:
+    """Bounds as `fit_models(release, …, draws=DRAWS)` gives them, open and closed; which terms were measured; processor time. None for a refusal."""
     started = time.process_time()
+    task = make_task(study.schema, *model)
     try:
-        models = fit_models(release, formula, family, draws=DRAWS, seed=seed)
+        fit = draw_coefficients(release, task, draws=DRAWS, seed=seed)
     except DpcipherError:
-        return None, [], time.process_time() - started
-    frame = models.frame
-    return frame[["low", "high"]].to_numpy().T, frame["measured"].tolist(), time.process_time() - started
+        return (None, None), [], time.process_time() - started
+    open_bounds = np.stack(Drawn(fit.beta).interval())
+    closed = open_bounds if fit.closed is None else np.stack(fit.closed.interval())
+    return (open_bounds, closed), measured_terms(task, fit.measured).tolist(), time.process_time() - started
 
 
 def journal() -> Journal:
@@ -206,7 +224,7 @@ def page(command: str) -> None:
                 if found:
                     lines.append(_line(study, number, power, truth, found))
     head = [
-        "population and tables", "model", "ε", "repeats", "coverage / worst", "width / original", "naive coverage / worst",
+        "population and tables", "model", "ε", "repeats", "coverage / worst", "width / original", "closed: coverage / worst", "closed: width / original", "naive coverage / worst",
         "naive width / original", "original's coverage / worst", "measured terms", "refused", "seconds",
     ]  # fmt: skip
     models = "\n".join(
@@ -214,7 +232,7 @@ def page(command: str) -> None:
     )
     text = (
         f"Nominal 95 % intervals of all coefficients of a model from **one** release of its own columns, n = {N_ROWS:,} rows drawn from the population, pure ε, add-remove. The true "
-        "coefficients are those of the whole population in the same coding; nothing makes its joint a log-linear model of pairs. `worst` is the worst coefficient. Terms that "
+        'coefficients are those of the whole population in the same coding; nothing makes its joint a log-linear model of pairs. `coverage` has its Monte Carlo standard error, `worst` is the worst coefficient. `closed` takes what no table shows for none (`unmeasured="none"`). Terms that '
         f"`auto` did not measure are left open, which makes their intervals wide: `measured terms` is the share that was. Seeds: 14, repeat.\n\n{models}"
     )
     write_page(
@@ -255,19 +273,22 @@ def _line(study: Study, number: int, power: int, truth: Floats, found: list[Any]
     low, high = bounds[:, :, 0], bounds[:, :, 1]
     hits = np.where(np.isnan(low), np.nan, (low <= truth) & (truth <= high))
     by_term, width = np.nanmean(hits, axis=0), np.nanmedian(high - low, axis=0)
-    ratio = (width / width[2]).mean(axis=1)
+    error = float(np.nanstd(np.nanmean(hits[:, 0], axis=1), ddof=1) / len(found) ** 0.5)
+    ratio = (width / width[-1]).mean(axis=1)
     measured = [np.mean(item["measured"]) for item in found if item["measured"]]
-    words = [f"{by_term[method].mean():.3f} / {by_term[method].min():.2f}" for method in range(3)]
+    words = [f"{cover.mean():.3f} / {cover.min():.2f}" for cover in by_term]
     return [
         study.name,
         study.models[number][1],
         f"e^{power}",
         str(len(found)),
-        words[0],
+        f"{by_term[0].mean():.3f} ± {error:.3f} / {by_term[0].min():.2f}",
         f"{ratio[0]:.2f}",
         words[1],
         f"{ratio[1]:.2f}",
         words[2],
+        f"{ratio[2]:.2f}",
+        words[3],
         f"{np.mean(measured):.0%}",
         f"{np.mean(np.isnan(low[:, 0, 0])):.1%}",
         f"{np.mean([item['seconds'] for item in found]):.2f}",

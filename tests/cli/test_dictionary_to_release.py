@@ -10,14 +10,9 @@ from click.testing import CliRunner
 
 from dpcipher.cli import main
 from dpcipher.release.release import Release
-from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 
 DATA = Path(os.environ.get("DPCIPHER_DATA", "")) / "nist_ma2019"
-# Levels that a dictionary does not list are found privately.
-pytestmark = pytest.mark.skipif(
-    not hasattr(Column, "discovers"), reason="needs columns with levels: discover"
-)
 BUDGET = ["--epsilon", "1", "--delta", "1e-9", "--unit", "add-remove"]
 
 

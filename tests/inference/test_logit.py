@@ -7,6 +7,7 @@ import pytest
 import statsmodels.api as sm
 
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
+from dpcipher.inference.newton import SINGULAR, _singular, inverse
 
 RNG = np.random.default_rng(5)
 DESIGN = np.column_stack([np.ones(400), RNG.integers(0, 2, 400), RNG.normal(size=400)])
@@ -99,3 +100,16 @@ def test_a_separated_fit_shows_itself() -> None:
     fit = fit_logit(*data)
     assert fit.extreme or not fit.converged
     assert is_separated(*data)
+
+
+def test_nearly_singular_matrices_are_told_from_others() -> None:
+    """The cheap look at a Cholesky factor changes neither which matrices are singular nor any inverse."""
+    rng = np.random.default_rng(0)
+    turns = np.linalg.qr(rng.normal(size=(40, 5, 5)))[0]
+    sizes = 10.0 ** -np.linspace(0, 18, 40)[:, None] * np.array([0, 0, 0, 0, 1.0]) + np.array([1, 2, 3, 4, 0])
+    stack = (turns * sizes[:, None, :]) @ turns.transpose(0, 2, 1)
+    stack = (stack + stack.transpose(0, 2, 1)) / 2
+    for part in (stack, stack[:20]):
+        assert (_singular(part) == (np.linalg.cond(part) > SINGULAR)).all()
+        known = np.linalg.cond(part) < 1e10
+        assert inverse(part)[known] == pytest.approx(np.linalg.pinv(part)[known], rel=1e-4, abs=1e-6)

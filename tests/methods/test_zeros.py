@@ -9,6 +9,7 @@ import pytest
 
 from dpcipher.curator.measure import measure
 from dpcipher.errors import DpcipherWarning, SizeError
+from dpcipher.joint.network import Network
 from dpcipher.methods import Cipher, Independent, JunctionTree, PrivBayes, Synthesizer, Uniform
 from dpcipher.methods.base import Fitted
 from dpcipher.methods.junction_tree import _reconciled
@@ -47,11 +48,11 @@ def assert_refused(
 
 
 @pytest.mark.parametrize("method", [PrivBayes, JunctionTree])
-def test_a_network_too_large_for_its_zeros_is_refused_before_the_charge(
-    method: type[Synthesizer], tmp_path: Path
-) -> None:
-    """A network cannot hold structural zeros, its full table could, and this one does not fit."""
-    assert_refused(method, LARGE, tmp_path, "structural zeros only where")
+def test_a_network_too_large_for_its_zeros_draws_rows_again(method: type[Synthesizer]) -> None:
+    """A network cannot hold structural zeros, its full table could but does not fit: rows keep them, and the report says what that costs."""
+    fitted = assert_zeros_hold(method(1.0, unit="add-remove"), 1)
+    assert isinstance(fitted.joints[0].core, Network)
+    assert fitted.joints[0].health.rules is not None
 
 
 def test_tables_too_many_to_reconcile_with_zeros_are_refused_before_the_charge(tmp_path: Path) -> None:

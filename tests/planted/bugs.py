@@ -5,5 +5,6 @@ from ledger_bugs import LEDGER_BUGS
 from level_bugs import LEVEL_BUGS
 from noise_bugs import NOISE_BUGS
 from reading_bugs import READING_BUGS
+from rule_bugs import RULE_BUGS
 
-BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS, *LEVEL_BUGS)
+BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS, *LEVEL_BUGS, *RULE_BUGS)

@@ -141,6 +141,20 @@ def test_a_range_asks_for_the_special_values_in_it():
     assert schema.allowed({"d": {"min": 50}})[0].tolist() == [False, True, False, True, True]
 
 
+def test_rules_know_special_values():
+    """A rule may name a special value, also of a number column, and judges it by its own size; a bin that is partly allowed stays."""
+    spend = {"kind": "number", "edges": [0, 100, 1000], "special": [0, 9999]}
+    columns = {"spend": spend, "club": {"kind": "categorical", "levels": ["yes", "no"]}}
+    schema = dc.Schema.from_dict(
+        {"columns": columns, "rules": ["spend == 0 -> club == no", "club == no -> spend < 1000"]}
+    )
+    possible = np.ones((4, 2), dtype=bool)
+    for axes, mask in schema.zero_masks:
+        assert axes == (0, 1)
+        possible &= ~mask
+    assert possible.tolist() == [[True, True], [True, True], [False, True], [True, False]]
+
+
 def test_special_dates_come_back_as_dates():
     """A date that stands for never is a level of its own."""
     column = Column("d", "date", min="2020-01-01", max="2020-12-31", bins=12, special=["9999-12-31"])

@@ -159,13 +159,20 @@ def test_thresholds_are_the_edges_that_rules_need() -> None:
         *COLUMNS,
         Column("born", "date", min="2000-01-01", max="2003-12-31"),
         Column("income", "number", edges=[0, 10, 99]),
+        Column("opens", "time", edges=["06:00", "08:30", "12:00"]),
     )
     schema = Schema(
-        columns, rules=("born >= 2001-01-01 -> age < 9", "born <= 2002-06-30 -> income < 10", "3 <= age")
+        columns,
+        rules=(
+            "born >= 2001-01-01 -> age < 9",
+            "born <= 2002-06-30 -> income < 10",
+            "3 <= age or opens >= 08:30",
+        ),
     )
     assert schema.thresholds("born") == ("2001-01-01", "2002-07-01")
     assert schema.thresholds("age") == (3, 9)
     assert schema.thresholds("income") == (10.0,)
+    assert schema.thresholds("opens") == ("08:30",)
     assert schema.thresholds("status") == ()
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from dpcipher.cli import options, output
 from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint, checked_n_rows
+from dpcipher.joint.tally import Tally
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import check_writable, write_table
@@ -119,12 +121,19 @@ def command(
         joints = _joints(source, engine, reading, draws, seed, say)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
-        for number, (joint, file) in enumerate(zip(joints, files, strict=True)):
-            rows = joint.batches(n_rows, seed=seed, given=dict(given), independent=independent)
+        tallies = [joint.tally() for joint in joints]
+        for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
+            rows = joint.batches(n_rows, seed=seed, given=dict(given), independent=independent, tally=tally)
             write_table(file, rows, formulas="keep" if raw_text else "quote")
             if save_joint is not None:
                 joint.save(_numbered(save_joint, number, len(joints)))
-    _report(joints, files, n_rows, json_)
+    drawn = [_with_cost(joint, tally) for joint, tally in zip(joints, tallies, strict=True)]
+    _report(drawn, files, n_rows, json_)
+
+
+def _with_cost(joint: Joint, tally: Tally) -> Joint:
+    """The joint with what rules cost this draw in its report, instead of what they cost on average."""
+    return replace(joint, health=replace(joint.health, rules=tally.cost)) if joint.schema.rules else joint
 
 
 def _source(
@@ -193,6 +202,7 @@ def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: b
                 "converged": health.converged,
                 "seconds": health.seconds,
                 "warnings": list(health.warnings),
+                **({} if health.rules is None else {"rules": asdict(health.rules)}),
             }
         )
     output.show("\n".join(lines), {"files": facts}, as_json=json_)

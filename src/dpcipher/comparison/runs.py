@@ -81,7 +81,7 @@ class Experiment:
 
 
 def _rows(joint: Joint, n_rows: int, rng: np.random.Generator) -> Codes:
-    return np.concatenate(list(joint.core.sample(n_rows, rng, independent=True)))
+    return joint.coded(n_rows, rng, independent=True)
 
 
 def _mean(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.session import Session
 from dpcipher.privacy.budget import Budget
+from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
@@ -43,10 +44,13 @@ def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
 
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
-    if schema.discovers:
-        budget = budget.failing().share(1 - discovery_share(schema))
-    share = finding_share(schema)
+    share, budget = finding_share(schema), after_levels(budget, schema)
     return budget.share(1 - share) if share else budget
+
+
+def after_levels(budget: Budget, schema: Schema) -> Budget:
+    """What finding levels leaves of a budget: all of it where there are none to find."""
+    return budget.failing().share(1 - discovery_share(schema)) if schema.discovers else budget
 
 
 def given_tables(request: MeasurementRequest) -> PlannedTables:
@@ -92,12 +96,12 @@ def find_bins(
 
 
 def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
-    """A search for every open column; none of them is part of a compound."""
+    """A search for every column with open bins; none of them is part of a compound."""
     grid = schema.on_grid()
     return [
         Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
         for axis, attr in enumerate(schema.attrs)
-        if attr not in schema.compounds and schema.column(attr).is_open
+        if attr not in schema.compounds and schema.column(attr).bins == AUTO
     ]
 
 

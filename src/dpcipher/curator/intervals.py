@@ -12,7 +12,7 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.open_grid import band_edges
-from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
+from dpcipher.selection.binning import BOUND_CHANCE, BinRisk, Leaves, choose_cuts, clear_of_noise
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
 # Parts that an interval is cut into, beside the cuts that are declared. More parts make fewer levels, and each more noise in their sums; levels share the
@@ -95,7 +95,7 @@ class Search:
     def _bounds(self) -> Interval:
         """The outermost bands that clearly hold rows, or the fullest where none does; declared cuts stay inside."""
         counts, variances = np.array([self._known[band] for band in self._top]).T
-        limit = clear_of_noise(len(counts), laplace=self._laplace)
+        limit = clear_of_noise(len(counts), laplace=self._laplace, chance=BOUND_CHANCE)
         clear = np.flatnonzero(counts > limit * np.sqrt(variances))
         kept = [self._top[place] for place in (clear if len(clear) else [np.argmax(counts)])]
         kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Joint
+from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.posteriors.evidence import MOST_CELLS
 from dpcipher.posteriors.posterior import posterior
@@ -39,6 +39,10 @@ def draw_joints(release: Release, draws: int, seed: int) -> list[Joint]:
     )
     notes = (str(drawn.report), RULE, *drawn.notes)
     return [
-        Joint(release.schema, DenseTable(table), max(1, round(rows)), report(notes=notes), kind=release.kind)
+        with_rule_cost(
+            Joint(
+                release.schema, DenseTable(table), max(1, round(rows)), report(notes=notes), kind=release.kind
+            )
+        )
         for table, rows in zip(drawn.draws, drawn.rows.tolist(), strict=True)
     ]

@@ -10,6 +10,7 @@ from typing import Literal, overload
 import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.draws import draw_joints
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import READINGS, Reading
@@ -18,7 +19,7 @@ from dpcipher.engines.table import MAX_CELLS, solve_table
 from dpcipher.engines.targets import Fit, Say, Targets, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
@@ -26,6 +27,7 @@ from dpcipher.release.components import merge_repeats
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled, Zeros
 from dpcipher.release.release import Release
+from dpcipher.schema.schema import Schema
 
 ENGINES = ("auto", "paper", "table", "rows")
 TABLE_CELLS = 2_000_000  # between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md)
@@ -33,6 +35,7 @@ LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
 # Up to so many cells independent columns are written out as one table, which also samples more evenly and knows structural zeros.
 DENSE_CELLS = 2**16
 LITERAL = READINGS["literal"]
+LEAST_ORDERED, MOST_ORDERED = 5, 512  # ordered levels: fewer have little to smooth, more take too long
 TOO_FAR = 5.0  # sigmas: denoising moves a table by about one; among many tables some by three
 
 
@@ -158,7 +161,7 @@ def solve_set(
         targets = np.random.default_rng([seed, number, int(release.checksum[:16], 16)])
         core, fit = _paper(reconciled, reading, targets)
     else:
-        core, fit = _ours(name, reconciled, seed, say)
+        core, fit = _ours(name, reconciled, orders_of(release.schema), seed, say)
     health = SolveReport(
         name,
         why=why,
@@ -170,7 +173,7 @@ def solve_set(
         notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return Joint(release.schema, core, n_rows, health, kind=release.kind)
+    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
 
 
 def pick(engine: str, shape: Shape) -> tuple[str, str]:
@@ -207,7 +210,7 @@ def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
     """The uniform joint over a release's schema, with a warning: its tables gave no other."""
     core = independent(uniform(release.schema.shape), release.schema.zero_masks)
     health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
-    return Joint(release.schema, core, n_rows, health, kind=release.kind)
+    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
 
 
 def uniform(shape: Sequence[int]) -> list[Floats]:
@@ -235,10 +238,22 @@ def _impossible(shape: Shape, zeros: Zeros) -> Bools:
     return zero_cells(tuple(range(len(shape))), shape, zeros)
 
 
-def _ours(name: str, reconciled: Reconciled, seed: int, say: Say) -> tuple[Core, Fit]:
+def orders_of(schema: Schema) -> dict[int, Ordered]:
+    """The attributes whose levels follow one another, and those levels; compounds have no order."""
+    orders = {}
+    for axis, attr in enumerate(schema.attrs):
+        parts = schema.parts(attr)
+        if len(parts) == 1 and LEAST_ORDERED <= parts[0].ordered_levels <= MOST_ORDERED:
+            orders[axis] = np.arange(parts[0].ordered_levels)
+    return orders
+
+
+def _ours(
+    name: str, reconciled: Reconciled, orders: Mapping[int, Ordered], seed: int, say: Say
+) -> tuple[Core, Fit]:
     """Our engines: denoise the reconciled tables, then fit."""
     say("denoising the tables")
-    targets = denoise(reconciled)
+    targets = denoise(reconciled, orders)
     core: Core
     if name == "table":
         probabilities, fit = solve_table(targets, say=say)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -12,19 +12,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcipher.errors import ParameterError
+from dpcipher.errors import ConditionError, ParameterError, SolveError
 from dpcipher.joint import file
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.enforce import Enforcer
 from dpcipher.joint.given import asked_values, put_values
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
 
 CHUNK = 65_536
+RULE_ROWS = 8192  # that are drawn to say what rules cost
 
 
 class Core(Protocol):
@@ -108,17 +111,59 @@ class Joint:
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         independent: bool = False,
+        tally: Tally | None = None,
     ) -> Iterator[pa.Table]:
-        """The same rows as `sample`, as Arrow tables of bounded size."""
+        """The same rows as `sample`, as Arrow tables of bounded size; `tally` counts what the rules of the schema cost."""
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
-        allowed = self.schema.allowed(given) if given else None
         rng = np.random.default_rng(seed)
-        drawn = self.core.sample(count, rng, independent=independent, allowed=allowed, chunk=CHUNK)
+        if given:
+            self.schema.allowed(given)  # refused now, not with the first batch
+        drawn = self._enforced(count, rng, independent=independent, given=given, tally=tally)
         # An empty table first, so that a draw of no rows has its columns too.
         none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
+        return chain([self.schema.decode(none, rng)], (table for _, table in drawn))
+
+    def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:
+        """The codes of rows that keep the rules of the schema."""
+        if not self.schema.rules and not self.schema.zeros:
+            return np.concatenate(list(self.core.sample(n_rows, rng, independent=independent)))
+        return np.concatenate([codes for codes, _ in self._enforced(n_rows, rng, independent=independent)])
+
+    def rule_cost(self, n_rows: int = RULE_ROWS, *, seed: int = 0) -> RuleCost:
+        """What the rules of the schema cost a draw of `n_rows`: the share of rows drawn again, and how far each column moves by it."""
+        tally = self.tally()
+        for _ in self.batches(n_rows, seed=seed, tally=tally):
+            pass
+        return tally.cost
+
+    def tally(self) -> Tally:
+        """An empty count of what rules cost, for `batches`."""
+        return Tally(self.schema.attrs, self.core.shape)
+
+    def _enforced(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        given: Mapping[str, object] | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[tuple[Codes, pa.Table]]:
+        """Codes and rows, chunk by chunk, of which none breaks a rule or lies in a structural zero."""
+        allowed = self.schema.allowed(given) if given else None
         asked = asked_values(self.schema, given) if given else {}
-        decoded = (self.schema.decode(codes, rng, masses=self._masses) for codes in chain([none], drawn))
-        return (put_values(self.schema, rows, asked, rng) for rows in decoded) if asked else decoded
+
+        def decode(codes: Codes) -> pa.Table:
+            rows = self.schema.decode(codes, rng, masses=self._masses)
+            return put_values(self.schema, rows, asked, rng) if asked else rows
+
+        drawn = self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK)
+        if not self.schema.rules and not self.schema.zeros:
+            yield from ((codes, decode(codes)) for codes in drawn)
+            return
+        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed)
+        for codes in drawn:
+            yield enforcer.rows(codes, self.tally() if tally is None else tally)
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
@@ -169,6 +214,17 @@ class Joint:
         """Read a saved joint, refusing a damaged one or one of a later version."""
         kind, arrays, schema, n_rows, health = file.read(Path(path))
         return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health)
+
+
+def with_rule_cost(joint: Joint) -> Joint:
+    """The joint with what its rules cost in its report; where no row keeps them all, with a warning: what was paid for must not be lost."""
+    if not joint.schema.rules and not (joint.schema.zeros and isinstance(joint.core, Network)):
+        return joint
+    try:
+        return replace(joint, health=replace(joint.health, rules=joint.rule_cost()))
+    except (SolveError, ConditionError) as error:
+        warnings = (*joint.health.warnings, f"no rows can be drawn: {error}")
+        return replace(joint, health=replace(joint.health, warnings=warnings))
 
 
 def checked_n_rows(n_rows: int) -> int:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from dpcipher.errors import warn
+from dpcipher.joint.tally import RuleCost
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class SolveReport:
     `residuals` maps the attribute names of each table to the root mean square misfit of its cells, in units of its noise (sigmas);
     a table known exactly is measured in counts instead. `negative_mass` is the probability that clipping removed;
     `sweeps` the raking sweeps used; `seconds` the time of the solve; `notes` what a person should know; `warnings` what nobody may
-    overlook: that the answer says less than was asked for.
+    overlook: that the answer says less than was asked for; `rules` what keeping the rules of the schema costs a draw of rows, where there are rules.
     """
 
     engine: str
@@ -26,6 +27,7 @@ class SolveReport:
     converged: bool = True
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    rules: RuleCost | None = None
 
     def warn(self) -> None:
         """Give every warning to whoever called the library."""
@@ -46,18 +48,20 @@ class SolveReport:
         lines.append(
             f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
         )
+        lines += [str(self.rules)] if self.rules is not None else []
         return "\n".join([*lines, *self.notes, *self.warnings])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the file."""
         residuals = [[list(attrs), value] for attrs, value in self.residuals.items()]
-        return asdict(self) | {"residuals": residuals}
+        plain = asdict(self) | {"residuals": residuals}
+        return {key: value for key, value in plain.items() if key != "rules" or value is not None}
 
     @classmethod
     def from_dict(cls, values: object) -> "SolveReport":
         """What `to_dict` wrote; a ValueError where a value is not of its own type."""
         if isinstance(values, dict):
-            values = {"warnings": [], **values}  # files of the first version have none
+            values = {"warnings": [], "rules": None, **values}  # files of the first version have none
         if not isinstance(values, dict) or set(values) != {field.name for field in fields(cls)}:
             raise ValueError("health must hold what a solve reports, and nothing else")
         texts, numbers = ("engine", "why"), ("negative_mass", "sweeps", "seconds")
@@ -68,7 +72,8 @@ class SolveReport:
         if any(not _is_number(values[name]) for name in numbers):
             raise ValueError("health must hold finite numbers")
         said = {name: _texts(values[name]) for name in ("notes", "warnings")}
-        return cls(**{**values, **said, "residuals": _residuals(values["residuals"])})
+        rules = None if values["rules"] is None else RuleCost.from_dict(values["rules"])
+        return cls(**{**values, **said, "residuals": _residuals(values["residuals"]), "rules": rules})
 
 
 def _texts(values: object) -> tuple[str, ...]:

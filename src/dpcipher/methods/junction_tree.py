@@ -30,7 +30,6 @@ from dpcipher.methods.outcome import (
     first_total,
     network_joint,
     no_total,
-    require_no_zeros,
 )
 from dpcipher.methods.scores import GRID, dependence
 from dpcipher.release.reconcile import Reconciled
@@ -159,8 +158,7 @@ class JunctionTree(Synthesizer):
         check_between("theta", self.theta, 0, math.inf, 4.0)
 
     def check_schema(self, schema: Schema) -> None:
-        """The graph has an edge for every pair of columns to be thought of; structural zeros need the full table."""
-        require_no_zeros(schema, "JunctionTree")
+        """The graph has an edge for every pair of columns to be thought of."""
         if len(schema.attrs) > MAX_COLUMNS:
             raise SizeError(
                 f"JunctionTree takes at most {MAX_COLUMNS} columns, not {len(schema.attrs)}; use Cipher, or fewer columns"

@@ -16,7 +16,7 @@ from dpcipher.curator.find import after_finding
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Joint
+from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.outcome import possible, require_table
@@ -93,5 +93,9 @@ class MultinomialDirichlet(Synthesizer):
         drawn = session.urn(prior, self.n_rows, Fraction(1), possible(session.schema))
         core = DenseTable(drawn / self.n_rows)
         return [
-            Joint(session.schema, core, self.n_rows, SolveReport("multinomial-Dirichlet"), kind=session.kind)
+            with_rule_cost(
+                Joint(
+                    session.schema, core, self.n_rows, SolveReport("multinomial-Dirichlet"), kind=session.kind
+                )
+            )
         ]

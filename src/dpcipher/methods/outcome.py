@@ -16,7 +16,7 @@ from dpcipher.curator.session import Session
 from dpcipher.engines.solve import DENSE_CELLS, independent
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Floats
@@ -66,7 +66,7 @@ def finished(session: Session, core: Core, *, n_rows: float, health: SolveReport
         kind = "noisy" if session.n_rows is None else "public"
         none = f"the {kind} number of rows is not above 0, so sample() draws none unless told how many"
         health = replace(health, warnings=(*health.warnings, none))
-    return Joint(session.schema, core, rows, health, kind=session.kind)
+    return with_rule_cost(Joint(session.schema, core, rows, health, kind=session.kind))
 
 
 def drowned(tables: Iterable[NoisyTable]) -> tuple[str, ...]:
@@ -150,23 +150,12 @@ def no_total(session: Session) -> Total:
     return Total(0.0, _UNKNOWN) if session.n_rows is None else Total(float(session.n_rows), 0.0)
 
 
-def require_no_zeros(schema: Schema, method: str) -> None:
-    """Refuse structural zeros where the network of a method cannot be written out, judged on the schema."""
-    cells = math.prod(schema.shape)
-    if schema.zero_masks and cells > DENSE_CELLS:
-        raise SizeError(
-            f"{method} keeps structural zeros only where the full table has at most {DENSE_CELLS:,} cells, not {cells:,}; "
-            "use Cipher, or take the zeros out of the schema"
-        )
-
-
 def network_joint(
     session: Session, network: Network, *, n_rows: float, engine: str, warnings: tuple[str, ...] = ()
 ) -> Joint:
-    """The joint of a network: written out where it is small, as it stands where it is not (and the schema has no zeros)."""
+    """The joint of a network: written out where it is small, as it stands where it is not; then rows are what keeps structural zeros."""
     health = SolveReport(engine, warnings=warnings)
     if math.prod(network.shape) > DENSE_CELLS:
-        assert not session.schema.zero_masks  # check_schema has refused them
         return finished(session, network, n_rows=n_rows, health=health)
     whole = normalised(network.project(range(len(network.shape))), possible(session.schema))
     return finished(session, DenseTable(whole), n_rows=n_rows, health=health)

@@ -28,7 +28,6 @@ from dpcipher.methods.outcome import (
     first_total,
     network_joint,
     no_total,
-    require_no_zeros,
 )
 from dpcipher.methods.scores import degree_within, maximal_parents
 from dpcipher.release.release import NoisyTable
@@ -67,8 +66,7 @@ class PrivBayes(Synthesizer):
             )
 
     def check_schema(self, schema: Schema) -> None:
-        """The score F is for binary columns; structural zeros need the full table."""
-        require_no_zeros(schema, "PrivBayes")
+        """The score F is for binary columns."""
         if self.score == "F" and not _binary(schema):
             raise ParameterError("score ('F') must have columns of at most two levels; try score='R'")
 

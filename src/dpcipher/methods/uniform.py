@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dpcipher.curator.session import Session
 from dpcipher.engines.solve import independent, uniform
-from dpcipher.joint.joint import Joint
+from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import product_joint
@@ -24,7 +24,7 @@ class Uniform(Synthesizer):
 
     def _blind(self, schema: Schema) -> Joint:
         core = independent(uniform(schema.shape), schema.zero_masks)
-        return Joint(schema, core, 0, SolveReport("uniform", why="nothing was asked"))
+        return with_rule_cost(Joint(schema, core, 0, SolveReport("uniform", why="nothing was asked")))
 
     def _planned_tables(self, schema: Schema) -> PlannedTables:
         return PlannedTables(1, 1)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from dpcipher.curator.find import finding_share, level_share, open_searches
+from dpcipher.curator.discover import discovery_share
+from dpcipher.curator.find import after_levels, finding_share, level_share, open_searches
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
@@ -45,9 +46,9 @@ def plan_bins(
     schema: Schema, budget: Budget, unit: Unit, tables: PlannedTables, n_rows: int | None
 ) -> tuple[BinPlan, ...]:
     """The searches for all open columns; none of a closed schema."""
-    if not schema.is_open:
+    if not finding_share(schema):
         return ()
-    whole = budget.composable()
+    whole, rest = after_levels(budget, schema).composable(), 1 - discovery_share(schema)
     searches = open_searches(schema, zcdp=whole.rho is not None)
     each = level_share(searches, schema)
     mechanism = mechanism_for(whole.share(each), unit)
@@ -62,7 +63,7 @@ def plan_bins(
         plans.append(
             BinPlan(
                 search.column.name,
-                each * search.levels,
+                each * search.levels * rest,
                 search.levels,
                 sqrt(mechanism.variance),
                 search.most,

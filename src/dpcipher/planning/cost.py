@@ -5,6 +5,7 @@ An operation is a pass over one number in numpy. The speed is measured once, in 
 number of raking sweeps, which depends on the data, is unusual.
 """
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -13,18 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from dpcipher.curator.kernel import ALL_JOINT_CELLS, BLOCK_ROWS, JOINT_ROWS, few_joint_tables
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.engines import rows, table
 from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
+from dpcipher.schema.narrow import code_type
 
 USUAL_ROWS = 10_000  # where no number of rows was given
 BATCH_ROWS = 2**18
+MANY_TABLES = 5_000
 # Operations of measuring: to open a file, for each value read and encoded, to count a row in a table, for each noisy table and cell.
 OPEN, READ, COUNT, NOISY_TABLE, NOISY_CELL = 1_100_000, 60, 2, 65_000, 4_000
 MEASURED = (
-    70  # bytes of a cell being measured: counts, Python's copy while noise is drawn, columns of the file
+    40  # bytes of a cell being measured: counts, Python's copy while noise is drawn, columns of the file
 )
 # The calibration: the uniform targets of so many columns, solved so many times, 0.1 to 0.2 seconds in all.
 COLUMNS, LEVELS, REPEATS = 5, 6, 30
@@ -75,13 +79,24 @@ def foresee(request: MeasurementRequest, n_rows: int | None) -> Cost:
 def measure_work(request: MeasurementRequest, n_rows: int | None) -> tuple[float, int]:
     """Operations and peak bytes of measuring a CSV file.
 
-    Memory is the larger of what a batch of rows takes (codes, 64-bit copies of them, the values themselves) and what the tables take.
+    Memory is the larger of what a batch of rows takes (its codes, the numbers of the cells of a block, the joint tables) and what noise takes.
     """
     columns, tables, cells = len(request.schema.attrs), len(request.axes), request.workload.n_cells
     reading = OPEN + (n_rows or 0) * (READ * columns + COUNT * tables)
     noise = request.sets * (NOISY_TABLE * tables + NOISY_CELL * cells)
-    batch = min(n_rows or BATCH_ROWS, BATCH_ROWS) * (12 * columns + 24) + 24 * cells
+    rows, shape = min(n_rows or BATCH_ROWS, BATCH_ROWS), request.schema.shape
+    codes = rows * sum(code_type(size)().itemsize for size in shape)
+    counts = 8 * (2 * cells + _joint_cells(request)) if rows >= JOINT_ROWS else 16 * cells
+    batch = codes + 10 * min(rows, BLOCK_ROWS) + counts + 500 * tables
     return float(reading + noise), max(batch, MEASURED * cells * request.sets)
+
+
+def _joint_cells(request: MeasurementRequest) -> int:
+    """The cells of the joint tables that are counted; a bound where there are too many tables to look for them now."""
+    if len(request.axes) > MANY_TABLES:
+        return ALL_JOINT_CELLS
+    joints = set(few_joint_tables(request.schema.shape, request.axes).values())
+    return sum(math.prod(request.schema.shape[axis] for axis in axes) for axes in joints)
 
 
 @cache

@@ -258,6 +258,13 @@ class Column:
         return marks
 
     @property
+    def ordered_levels(self) -> int:
+        """How many levels, from the first, follow one another: bins, or levels of an ordinal column; special values and missing do not."""
+        if isinstance(self.domain, Binned):
+            return self.domain.n_bins
+        return self.domain.size if self.kind == "ordinal" else 0
+
+    @property
     def draws_values(self) -> bool:
         """Whether there are bins of several values, so that a value is drawn for each code."""
         return isinstance(self.domain, Binned) and not isinstance(self.domain.edges, range)

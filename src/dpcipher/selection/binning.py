@@ -26,6 +26,7 @@ from dpcipher.selection.rounds import TYPICAL
 
 Places = NDArray[np.int64]
 
+BOUND_CHANCE = 10_000  # the same for the ends of a range: a false end is far away, and rows beyond a near one only go to the end bin
 CHANCE = 20  # one in so many: the chance that noise alone is taken for rows
 BOTH = 2  # a pair is an error of two columns: half of it counts for each, and a column is in twice as many pairs as there are pairs per column
 
@@ -138,11 +139,11 @@ def threshold(n: int) -> float:
     return math.sqrt(2 * math.log(max(n, 2)))
 
 
-def clear_of_noise(n: int, *, laplace: bool) -> float:
-    """In standard deviations, what none of so many noises reaches, but for one time in CHANCE."""
+def clear_of_noise(n: int, *, laplace: bool, chance: int = CHANCE) -> float:
+    """In standard deviations, what none of so many noises reaches, but for one time in `chance`."""
     if laplace:
-        return math.log(n * CHANCE / 2) / math.sqrt(2)
-    return NormalDist().inv_cdf(1 - 1 / (n * CHANCE))
+        return math.log(n * chance / 2) / math.sqrt(2)
+    return NormalDist().inv_cdf(1 - 1 / (n * chance))
 
 
 def choose_cuts(leaves: Leaves, risk: BinRisk, most: int, forced: Sequence[int] = ()) -> list[int]:
@@ -178,7 +179,8 @@ def bin_risk(schema: Schema, axis: int, noise: NoiseModel, rows: float, tables: 
     order, precision = min(tables.order, columns), noise.precision(1 / tables.number)
     if order == 1:
         return BinRisk(rows, 1.0, 0, 0.0, precision)
-    is_open = [schema.parts(attr)[0].is_open for attr in schema.attrs]
+    firsts = [schema.parts(attr)[0] for attr in schema.attrs]
+    is_open = [column.is_open and not column.discovers for column in firsts]
     holding = max(1, round(tables.number * order / columns))
 
     def risk(bins: int) -> BinRisk:

@@ -2,7 +2,8 @@
 
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
-empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Pairs are done twice: the strongest of them
+empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Both use the order of levels, where there is one, as far as the
+counts themselves speak for it. Pairs are done twice: the strongest of them
 form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence, as far
 as its own counts agree: the prediction is made without them, so that their noise is independent. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
@@ -13,17 +14,19 @@ else is used: no budget is spent. Without noise all of this is the identity.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import prod, sqrt
+from types import MappingProxyType
 
 import numpy as np
 
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
-from dpcipher.engines.denoise.oneway import posterior_counts, smooth
-from dpcipher.engines.denoise.shrink import Deviation, Shrinker, shrink
+from dpcipher.engines.denoise.oneway import one_way_table
+from dpcipher.engines.denoise.shrink import Deviation, Ordered, Shrinker, shrink
 from dpcipher.engines.denoise.tree_prediction import implied, share
-from dpcipher.engines.raking import CALL, consensus, nearest, sweep_to
+from dpcipher.engines.raking import CALL, consensus, sweep_to
 from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
@@ -33,26 +36,29 @@ from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 
-MANY_LEVELS = 12
 TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20
 NARROW = 3  # attributes of the widest table that is built order by order
 
 
-def denoise(reconciled: Reconciled) -> Targets:
-    """Shrunk, non-negative tables that agree: what an engine should reproduce."""
+def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxyType({})) -> Targets:
+    """Shrunk, non-negative tables that agree: what an engine should reproduce.
+
+    `orders` says which attributes have levels in an order, and which levels those are.
+    """
     _check(reconciled)
+    rule = partial(shrink, orders=orders)
     plain = Seen(reconciled.table, 1.0)
-    one_way_tables = _one_way_tables(reconciled, plain, shrink, shrunk=True)
+    one_way_tables = _one_way_tables(reconciled, plain, rule, orders, shrunk=True)
     alone = all(len(one.axes) < 2 for one in reconciled.measured)  # then no joint ties them together
     whole = (
         None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
     if whole is None:
-        return _targets(reconciled, plain, one_way_tables, shrink, tree=True)
+        return _targets(reconciled, plain, one_way_tables, rule, tree=True)
     seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
-    one_way_tables = _one_way_tables(reconciled, seen, shrink, shrunk=True)
-    shrunk = _targets(reconciled, seen, one_way_tables, shrink, tree=seen is plain)
+    one_way_tables = _one_way_tables(reconciled, seen, rule, orders, shrunk=True)
+    shrunk = _targets(reconciled, seen, one_way_tables, rule, tree=seen is plain)
     return _mean(shrunk, whole.joint)
 
 
@@ -60,7 +66,7 @@ def undenoised(reconciled: Reconciled) -> Targets:
     """The same without shrinkage: non-negative and consistent only."""
     _check(reconciled)
     seen = Seen(reconciled.table, 1.0)
-    one_way_tables = _one_way_tables(reconciled, seen, _keep, shrunk=False)
+    one_way_tables = _one_way_tables(reconciled, seen, _keep, {}, shrunk=False)
     return _targets(reconciled, seen, one_way_tables, _keep, tree=False)
 
 
@@ -201,7 +207,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Reconciled, seen: Seen, rule: Shrinker, *, shrunk: bool
+    reconciled: Reconciled, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered], *, shrunk: bool
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
@@ -209,7 +215,8 @@ def _one_way_tables(
     found = {axes: Deviation(one.counts, one.variance * seen.passed) for axes, one in found.items()}
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
     return {
-        axes: _one_way_table(table, found[axes], kept[axes], total, shrunk) for axes, table in start.items()
+        axes: one_way_table(table, found[axes], kept[axes], total, shrunk, orders.get(axes[0]))
+        for axes, table in start.items()
     }
 
 
@@ -220,17 +227,6 @@ def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
         empty = zero_cells((axis,), reconciled.shape, reconciled.zeros)
         start[(axis,)] = np.where(empty, 0.0, reconciled.total / (size - np.count_nonzero(empty)))
     return start
-
-
-def _one_way_table(start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool) -> Floats:
-    """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
-    possible, built = start > 0, np.zeros_like(start)
-    if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
-        counts = (start + one.counts)[possible]
-        built[possible] = posterior_counts(*smooth(counts, one.variance**0.5), total)
-    else:
-        built[possible] = nearest((start + kept)[possible], total)
-    return built
 
 
 def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, seen: Seen) -> Deviation:

@@ -7,35 +7,95 @@ information too: given the sum, the posterior is the same one with the observati
 bisection; with a flat prior this is the projection on the simplex.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.fft import dct, idct
 from scipy.special import ndtr
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
+from dpcipher.engines.denoise.shrink import Deviation, Ordered
+from dpcipher.engines.raking import nearest
+from dpcipher.marginals.arrays import Bools, Floats
 
+MANY_LEVELS = 12
 STEPS = 50
 FALLS = (0.0, 0.5, 1.0, 1.5, 2.0)
 POWERS = 24
 STRONG = 1000.0
+NUDGE = 1e-3  # in noise deviations, for derivatives
 
 
-def posterior_counts(counts: Floats, sigma: float, total: float) -> Floats:
-    """The posterior mean of the counts given that they are non-negative and sum to `total`; noise is normal(0, sigma²)."""
-    edges = _edges(sigma, max(1.5 * total, 1.2 * float(counts.max())))
-    low, high = -4 * sigma, 4 * sigma
+def one_way_table(
+    start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool, ordered: Ordered | None
+) -> Floats:
+    """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
+    possible, built = start > 0, np.zeros_like(start)
+    if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
+        counts = (start + one.counts)[possible]
+        built[possible] = denoise_one_way(counts, one.variance**0.5, total, _marked(ordered, possible))
+    else:
+        built[possible] = nearest((start + kept)[possible], total)
+    return built
+
+
+def _marked(ordered: Ordered | None, possible: Bools) -> Bools | None:
+    """Which of the possible levels have an order; None where too few have."""
+    if ordered is None:
+        return None
+    mask = np.zeros(len(possible), dtype=bool)
+    mask[ordered] = True
+    return mask[possible] if np.count_nonzero(mask & possible) >= MANY_LEVELS else None
+
+
+def denoise_one_way(counts: Floats, sigma: float, total: float, ordered: Bools | None = None) -> Floats:
+    """Non-negative counts that add up to `total`; `ordered` marks levels that are known to have an order, None where nothing is known."""
+    inside = np.ones(len(counts), dtype=bool) if ordered is None else ordered
+    smoothed = smooth(counts[inside], sigma)
+    seen, left = counts.copy(), np.full(len(counts), sigma)
+    seen[inside], left[inside] = smoothed.counts, smoothed.sigma
+    found, slopes = posterior(seen, left, total)
+    part = float(found[inside].sum())
+    if ordered is None or part <= 0:
+        return found
+    plain = Estimate(found[inside], smoothed.own * float(slopes[inside].sum()))
+    found[inside] = mixed(counts[inside], sigma, plain, smooth_counts(counts[inside], sigma, part))
+    return found
+
+
+def posterior(counts: Floats, sigma: Floats | float, total: float) -> tuple[Floats, Floats]:
+    """The posterior mean of the counts given that they are non-negative and sum to `total`, and the derivative of each by its own observation.
+
+    Noise is normal(0, sigma²).
+    """
+    sigma = np.broadcast_to(sigma, counts.shape)[:, None]
+    edges = _edges(float(sigma.min()), max(1.5 * total, 1.2 * float(counts.max())))
+    high = 4 * float(sigma.max())
+    low = -high
     for _ in range(25):
         shift = (low + high) / 2
-        result = _posterior_mean(counts - shift, sigma, edges)
+        pieces = _pieces(counts - shift, sigma, edges)
+        weights = _weights(pieces[0])
+        result = _mean(*pieces, weights)
         low, high = (shift, high) if result.sum() > total else (low, shift)
-    return np.asarray(result * (total / result.sum()))
+    nudge = NUDGE * sigma[:, 0]
+    nudged = _mean(*_pieces(counts - shift + nudge, sigma, edges), weights)
+    return result * (total / result.sum()), (nudged - result) / nudge
 
 
-def smooth(counts: Floats, sigma: float) -> tuple[Floats, float]:
+class Smoothed(NamedTuple):
+    """Counts smoothed along their levels, the noise that is left in them, and the share of a count's own observation in it."""
+
+    counts: Floats
+    sigma: float
+    own: float
+
+
+def smooth(counts: Floats, sigma: float) -> Smoothed:
     """Use the order of the levels where the counts themselves show that it matters; else return what was given.
 
     The cosine coefficients of a smooth histogram fall off with frequency j as j^(−2q); those of an arbitrary order do not (q = 0).
-    The posterior mean over a grid of (q, size) is taken when the evidence for some q > 0 is `STRONG` to one. Returns the counts
-    and the noise that is left in them.
+    The posterior mean over a grid of (q, size) is taken when the evidence for some q > 0 is `STRONG` to one.
     """
     levels = len(counts)
     z = dct(counts, norm="ortho")[1:]
@@ -48,12 +108,11 @@ def smooth(counts: Floats, sigma: float) -> tuple[Floats, float]:
     belief = np.exp(evidence - evidence.max())
     belief /= belief.sum()
     if belief[:POWERS].sum() * STRONG > 1:
-        return counts, sigma
+        return Smoothed(counts, sigma, 1.0)
     kept = (belief[:, None] * prior / variance).sum(axis=0)
     flat = np.full(levels, counts.mean())
-    return flat + idct(np.concatenate([[0.0], kept * z]), norm="ortho"), sigma * float(
-        np.sqrt((kept**2).mean())
-    )
+    smoothed = flat + idct(np.concatenate([[0.0], kept * z]), norm="ortho")
+    return Smoothed(smoothed, sigma * float(np.sqrt((kept**2).mean())), (1 + float(kept.sum())) / levels)
 
 
 def _powers(z: Floats, sigma: float, frequency: Floats, fall: float) -> Floats:
@@ -69,25 +128,30 @@ def _edges(sigma: float, top: float) -> Floats:
     return edges[: int(np.searchsorted(edges, top)) + 1]
 
 
-def _posterior_mean(counts: Floats, sigma: float, edges: Floats) -> Floats:
-    likelihood, mean = _pieces(counts, sigma, edges)
+def _weights(likelihood: Floats) -> Floats:
+    """The weights of the pieces, by EM."""
     size = likelihood.shape[1]
     weights = np.full(size, 1 / size)
     for _ in range(STEPS):
         belief = likelihood * weights
         belief /= belief.sum(axis=1, keepdims=True)
-        weights = (belief.sum(axis=0) + 1 / size) / (len(counts) + 1)
+        weights = (belief.sum(axis=0) + 1 / size) / (len(likelihood) + 1)
+    return weights
+
+
+def _mean(likelihood: Floats, mean: Floats, weights: Floats) -> Floats:
+    """The posterior mean of each count."""
     belief = likelihood * weights
     return np.asarray((belief * mean).sum(axis=1) / belief.sum(axis=1))
 
 
-def _pieces(counts: Floats, sigma: float, edges: Floats) -> tuple[Floats, Floats]:
+def _pieces(counts: Floats, sigma: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Likelihood and posterior mean of each count (rows) under the point at zero and every uniform piece (columns)."""
     z = (edges - counts[:, None]) / sigma
     mass = np.maximum(np.diff(ndtr(z), axis=1), 0.0)
     density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
     offset = np.divide(-np.diff(density, axis=1), mass, out=np.zeros_like(mass), where=mass > 1e-10)
     mean = np.clip(counts[:, None] + sigma * offset, edges[:-1], edges[1:])
-    at_zero = np.exp(-0.5 * (counts / sigma) ** 2) / np.sqrt(2 * np.pi)
+    at_zero = np.exp(-0.5 * (counts / sigma[:, 0]) ** 2) / np.sqrt(2 * np.pi)
     likelihood = np.column_stack([at_zero, mass * sigma / np.diff(edges)])
     return np.maximum(likelihood, 1e-250), np.column_stack([np.zeros(len(counts)), mean])

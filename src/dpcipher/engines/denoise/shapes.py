@@ -1,4 +1,4 @@
-"""The two shapes of signal that `shrink` looks for in its tables: even and proportional.
+"""The shapes of signal that `shrink` looks for in its tables: even, proportional and, where levels are ordered, smooth.
 
 Each gives the evidence for every size of the grid, and the posterior mean of every table, for many tables side by side: arrays have a
 row for each size, and a column for each table or, end to end, for each coefficient of the tables.
@@ -49,14 +49,18 @@ class Even:
 
 
 class Proportional:
-    """Prior variances like those of a product of multinomials, in the basis of each table."""
+    """Prior variances like those of a product of multinomials, or of smooth functions, in the basis of each table.
 
-    def __init__(self, stack: Stack, bases: Sequence["Basis"]) -> None:
+    `chance` times the variance of a multinomial comes on top: what is by chance is not smooth.
+    """
+
+    def __init__(self, stack: Stack, bases: Sequence["Basis"], chance: float = 0.0) -> None:
         self.stack, self.bases = stack, bases
         pairs = zip(bases, stack.tables, strict=True)
         self.coefficients = np.concatenate([basis.coefficients(table) for basis, table in pairs])
         self.noise = np.repeat(stack.noise, stack.free)
         self.starts = np.cumsum(stack.free) - stack.free
+        self.chance = chance * np.concatenate([basis.chance for basis in bases]) if chance else None
 
     def evidence(self) -> Floats:
         """The log marginal likelihood of every table for every size."""
@@ -75,7 +79,10 @@ class Proportional:
     def _prior(self) -> Floats:
         """The prior variance of every coefficient, not kept because it is the largest array."""
         each = np.concatenate([basis.variance for basis in self.bases])
-        return np.asarray(np.repeat(self.stack.scale, self.stack.free, axis=1) * each)
+        prior = np.repeat(self.stack.scale, self.stack.free, axis=1) * each
+        if self.chance is not None:
+            prior += self.chance
+        return np.asarray(prior)
 
     def _sums(self, values: Floats) -> Floats:
         """Sums over the coefficients of each table."""
@@ -86,11 +93,12 @@ class Proportional:
 class Basis:
     """An orthonormal basis of centred tables, as a product: one matrix of contrasts per axis, and the variance of each coefficient.
 
-    The variance is that of the proportional shape at g·N²/d = 1.
+    The variance is that of its shape at g·N²/d = 1; `chance` is that of one row drawn from the prediction.
     """
 
     vectors: tuple[Floats, ...]
     variance: Floats
+    chance: Floats
 
     def coefficients(self, table: Floats) -> Floats:
         """The coefficients of a table, flat."""
@@ -117,7 +125,43 @@ def proportional_basis(probability: Floats) -> Basis:
     mean = contrasts.T.dot(probability)
     inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean
     variance, turn = np.linalg.eigh(inner)
-    return Basis((contrasts.dot(turn),), np.maximum(variance, 0.0))
+    variance = np.maximum(variance, 0.0)
+    return Basis((contrasts.dot(turn),), variance, variance)
+
+
+def smooth_basis(probability: Floats, ordered: NDArray[np.intp], fall: float) -> Basis:
+    """The principal axes of M K Mᵀ with M = diag(p) − ppᵀ: the counts over their prediction are a smooth function of the ordered levels.
+
+    K is a sum of cosines over the ordered levels, whose variance falls with frequency j as j^(−2·fall); levels without order are independent. It
+    is scaled so that the mean square contingency has the same mean as in the proportional shape.
+    """
+    contrasts, factor = _contrasts(len(probability)), _smooth_factor(len(probability), tuple(ordered), fall)
+    spread = probability[:, None] * (factor - probability.dot(factor))
+    size = np.divide(
+        (spread**2).sum(axis=1), probability, out=np.zeros_like(probability), where=probability > 0
+    )
+    inner = contrasts.T.dot(spread)
+    vectors, values, _ = np.linalg.svd(inner)
+    variance = np.zeros(len(vectors))
+    variance[: len(values)] = values**2
+    scale = len(vectors) / float(size.sum()) if size.sum() > 0 else 0.0
+    turned = contrasts.dot(vectors)
+    chance = probability.dot(turned**2) - probability.dot(turned) ** 2
+    return Basis((turned,), variance * scale, chance)
+
+
+@lru_cache(maxsize=256)
+def _smooth_factor(levels: int, ordered: tuple[int, ...], fall: float) -> Floats:
+    """A matrix F with K = F Fᵀ."""
+    place = (np.arange(len(ordered)) + 0.5) / len(ordered)
+    frequency = np.arange(1, len(ordered))
+    waves = frequency**-fall * np.cos(np.pi * place[:, None] * frequency)
+    apart = [level for level in range(levels) if level not in set(ordered)]
+    factor = np.zeros((levels, len(frequency) + len(apart)))
+    factor[list(ordered), : len(frequency)] = waves
+    factor[apart, np.arange(len(frequency), factor.shape[1])] = np.sqrt((waves**2).sum(axis=1).mean())
+    factor.setflags(write=False)  # everybody gets the same array
+    return factor
 
 
 @lru_cache(maxsize=256)
@@ -131,4 +175,8 @@ def _contrasts(levels: int) -> Floats:
 def product(bases: Sequence[Basis]) -> Basis:
     """The basis of a table from those of its attributes."""
     vectors = tuple(matrix for basis in bases for matrix in basis.vectors)
-    return Basis(vectors, reduce(np.multiply.outer, [basis.variance for basis in bases]).ravel())
+    variance, chance = (
+        reduce(np.multiply.outer, [getattr(basis, name) for basis in bases]).ravel()
+        for name in ("variance", "chance")
+    )
+    return Basis(vectors, variance, chance)

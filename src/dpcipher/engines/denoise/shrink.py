@@ -1,12 +1,15 @@
 """Shrink interactions by empirical Bayes: how much of them is signal is learnt from all tables of one order together.
 
 Let D be what a table on S shows beyond its prediction from lower-order tables: centred along every axis, with white noise of
-known variance W on that space. Two shapes of signal are considered, each with a size g (its mean square contingency φ²):
+known variance W on that space. Three shapes of signal are considered, each with a size g (its mean square contingency φ²):
 
     even           Var D = g·N²/d · ⊗ (I − 11ᵀ/K)/K               the same in all cells
     proportional   Var D = g·N²/d · ⊗ (diag(p) − ppᵀ)             like a product of multinomials: where the rows are
+    smooth         Var D = g·N²/d · ⊗ M C M  +  N · ⊗ M           M = diag(p) − ppᵀ: the ratio to the prediction is a smooth function
 
-with p the one-way probabilities and d = ∏(K − 1). The second is diagonal in a product of orthonormal bases of the axes, in which the
+with p the one-way probabilities and d = ∏(K − 1). The smooth shape is for tables of several attributes with an ordered one among them; on the axis of any
+other attribute it is proportional. C is a covariance of smooth functions of the ordered levels (`shapes.smooth_basis`), and N · ⊗ M is
+the chance of N rows, which is not smooth; of it only the diagonal in the basis of the first part is used. The second is diagonal in a product of orthonormal bases of the axes, in which the
 noise is white, so a coefficient z with prior variance A shrinks to z·A/(A + W), exactly, at the cost of one small matrix product
 per axis; the first is so in any basis, and all of D shrinks alike. D stays centred, so margins do not move. The weights of a grid of (shape, g) are estimated from all tables of the
 order by EM on their marginal likelihoods, with one pseudo-table spread over the grid; each table then gets its own posterior
@@ -21,10 +24,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcipher.engines.denoise.shapes import Basis, Even, Proportional, Stack, product, proportional_basis
+from dpcipher.engines.denoise.shapes import (
+    Basis,
+    Even,
+    Proportional,
+    Stack,
+    product,
+    proportional_basis,
+    smooth_basis,
+)
 from dpcipher.marginals.arrays import Axes, Floats
 
 LEAST_ONE_WAY = 0.03
@@ -37,6 +50,8 @@ CHUNK = 50_000
 # A table that would keep the share CLEAR of its freedom or more is left alone, one that would keep NOISY or less is shrunk in full: in
 # a clear table the gain in squared error is small, and cells that are truly empty would be moved off zero, which costs more.
 CLEAR, NOISY = 0.75, 0.35
+FALL = 1.5  # of the smooth shape: the amplitude of the cosine of frequency j is j^(−FALL)
+Ordered = NDArray[np.intp]
 _EVENLY = np.linspace(0.0, 1.0, GRID)
 
 
@@ -60,9 +75,13 @@ def sizes(order: int, free: int, total: float) -> Floats:
 
 
 def shrink(
-    deviations: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total: float
+    deviations: Mapping[Axes, Deviation],
+    one_way: Mapping[int, Floats],
+    total: float,
+    *,
+    orders: Mapping[int, Ordered] = MappingProxyType({}),
 ) -> dict[Axes, Floats]:
-    """The posterior mean of every deviation; `one_way` holds the probabilities of each attribute."""
+    """The posterior mean of every deviation; `one_way` holds the probabilities of each attribute, `orders` the levels that have an order."""
     done = {axes: one.counts for axes, one in deviations.items() if one.variance == 0 or one.counts.size == 0}
     noisy = {axes: one for axes, one in deviations.items() if axes not in done}
     if not noisy:
@@ -70,11 +89,24 @@ def shrink(
     axes = {axis for axes in noisy for axis in axes}
     uniform = all((one_way[axis] == one_way[axis][0]).all() for axis in axes)
     bases = None if uniform else {axis: proportional_basis(one_way[axis]) for axis in axes}
-    parts = [_Part(part, bases, total) for part in _parts(noisy)]
+    smooth = None if bases is None else _smooth_bases(noisy, bases, one_way, orders)
+    parts = [_Part(part, bases, smooth, total) for part in _parts(noisy)]
     weights = _mix(np.concatenate([part.evidence for part in parts]))
     for part in parts:
         done.update(part.means(weights))
     return done
+
+
+def _smooth_bases(
+    noisy: Mapping[Axes, Deviation],
+    bases: Mapping[int, Basis],
+    one_way: Mapping[int, Floats],
+    orders: Mapping[int, Ordered],
+) -> dict[int, Basis] | None:
+    """The bases of the smooth shape; None where no table of several attributes has an ordered one."""
+    axes = {axis for axes in noisy if len(axes) > 1 for axis in axes if axis in orders}
+    smooth = {axis: smooth_basis(one_way[axis], orders[axis], FALL) for axis in axes}
+    return {**bases, **smooth} if smooth else None
 
 
 def _parts(deviations: Mapping[Axes, Deviation]) -> Iterator[dict[Axes, Deviation]]:
@@ -91,16 +123,23 @@ def _parts(deviations: Mapping[Axes, Deviation]) -> Iterator[dict[Axes, Deviatio
 
 
 class _Part:
-    """Some tables under both shapes; under one where `bases` is None, because uniform probabilities make the shapes the same."""
+    """Some tables under all shapes; under the even one where `bases` is None, because uniform probabilities make it the proportional one."""
 
     def __init__(
-        self, tables: Mapping[Axes, Deviation], bases: Mapping[int, Basis] | None, total: float
+        self,
+        tables: Mapping[Axes, Deviation],
+        bases: Mapping[int, Basis] | None,
+        smooth: Mapping[int, Basis] | None,
+        total: float,
     ) -> None:
         self.tables = tables
         stack = _stack(tables, total)
         self.shapes: list[Even | Proportional] = [Even(stack)]
         if bases is not None:
             self.shapes.append(Proportional(stack, [product([bases[i] for i in axes]) for axes in tables]))
+        if smooth is not None:
+            products = [product([smooth[i] for i in axes]) for axes in tables]
+            self.shapes.append(Proportional(stack, products, chance=total))
         self.evidence = np.concatenate([shape.evidence() for shape in self.shapes]).T
 
     def means(self, weights: Floats) -> dict[Axes, Floats]:

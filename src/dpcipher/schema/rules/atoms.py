@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.marginals.arrays import Bools, Floats
-from dpcipher.schema.cells import as_day, as_number
+from dpcipher.schema.cells import as_day, as_number, as_time
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.rules.logic import Truth, View
@@ -169,17 +169,15 @@ class Valued(Coded):
 
     def bounds(self, column: str) -> tuple[Floats, Floats]:
         """The value itself."""
-        domain = self.columns[column].domain
-        cells = self.table.column(column).combine_chunks()
-        numbers = as_day(cells) if isinstance(domain, Binned) and domain.kind == "date" else as_number(cells)
+        read = {"date": as_day, "time": as_time}.get(self.columns[column].kind, as_number)
+        numbers = read(self.table.column(column).combine_chunks())
         return numbers, numbers
 
 
 def bin_bounds(domain: Binned) -> tuple[Floats, Floats]:
-    """The least and the greatest value of every bin, then the special values."""
-    edges, special = np.asarray(domain.edges, dtype=np.float64), np.asarray(domain.special, dtype=np.float64)
-    low, high = edges[:-1], edges[1:] - 1
-    if not domain.whole:
-        high = np.nextafter(edges[1:], -np.inf)
-        high[-1] = edges[-1]
-    return np.concatenate([low, special]), np.concatenate([high, special])
+    """The least and the greatest value of every level: of bins, then of special values."""
+    edges = np.asarray(domain.edges, dtype=np.float64)
+    special = np.asarray(domain.special, dtype=np.float64)
+    high = edges[1:] - 1 if domain.whole else np.nextafter(edges[1:], -np.inf)
+    high[-1] = high[-1] if domain.whole else edges[-1]
+    return np.concatenate([edges[:-1], special]), np.concatenate([high, special])

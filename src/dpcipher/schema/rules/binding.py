@@ -75,11 +75,13 @@ def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Thres
     value = number_of(column, token.text)
     if settled(column) and sign in ("==", "!="):
         code = column.find(token.text)
-        if code is not None and (value is None or code >= column.domain.size):
+        # After the bins come special values and kinds of missing, each a level of its own.
+        if code is not None and (value is None or code >= column.ordered_levels):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
-        wanted = "a date such as 2024-01-31" if column.kind == "date" else "a number, or a column"
+        examples = {"date": "a date such as 2024-01-31", "time": "a time such as 08:30"}
+        wanted = examples.get(column.kind, "a number, or a column")
         raise wrong_at(token, f"{column.name!r} is compared with {wanted}, not {token.text!r:.60}")
     if sign in ("==", "!=") and column.kind == "number":
         raise wrong_at(

@@ -163,7 +163,8 @@ def check_possible(schema: "Schema") -> None:
 
 
 def _possible(schema: "Schema", rules: tuple[BoundRule, ...]) -> bool:
-    compiled = compile_rules(schema, rules)
+    whole = rules == schema.compiled.rules
+    compiled = schema.compiled if whole else compile_rules(schema, rules)
     masks = [*compiled.masks.items(), *(zero.mask(schema) for zero in schema.zeros)]
     try:
         find_row(schema.shape, masks)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from dpcipher.errors import SchemaError
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, day_text, parse_day
+from dpcipher.schema.domain import Binned, day_text, parse_day, parse_second, second_text
 from dpcipher.schema.rules.atoms import Threshold
 from dpcipher.schema.rules.grammar import Token
 from dpcipher.schema.rules.logic import Literal
@@ -34,6 +34,8 @@ def shown(column: Column, number: float) -> str | int | float:
     """A number of a cut column as its schema would write it."""
     if column.kind == "date":
         return day_text(int(number))
+    if column.kind == "time":
+        return second_text(int(number))
     return int(number) if column.kind == "integer" else number
 
 
@@ -64,9 +66,9 @@ def check_cuts(column: Column, sign: str, value: float, token: Token) -> None:
 
 def number_of(column: Column, text: str) -> float | None:
     """The number or day that a word stands for."""
-    if column.kind == "date":
+    if column.kind in ("date", "time"):
         try:
-            return float(parse_day(text, "date"))
+            return float((parse_day if column.kind == "date" else parse_second)(text, column.kind))
         except SchemaError:
             return None
     value = float(as_number(pa.array([text], pa.string()))[0])

@@ -1,7 +1,7 @@
 """One rule as a schema declares it: its text or its map, and where rows go that break it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 import numpy as np
@@ -85,8 +85,8 @@ class Rule:
         try:
             self._check()
             formula, claim = self._formula(columns)
-            rule = BoundRule(number, self.name, formula, columns_of(formula), self._moves(columns), None)
-            return rule if self.breaking == "refuse" else rule.following(claim, columns)
+            rule = BoundRule(number, self.name, formula, claim, self._moves(columns))
+            return rule if self.breaking == "refuse" else rule.following(columns)
         except (SchemaError, SizeError, ConditionError) as wrong:
             kind = SizeError if isinstance(wrong, SizeError) else SchemaError
             raise kind(f"rule {number} ({self.name!r:.{_SHOWN}}): {wrong}") from None
@@ -125,9 +125,21 @@ class BoundRule:
     number: int
     name: str
     formula: Formula
-    columns: tuple[str, ...]
+    claim: Formula
     moves: Mapping[str, int]
-    map: Determined | None
+    map: Determined | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads, each once."""
+        return columns_of(self.formula)
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """The columns that it says something about; the others are its condition."""
+        if isinstance(self.claim, Literal) and isinstance(self.claim.atom, Determined):
+            return (self.claim.atom.right,)
+        return columns_of(self.claim)
 
     def move(self, codes: dict[str, Codes], rows: Bools) -> None:
         """Give some rows the levels that the rule says, in place."""
@@ -140,15 +152,15 @@ class BoundRule:
             )  # the one pair of this level: a level left out breaks nothing
             codes[self.map.right][rows] = self.map.pairs[places] - starts
 
-    def following(self, claim: Formula, columns: Columns) -> "BoundRule":
+    def following(self, columns: Columns) -> "BoundRule":
         """Broken rows take the only level that the claim leaves, in each of its columns."""
+        claim = self.claim
         if isinstance(claim, Literal) and isinstance(claim.atom, Determined):
             if len(np.unique(claim.atom.pairs // claim.atom.width)) < len(claim.atom.pairs):
                 raise SchemaError("breaking: follow needs a map to one level each; use becomes, or refuse")
-            return BoundRule(self.number, self.name, self.formula, self.columns, {}, claim.atom)
+            return replace(self, map=claim.atom)
         parts = claim.parts if not isinstance(claim, Literal | Either) else (claim,)
-        moves = dict(_only_level(part, columns) for part in parts)
-        return BoundRule(self.number, self.name, self.formula, self.columns, moves, None)
+        return replace(self, moves=dict(_only_level(part, columns) for part in parts))
 
 
 def _only_level(claim: Formula, columns: Columns) -> tuple[str, int]:
