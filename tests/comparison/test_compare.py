@@ -212,3 +212,22 @@ def test_the_command_compares_and_resumes(tmp_path) -> None:
     wrong = CliRunner().invoke(main, [*call[:5], "uniformm", *call[6:]])
     assert wrong.exit_code == 1
     assert "did you mean 'uniform'" in wrong.stderr
+
+
+def test_a_method_that_cannot_run_is_left_out_visibly(tmp_path: Path) -> None:
+    """The others run all the same; text, page and plain values say which one did not, and why. Where none can run, that is an error."""
+    wide = Schema.from_domain({f"c{i}": 10 for i in range(12)})
+    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 10, (50, 12)), columns=list(wide.names))
+    found = compare(
+        rows, wide, methods=["full-histogram", "uniform"], epsilons=[1], repeats=1, orders=[1], unit="add-remove", workers=1
+    )  # fmt: skip
+    assert list(found.table().index) == ["uniform"]
+    assert list(found.skipped) == ["full-histogram"]
+    assert found.to_dict()["skipped"] == found.skipped
+    assert "full-histogram: left out:" in str(found)
+    assert str(found).count("not run") == len(found.scores)
+    text = found.write_page(tmp_path / "curator").read_text(encoding="utf-8")
+    assert "Methods that could not run" in text
+    assert "<td>not run</td>" in text
+    with pytest.raises(SizeError):
+        compare(rows, wide, methods=["full-histogram"], unit="add-remove")

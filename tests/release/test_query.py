@@ -170,3 +170,21 @@ def test_outside_the_measured_tables_there_is_no_answer() -> None:
 def test_an_answer_reads_as_a_sentence() -> None:
     """Estimate, error and interval."""
     assert str(Answer(100.0, 5.0)) == "100 ± 5 (95 %: 90.2002 to 109.8)"
+
+
+def test_bounds_are_labelled_and_still_a_pair_of_arrays() -> None:
+    """Like what `project` gives, with a frame each and one for both; arithmetic is that of arrays."""
+    schema = Schema.from_domain({"sex": 2, "age": 3})
+    counts = np.arange(6.0).reshape(2, 3) * 50
+    found = Release.from_tables({("sex", "age"): counts}, schema, scale=4.0)
+    bounds = found.interval(("sex", "age"))
+    low, high = bounds
+    assert low.attrs == found.project(("sex", "age")).attrs
+    assert low.levels == found.project(("sex", "age")).levels
+    np.testing.assert_array_equal(low.frame["value"], np.asarray(low).ravel())
+    assert list(bounds.frame.columns) == ["sex", "age", "low", "high"]
+    assert (low <= high).all()
+    assert isinstance(high - low, np.ndarray)
+    np.testing.assert_allclose((np.asarray(high) + np.asarray(low))[1] / 2, counts[1])
+    assert high[1, 2] == high.max()
+    assert len(low) == 2
