@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dpcipher as dc
 from dpcipher.engines.reading import READINGS
 from dpcipher.errors import ParameterError
+from dpcipher.privacy.choose import Draws
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,10 @@ def release() -> dc.Release:
     schema = dc.Schema.from_domain({"a": 2, "b": 2, "c": 3, "d": 3})
     rows = np.random.default_rng(1).integers(0, [2, 2, 3, 3], (200, 4))
 
-    frame = pd.DataFrame(rows, columns=list("abcd"))
-    return dc.measure(frame, schema, epsilon=1.0, unit="add-remove", sets=2)
+    method = dc.Cipher(0.5, unit="add-remove", sets=2)
+    fitted = method.fit_counts(rows, schema, draws=Draws.seeded(1), codes=True)
+    assert fitted.release is not None
+    return fitted.release
 
 
 def table(joint: dc.Joint) -> np.ndarray:

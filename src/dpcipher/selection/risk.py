@@ -33,18 +33,6 @@ def interaction_risk(expected: Floats, distance: float, precision: Floats) -> Fl
     return _error(deviations, cells, precision / freedom)
 
 
-def even_risk(n_cells: float, freedom: float, distance: float, precision: float) -> float:
-    """The same of a table of so many cells that are expected to be alike, of which a fraction `freedom` is the interaction.
-
-    >>> round(even_risk(4, 0.25, 20.0, 0.01) - interaction_risk(np.full((2, 2), 25.0), 20.0, np.array([0.01]))[0], 12)
-    0.0
-    """
-    if freedom <= 0 or distance <= 0:
-        return 0.0
-    deviation = np.array([distance / (MEAN_SIZE * n_cells)])
-    return float(_error(deviation, np.array([n_cells]), np.array([precision / freedom]))[0])
-
-
 def one_way_risk(counts: Floats, precision: Floats) -> Floats:
     """The expected error of a one-way table: the prior standard deviation of each count is the count itself."""
     freedom = 1 - 1 / counts.size
