@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date, time
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +13,25 @@ from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import text_column
 from dpcipher.schema.cells import as_text, flat, is_missing
+from dpcipher.schema.declaration import (
+    KINDS,
+    Kind,
+    check_column,
+    check_declaration,
+    checked_spec,
+    plain_value,
+)
 from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
-from dpcipher.schema.open_column import AUTO, check_open, encode_refusal, stand_in
-from dpcipher.schema.words import check_words, heading, labelled, read_labels
-
-Kind = Literal["categorical", "ordinal", "integer", "number", "boolean", "date", "time"]
-KINDS: tuple[str, ...] = get_args(Kind)
+from dpcipher.schema.open_column import AUTO, encode_refusal, stand_in
+from dpcipher.schema.words import heading, labelled, read_labels
 
 # In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
 _KEYS = {"value_labels": "labels"}
 _FIELDS = {key: name for name, key in _KEYS.items()}
 _UNLISTED, _ABSENT = -1, ABSENT
 _LONGEST_NAME = 500  # YAML takes no key past 1024 characters
-_LIMIT = 2**31  # codes are 32-bit integers
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Column:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
+            object.__setattr__(self, field.name, plain_value(getattr(self, field.name)))
         if self.discovers and self.other == "refuse":
             object.__setattr__(self, "other", text_column.OTHER)
         if self.missing_values == ():  # says only that a schema's own list is not for this column
@@ -86,45 +89,11 @@ class Column:
                 f"name ({self.name!r:.50}) of a column must be a text of 1 to {_LONGEST_NAME} characters"
             )
         try:
-            self._check()
+            if self.value_labels is not None:
+                object.__setattr__(self, "value_labels", read_labels(self.value_labels) or None)
+            check_column(self)
         except (SchemaError, SizeError) as wrong:
             raise type(wrong)(f"column {self.name!r}: {wrong}") from None
-
-    def _check(self) -> None:
-        if self.value_labels is not None:
-            object.__setattr__(self, "value_labels", read_labels(self.value_labels) or None)
-        if self.kind not in KINDS:
-            hint = did_you_mean(str(self.kind), KINDS)
-            raise SchemaError(f"kind ({self.kind!r:.60}) must be one of {', '.join(KINDS)}{hint}")
-        if self.missing not in ("level", "refuse"):
-            raise SchemaError(f"missing ({self.missing!r:.60}) must be level or refuse")
-        if not isinstance(self.other, str | int | float):
-            raise SchemaError(f"other ({self.other!r:.60}) must be refuse, nearest or one level")
-        if self.size >= _LIMIT:
-            raise SizeError(f"it has {self.size} levels; at most {_LIMIT - 1} can be counted: use bins")
-        self._check_missing()
-        check_words(self)
-        if self.other != "refuse" and self.other != "nearest":
-            _ = self.other_code
-        if self.other == "nearest" and not isinstance(self.domain, Binned):
-            raise SchemaError(
-                "other (nearest) must be a level here; nearest is for integer, number, date and time columns"
-            )
-
-    def _check_missing(self) -> None:
-        """The levels for what is missing must not be levels already."""
-        if not isinstance(self.domain, Listed):
-            return
-        if self.missing == "level" and MISSING_LABEL in self.domain.labels:
-            raise SchemaError(
-                f"levels must not hold {MISSING_LABEL!r} beside missing: level; rename that level"
-            )
-        for text, label in zip(self.missing_codes.texts, self.missing_codes.labels, strict=True):
-            declared = self.domain.codes(pa.array([text]))[0] >= 0
-            if declared or label in self.domain.labels:
-                raise SchemaError(
-                    f"missing_values ({text!r:.60}) must not be a level too; leave it out of one of them"
-                )
 
     @cached_property
     def missing_codes(self) -> MissingCodes:
@@ -134,7 +103,7 @@ class Column:
     @cached_property
     def domain(self) -> Listed | Binned:
         """The declared values, without the missing level."""
-        self._check_declaration()
+        check_declaration(self)
         if self.kind == "boolean":
             return Listed((False, True))
         if self.discovers:
@@ -164,39 +133,6 @@ class Column:
     def discovers(self) -> bool:
         """Whether its levels are to be found among the texts of its cells."""
         return self.levels == text_column.DISCOVER
-
-    def _check_declaration(self) -> None:
-        """Each kind is declared in its own way, and in one way only."""
-        if self.discovers:
-            text_column.check_discover(self)
-            return
-        text_column.check_declared(self)
-        for name in ("levels", "edges"):
-            if not isinstance(getattr(self, name), tuple | None):
-                raise SchemaError(f"{name} ({getattr(self, name)!r:.60}) must be a list; try {name}: [1, 2]")
-        given = {
-            name for name in ("levels", "edges", "min", "max", "bins") if getattr(self, name) is not None
-        }
-        allowed: tuple[set[str], ...] = ({"edges"}, {"min", "max"}, {"min", "max", "bins"})
-        if self.is_open:
-            check_open(self)
-            return
-        if self.max_bins is not None:
-            raise SchemaError(
-                f"max_bins ({self.max_bins!r:.60}) is for bins: auto; leave it out, or say bins: auto"
-            )
-        if self.kind == "boolean":
-            allowed = (set(),)
-        if self.kind in ("categorical", "ordinal"):
-            allowed = ({"levels"},)
-        if given not in allowed:
-            forms = " or ".join("/".join(sorted(form)) or "nothing more" for form in allowed)
-            raise SchemaError(
-                f"a column of kind {self.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
-            )
-        for name in ("step", "decimals", "special"):
-            if self.kind in ("categorical", "ordinal", "boolean") and getattr(self, name) is not None:
-                raise SchemaError(f"{name} is for integer, number and date columns; leave it out")
 
     @property
     def size(self) -> int:
@@ -318,7 +254,7 @@ class Column:
         if value in self.missing_codes.labels:
             return self.domain.size + self.missing_codes.labels.index(str(value))
         try:
-            cell = flat(pa.array([_plain(value)]))
+            cell = flat(pa.array([plain_value(value)]))
             # A level by its own text is found without going through all levels.
             named = self.places.get(as_text(cell)[0].as_py()) if isinstance(self.domain, Listed) else None
             code = int(self._marks(cell)[0]) if named is None or value != value else named
@@ -420,24 +356,3 @@ class Column:
                 f"other ({self.other!r:.60}) must be refuse or a declared level; add it to levels{hint}"
             )
         return code
-
-
-def checked_spec(name: object, spec: object, known: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Any]:
-    """The declaration of a column in a file, once its keys are known ones and its kind is there."""
-    if not isinstance(spec, Mapping):
-        raise SchemaError(f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}")
-    for key in spec:
-        if key not in known:
-            raise SchemaError(f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}")
-    if "kind" not in spec:
-        raise SchemaError(f"column {name!r:.60}: kind is missing; it must be one of {', '.join(kinds)}")
-    return spec
-
-
-def _plain(value: object) -> object:
-    """A declared value without numpy or date types, sequences as tuples."""
-    if isinstance(value, np.ndarray | list | tuple | range):
-        return tuple(_plain(item) for item in value)
-    if isinstance(value, np.generic):
-        return value.item()
-    return value.isoformat() if isinstance(value, date | time) else value
