@@ -23,6 +23,7 @@ SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})
 LARGE = Schema.from_domain(
     {"a": 2, "b": 3, "c": 2, "d": 600, "e": 600}
 )  # its full table is not held: coded rows are
+PUBLIC = ("Binned.n_bins",)  # a fact of the schema that denoising asks for
 READERS = ("dpcipher/tables/read", "dpcipher/tables/frame", "dpcipher/tables/files",
            "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/domain",
            "dpcipher/curator/spark")  # fmt: skip
@@ -117,7 +118,9 @@ def test_no_step_after_the_charge_reads_the_data(
     assert ledger.spent.epsilon == Fraction(2)
     assert watch.seen
     assert [
-        code.co_qualname for code in watch.seen if any(reader in code.co_filename for reader in READERS)
+        code.co_qualname
+        for code in watch.seen
+        if any(reader in code.co_filename for reader in READERS) and code.co_qualname not in PUBLIC
     ] == []
 
 
