@@ -78,13 +78,13 @@ def render(release: Release, synthetic: Codes, standing: Standing | None = None)
     sections = {
         "In short": cards(release, len(synthetic), known)
         + paragraphs(words.summary(release, len(synthetic))),
-        **dictionary(release.schema),
         "How people are protected": paragraphs(words.protection(release)),
         "How large the noise is": paragraphs(words.noise(release)),
         "Every column": columns(release, synthetic),
         "Columns two by two": pairs(release, synthetic),
         "Do the synthetic rows match the release": _matching(matches),
         "What may be concluded": f'<div class="may"><div><h3>You may</h3>{bullets(may)}</div><div><h3>You may not</h3>{bullets(may_not)}</div></div>',
+        **dictionary(release.schema),
         "Certificate" if known.confirmed else "What the file states": words.certificate(release, known),
     }
     return page("Privacy-protected data: what was released, and how far to trust it", PUBLISHABLE, sections)
