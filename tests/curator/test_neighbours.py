@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from handed_counts import handed_counts  # noqa: F401
 
 from dpcipher.curator.measure import measure
 from dpcipher.errors import DataError, ParameterError
-from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema import Column, Schema
 
@@ -26,19 +26,6 @@ AMOUNT = Column("z", "number", edges=[0, 0.3, 1, 10], missing="level", other="mi
 CELLS = [1, 2, 1.0, "1", "2", "N", True, "x", None, float("nan"), "", Decimal("1.00"), Decimal("0.3"), 0.3, dt.date(2024, 1, 31),
          pd.Timestamp("2024-05-31 23:00", tz="America/New_York"), pd.Timestamp("2024-05-31 23:00", tz="UTC"), "2024-06-30", "a", "b"]  # fmt: skip
 IDS: list[Any] = [7, 7.0, "7", "7.0", "007", Decimal("7"), 8, "8", "ann", "Ann", "bo", 8.5]
-
-
-@pytest.fixture
-def handed(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """Every array that is handed to the sampler, which then adds nothing."""
-    seen: list[np.ndarray] = []
-
-    def exact(self: OpenDPNoise, counts: np.ndarray, mechanism: object) -> np.ndarray:
-        seen.append(counts.copy())
-        return counts
-
-    monkeypatch.setattr(OpenDPNoise, "_noisy", exact)
-    return seen
 
 
 def counted(handed: list[np.ndarray], data: Any, schema: Schema, **options: Any) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from handed_counts import handed_counts  # noqa: F401
 
 from dpcipher.curator import count, persons, spill
 from dpcipher.curator.count import RowCounts, receive
@@ -18,7 +19,6 @@ from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person
 from dpcipher.errors import TableFileError
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 300, "c": 70_000, "d": 5})  # a byte, two, four, and one again
@@ -33,19 +33,6 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(count, "CHUNK_ROWS", 300)
     monkeypatch.setattr("dpcipher.tables.frame.FRAME_ROWS", 170)
     monkeypatch.setattr("dpcipher.tables.files.BATCH_ROWS", 170)
-
-
-@pytest.fixture
-def handed(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """Every array that is handed to the sampler, which then adds nothing."""
-    seen: list[np.ndarray] = []
-
-    def exact(self: OpenDPNoise, counts: np.ndarray, mechanism: object) -> np.ndarray:
-        seen.append(counts.copy())
-        return counts
-
-    monkeypatch.setattr(OpenDPNoise, "_noisy", exact)
-    return seen
 
 
 def people() -> pd.DataFrame:

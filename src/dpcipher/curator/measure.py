@@ -6,6 +6,7 @@ The order is the contract: check everything, read and count, charge the ledger d
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +55,7 @@ def measure(
     `person` names the column that says whose row it is: then it is enforced, and rows that name nobody are refused, or left out with
     `missing_person="drop"`). `n_rows_public` publishes the exact number of rows also under "add-remove", on your word that it is no secret:
     values are then protected and presence is not. `epsilon` alone is pure; with `delta`, or as `rho`, the noise is Gaussian.
+    Bins and levels that the schema leaves open are found first, with a part of the same charge, and the release holds the schema with them.
 
     `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, and `dc.Auto(...)` in the
     place of the word says how (its options as keywords here are the old spelling, with a warning). Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
@@ -82,18 +84,24 @@ def measure(
         find_bins(opened, chosen_pairs(schema, sets), say=say)
         return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
+    request_on = partial(make_request, workload=workload, unit=protects, sets=sets, weights=weights)
+    return _finished(*_measure_given(data, schema, terms, request_on, say), save, say)
 
-    def request_on(schema: Schema, budget: Budget) -> MeasurementRequest:
-        return make_request(
-            schema, workload=workload, budget=budget, unit=protects, sets=sets, weights=weights
-        )
 
-    request = request_on(schema, after_finding(terms.budget, schema))
+def _measure_given(
+    data: Any,
+    schema: Schema,
+    terms: Terms,
+    request_on: Callable[..., MeasurementRequest],
+    say: Callable[[str], None],
+) -> tuple[Session, tuple[NoisyTable, ...]]:
+    """The tables that were asked for; of an open schema, they are asked for again once its bins are found."""
+    request = request_on(schema, budget=after_finding(terms.budget, schema))
     opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
     if schema.is_open:
         find_bins(opened, given_tables(request), say=say)
-        request = request_on(opened.schema, opened.part(Fraction(1)))
-    return _finished(opened, opened.measure_many(request), save, say)
+        request = request_on(opened.schema, budget=opened.part(Fraction(1)))
+    return opened, opened.measure_many(request)
 
 
 def _purpose(request: MeasurementRequest) -> dict[str, Any]:

@@ -7,6 +7,7 @@ disk costs no budget.
 import os
 import tempfile
 import weakref
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, overload
@@ -76,7 +77,24 @@ class HeldRows:
         self.blocks.append(columns if self._file is None else FileColumns(self._file, columns))
 
 
-class FileColumns(Sequence[CodeColumn]):
+class LazyColumns(Sequence[CodeColumn]):
+    """Columns of which each is made when it is asked for."""
+
+    @overload
+    def __getitem__(self, axis: int) -> CodeColumn: ...
+    @overload
+    def __getitem__(self, axis: slice) -> Columns: ...
+    def __getitem__(self, axis: int | slice) -> CodeColumn | Columns:
+        if isinstance(axis, slice):
+            return [self[place] for place in range(len(self))[axis]]
+        return self._column(axis)
+
+    @abstractmethod
+    def _column(self, axis: int) -> CodeColumn:
+        """One column."""
+
+
+class FileColumns(LazyColumns):
     """Columns that are written to a file, each read when it is asked for."""
 
     def __init__(self, file: UnnamedFile, columns: Columns) -> None:
@@ -86,13 +104,7 @@ class FileColumns(Sequence[CodeColumn]):
     def __len__(self) -> int:
         return len(self._types)
 
-    @overload
-    def __getitem__(self, axis: int) -> CodeColumn: ...
-    @overload
-    def __getitem__(self, axis: slice) -> Columns: ...
-    def __getitem__(self, axis: int | slice) -> CodeColumn | Columns:
-        if isinstance(axis, slice):
-            return [self[place] for place in range(len(self))[axis]]
+    def _column(self, axis: int) -> CodeColumn:
         start, stop = self._stops[axis], self._stops[axis + 1]
         return np.frombuffer(self._file.read(start, stop - start), self._types[axis])
 
@@ -103,7 +115,7 @@ def recoded_columns(columns: Columns, codes: Mapping[int, CodeColumn]) -> Column
     return recoded if isinstance(columns, FileColumns) else list(recoded)
 
 
-class RecodedColumns(Sequence[CodeColumn]):
+class RecodedColumns(LazyColumns):
     """Columns whose codes are looked up when they are asked for."""
 
     def __init__(self, columns: Columns, codes: Mapping[int, CodeColumn]) -> None:
@@ -112,11 +124,5 @@ class RecodedColumns(Sequence[CodeColumn]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    @overload
-    def __getitem__(self, axis: int) -> CodeColumn: ...
-    @overload
-    def __getitem__(self, axis: slice) -> Columns: ...
-    def __getitem__(self, axis: int | slice) -> CodeColumn | Columns:
-        if isinstance(axis, slice):
-            return [self[place] for place in range(len(self))[axis]]
+    def _column(self, axis: int) -> CodeColumn:
         return self._codes[axis][self._columns[axis]] if axis in self._codes else self._columns[axis]

@@ -1,0 +1,19 @@
+"""What the private side hands to the sampler. Not a conftest.py, so that `import conftest` means the one above all folders."""
+
+import numpy as np
+import pytest
+
+from dpcipher.privacy.noise import OpenDPNoise
+
+
+@pytest.fixture(name="handed")
+def handed_counts(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """Every array that is handed to the sampler, which then adds nothing."""
+    seen: list[np.ndarray] = []
+
+    def exact(self: OpenDPNoise, counts: np.ndarray, mechanism: object) -> np.ndarray:
+        seen.append(counts.copy())
+        return counts
+
+    monkeypatch.setattr(OpenDPNoise, "_noisy", exact)
+    return seen
