@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import Release
 from dpcipher.release.sign import Key, Standing, pinned_keys, verify
+from dpcipher.release.trust import trust
 from dpcipher.tables.read import coded_rows
 
 MOST_COLUMNS, MOST_PAIRS, MOST_MATCHES = 60, 12, 40
@@ -168,24 +168,16 @@ def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
         "clearly they depart from chance, judged on the noisy tables."
     ]
     if release.schema.zero_masks:
-        says.append("Crossed-out cells are empty by the schema: it declares that no row can be there.")
+        says.append("Hatched cells are empty by the schema: it declares that no row can be there.")
     if len(ordered) > most:
         says.append(f"Shown are {most} of {len(ordered):,} pairs.")
     return paragraphs(says) + "".join(_pair(release, synthetic, axes) for axes in ordered[:most])
 
 
 def strongest_pairs(release: Release) -> list[tuple[int, int]]:
-    """The pairs inside measured tables, those whose interaction stands out most from the noise first."""
-    inside = {pair for attrs in release.workload for pair in combinations(release.schema.axes(attrs), 2)}
-    return sorted(inside, key=lambda axes: (-_clarity(release, axes), axes))
-
-
-def _clarity(release: Release, axes: tuple[int, int]) -> float:
-    """Mean squared departure from independence in units of the noise variance."""
-    counts = release.reconciled.table(axes)
-    total = max(float(counts.sum()), 1.0)
-    gap = counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
-    return float((gap**2).mean() / max(float(release.reconciled.variance(axes).mean()), 1e-12))
+    """The pairs inside measured tables, those whose relation stands out most from the noise first."""
+    axes = (release.schema.axes(pair.attrs) for pair in trust(release).pairs)
+    return [(first, second) for first, second in axes]
 
 
 def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
