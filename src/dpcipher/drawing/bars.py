@@ -12,7 +12,7 @@ from dpcipher.drawing.svg import clip, element, hover, image, text
 
 WIDTH = 360
 FEW = 24
-ROW = 24
+ROW = 27
 AXIS_LEFT, AXIS_TOP, AXIS_HEIGHT = 44, 8, 150
 STACK_WIDTH, STACK_ROW, STACK_BAR = 400, 34, 20
 
@@ -96,19 +96,19 @@ def _number(series: Series, place: int) -> str:
 
 def _horizontal_bar(series: Series, place: int, left: float, scale: float, number: str) -> str:
     top, count = 2 + ROW * place, float(series.counts[place])
-    middle = top + ROW / 2
+    middle = top + 10.0
     out = [
         hover(series.told(place)),
         _reach(0, top, WIDTH, ROW),
-        text(left - 7, middle + 4, clip(series.labels[place], 21), anchor="end"),
-        element("rect", x=left, y=top + 4, width=max(count, 0.0) * scale, height=ROW - 8, class_="f-bar"),
-        text(WIDTH - 1, middle + 4, number, anchor="end", class_="n"),
+        text(left - 7, middle + 5, clip(series.labels[place], 21), anchor="end"),
+        element("rect", x=left, y=top + 3, width=max(count, 0.0) * scale, height=14, class_="f-bar"),
+        text(WIDTH - 1, middle + 5, number, anchor="end", class_="n"),
     ]
     if series.bounds is not None:
         low, high = (left + float(bound[place]) * scale for bound in series.bounds)
         out.append(whisker(low, high, middle))
     if series.compared is not None:
-        out.append(_diamond(left + float(series.compared[place]) * scale, middle))
+        out.append(_pointer(left + float(series.compared[place]) * scale, top + 18))
     return element("g", "".join(out))
 
 
@@ -124,9 +124,9 @@ def whisker(low: float, high: float, y: float) -> str:
     return rim + element("path", d=path, class_="l-ink", stroke_width=1.6, fill="none")
 
 
-def _diamond(x: float, y: float) -> str:
-    shape = element("path", d=f"M{x:.1f} {y - 5.5:.1f}l4.5 5.5-4.5 5.5-4.5-5.5z", class_="f-mark")
-    return element("g", shape, class_="l-paper", stroke_width=1.2)
+def _pointer(x: float, y: float) -> str:
+    """A mark below a bar that points at its value, so that it hides no whisker."""
+    return element("path", d=f"M{x:.1f} {y:.1f}l4.5 7h-9z", class_="f-mark")
 
 
 def _vertical(series: Series) -> str:
@@ -138,7 +138,9 @@ def _vertical(series: Series) -> str:
         _vertical_bar(series, place, AXIS_LEFT + step * place, step, scale, floor)
         for place in range(len(series.labels))
     ]
-    names, height = level_names(series.labels, AXIS_LEFT, step, floor + 10)
+    # Of levels that were added up, the axis names the first: there is room for no more.
+    firsts = [label.split(" – ")[0] for label in series.labels]
+    names, height = level_names(firsts, AXIS_LEFT, step, floor + 10)
     return image(
         WIDTH, floor + 10 + height, "".join(parts) + names, title=series.name, description=series.says
     )
@@ -155,12 +157,12 @@ def _vertical_bar(series: Series, place: int, x: float, step: float, scale: floa
     wide, middle = max(step - 0.6, 0.5), x + step / 2
     out = hover(series.told(place)) + _reach(x, AXIS_TOP, step, AXIS_HEIGHT)
     out += element("rect", x=x, y=floor - height, width=wide, height=height, class_="f-bar")
-    if series.bounds is not None:
-        low, high = (floor - float(bound[place]) * scale for bound in series.bounds)
-        out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", class_="l-ink", stroke_width=1.1)
     if series.compared is not None:
         y = floor - float(series.compared[place]) * scale
         out += element("path", d=f"M{x:.1f} {y:.1f}h{wide:.1f}", class_="l-mark", stroke_width=2.2)
+    if series.bounds is not None:
+        low, high = (floor - float(bound[place]) * scale for bound in series.bounds)
+        out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", class_="l-ink", stroke_width=1.2)
     return element("g", out)
 
 
@@ -198,11 +200,12 @@ def level_names(labels: Sequence[str], left: float, step: float, top: float) -> 
         drawn = [text(x, top + 5, label, anchor="middle") for x, label in zip(middles, labels, strict=True)]
         return "".join(drawn), 14.0
     every = max(1, int(np.ceil(15 / step)))
+    most = 18 if len(labels) <= 8 else 13
     drawn = [
-        text(x + 3, top, clip(label, 13), anchor="end", transform=f"rotate(-60 {x + 3:.1f} {top:.1f})")
+        text(x + 3, top, clip(label, most), anchor="end", transform=f"rotate(-60 {x + 3:.1f} {top:.1f})")
         for x, label in list(zip(middles, labels, strict=True))[::every]
     ]
-    return "".join(drawn), 12.0 + 6.2 * min(longest, 13)
+    return "".join(drawn), 12.0 + 6.2 * min(longest, most)
 
 
 def stacked_bars(bars: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], *, title: str) -> str:

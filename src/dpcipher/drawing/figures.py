@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import Series, bar_chart, short
-from dpcipher.drawing.html import figure
+from dpcipher.drawing.html import figure, key_list
 from dpcipher.drawing.maps import Grid, fold, heat_map
 from dpcipher.drawing.svg import element
 
@@ -23,23 +23,19 @@ def samples(*, bar: str, mark: str = "", whisker: str = "") -> dict[str, str]:
     drawn = {
         bar: element("rect", x=0, y=2, width=22, height=10, class_="f-bar"),
         whisker: element("path", d="M2 2v10M2 7H20M20 2v10", class_="l-ink", stroke_width=1.6, fill="none"),
-        mark: element("path", d="M11 1.5l4.5 5.5-4.5 5.5-4.5-5.5z", class_="f-mark"),
+        mark: element("path", d="M11 3l4.5 7h-9z", class_="f-mark"),
     }
     return {name: sample for name, sample in drawn.items() if name}
 
 
 def legend(*, bar: str, mark: str, whisker: str = "") -> str:
     """What the bars, the marks and (if there are any) the whiskers of a bar chart stand for."""
-    items = "".join(
-        f'<li><svg class="dpc" viewBox="0 0 22 14" aria-hidden="true">{sample}</svg>{escape(name)}</li>'
-        for name, sample in samples(bar=bar, mark=mark, whisker=whisker).items()
-    )
-    return f'<ul class="key">{items}</ul>'
+    return key_list(samples(bar=bar, mark=mark, whisker=whisker))
 
 
-def charts(figures: Iterable[str]) -> str:
-    """Figures in as many columns as the page is wide enough for."""
-    return f'<div class="charts">{"".join(figures)}</div>'
+def charts(figures: Iterable[str], *, flowing: bool = False) -> str:
+    """Figures in as many columns as the page is wide enough for: side by side, or `flowing` down one column after the other, which leaves no gaps."""
+    return f'<div class="charts{" flow" if flowing else ""}">{"".join(figures)}</div>'
 
 
 def column_figure(series: Series, below: str = "") -> str:

@@ -9,20 +9,24 @@ from dpcipher.drawing.colours import page_style
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
 
-def page(title: str, kind: str, sections: Mapping[str, str], *, watermark: str = "") -> str:
-    """A whole page: heading, contents, and sections by heading. `kind` tells programs what the file is; a watermark stays in view and is printed on every sheet."""
+def page(title: str, kind: str, sections: Mapping[str, str], *, lead: str = "", watermark: str = "") -> str:
+    """A whole page: heading, a first sentence, contents, and sections by heading.
+
+    `kind` tells people and programs what the file is; a watermark stays in view and is printed on every sheet.
+    """
     links = "".join(f'<li><a href="#{_key(name)}">{escape(name)}</a></li>' for name in sections)
     body = "".join(
         f'<section id="{_key(name)}" aria-labelledby="{_key(name)}-h"><h2 id="{_key(name)}-h">{escape(name)}</h2>{content}</section>\n'
         for name, content in sections.items()
     )
+    first = f'<p class="lead">{escape(lead)}</p>' if lead else ""
     banner = f'<p class="watermark" role="note">{escape(watermark)}</p>\n' if watermark else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="dpcipher: {escape(kind)}">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>\n{page_style()}</style>\n</head>\n<body>\n'
-        f'<a class="skip" href="#main">Skip to the text</a>\n{banner}<header><h1>{escape(title)}</h1>'
+        f'<a class="skip" href="#main">Skip to the text</a>\n{banner}<header><p class="kind">{escape(kind[:1].upper() + kind[1:])}</p><h1>{escape(title)}</h1>{first}'
         f'<nav aria-label="Contents"><ul>{links}</ul></nav></header>\n<main id="main">\n{body}</main>\n</body>\n</html>\n'
     )
 
@@ -97,7 +101,17 @@ def facts(pairs: Mapping[str, str], *, style: str = "facts") -> str:
 
 def figure(svg: str, caption: str, below: str = "") -> str:
     """An image with its caption."""
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}{below}</figure>"
+    words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure>{words}{svg}{below}</figure>"
+
+
+def key_list(signs: Mapping[str, str]) -> str:
+    """What the signs of an image stand for: drawings of 22 by 14 by their meaning."""
+    items = "".join(
+        f'<li><svg class="dpc" viewBox="0 0 22 14" aria-hidden="true">{sign}</svg>{escape(name)}</li>'
+        for name, sign in signs.items()
+    )
+    return f'<ul class="key">{items}</ul>' if items else ""
 
 
 def folded(summary: str, content: str) -> str:

@@ -46,8 +46,9 @@ class Grid:
     def number(self, value: float) -> str:
         """A value as people read it."""
         if self.most is None:
-            return f"{value:+.1f}".replace("-", "−")
-        return share(value) if self.shares else rows(value)
+            words = f"{value:+.1f}".replace("-", "−")
+            return "0.0" if words in ("+0.0", "−0.0") else words
+        return share(value) if self.shares else rows(value).replace("-", "−")
 
     def told(self, i: int, j: int) -> str:
         """A cell in words."""
@@ -100,8 +101,9 @@ def heat_map(grid: Grid) -> str:
 def _place(grid: Grid) -> _Place:
     """Cells as wide as there is room for, and numbers in them where all fit."""
     across = grid.values.shape[1]
-    longest = min(max(len(label) for label in (*grid.labels[0], grid.names[0] + " ↓")), LONGEST_NAME)
-    left = 12 + 7.2 * longest
+    longest = min(max(len(label) for label in grid.labels[0]), LONGEST_NAME)
+    # Names of columns are bold, and so wider.
+    left = max(12 + 7.2 * longest, 12 + 8.2 * min(len(grid.names[0]) + 2, LONGEST_NAME))
     wide = min((MAP_WIDTH - left - 8) / across, WIDEST_CELL)
     digits = (
         max(len(grid.number(float(value))) for value in grid.values.ravel())

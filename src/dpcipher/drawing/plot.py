@@ -3,11 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from re import compile as pattern
 from textwrap import wrap
 
+from dpcipher.drawing import html
+from dpcipher.drawing.colours import own_style
 from dpcipher.drawing.svg import clip, element, image, standalone, text
 from dpcipher.errors import ParameterError, TableFileError
 from dpcipher.files import write_text
@@ -55,8 +57,13 @@ class Plot:
         return self.svg
 
     def _repr_html_(self) -> str:
-        # Inside the notebook's own page the pointer is told the numbers, which a picture in a frame would not do.
-        return f'<div class="dpc plot">{self.svg}</div>'
+        # Inside the notebook's own page the pointer is told the numbers, which a picture in a frame would not do, and panels find room.
+        stamp = f'<p class="stamp">{escape(self.stamp)}</p>' if self.stamp else ""
+        panels = "".join(
+            html.figure(svg, caption if caption != self.title else "") for caption, svg in self.panels.items()
+        )
+        parts = f'{stamp}<div class="h">{escape(self.title)}</div>{html.key_list(self.key)}<div class="panels">{panels}</div>'
+        return f'<div class="dpc"><style>{own_style()}</style>{parts}{html.paragraphs([self.note] if self.note else [])}</div>'
 
     def _image(self) -> str:
         sizes = {caption: tuple(map(float, _SIZE.findall(svg)[0])) for caption, svg in self.panels.items()}

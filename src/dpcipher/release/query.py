@@ -7,7 +7,7 @@ normal: the noise is public, so no simulation is needed.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,7 +52,7 @@ class Answer:
 
     estimate: float
     std_error: float
-    label: str = ""  # what was asked
+    label: str = field(default="", compare=False)  # what was asked
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Normal bounds `(low, high)`; the chance that the private table's own answer lies inside is `level`."""
