@@ -44,12 +44,25 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/methods",
         "docs/reports",
     ],
-    "Privacy": ["docs/plain-words", "docs/privacy", "docs/threats", "docs/audit", "docs/signing", "SECURITY"],
+    "Privacy": [
+        "docs/plain-words",
+        "docs/privacy",
+        "docs/threats",
+        "docs/audit",
+        "docs/evidence",
+        "docs/signing",
+        "SECURITY",
+    ],
     "Paper": ["docs/reproduction"],
     "Benchmarks": ["benchmarks/README"],
     "Reference": ["docs/reference", "docs/cli", "docs/glossary"],
     "The project": ["docs/house", "docs/dependencies", "CONTRIBUTING", "CHANGELOG"],
 }
+
+# A page that is in no list stands at the end of those that go deeper, rather than nowhere.
+_LISTED = {page for pages in NAVIGATION.values() for page in pages} | {"docs/index"}
+_PAGES = sorted(page.relative_to(ROOT).with_suffix("").as_posix() for page in (ROOT / "docs").rglob("*.md"))
+NAVIGATION["In depth"] += [page for page in _PAGES if page not in _LISTED]
 
 project = "dpcipher"
 author = "The dpcipher developers"
