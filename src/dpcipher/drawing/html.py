@@ -1,9 +1,12 @@
 """Every page and its pieces: one file, no script, nothing fetched; and numbers as people read them."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 
 from dpcipher.drawing.colours import page_style
+
+_NUMBER = re.compile(r"[+\-−±<]?\d[\d,.]*(e[+-]?\d+)?([\s\u00a0]?[%sk]|( (of|to|/|again) .*)|, again .*)?|–")
 
 # The browser itself is told to fetch nothing; the page then cannot, whatever a level's name contains.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
@@ -77,8 +80,13 @@ def plain_table(
 
 
 def _is_words(cells: Sequence[str]) -> bool:
-    """Whether no cell begins like a number."""
-    return not any(cell[:1].isdigit() or cell[:1] in ("", *"+-−±<–") for cell in cells)
+    """Whether most cells are no numbers.
+
+    >>> _is_words(["12 %", "3 of 4", "not run"]), _is_words(["0..9, 10..19", "yes"])
+    (False, True)
+    """
+    told = [cell for cell in cells if cell]
+    return 2 * sum(not _NUMBER.fullmatch(cell) for cell in told) > len(told)
 
 
 def _side(left: bool) -> str:
