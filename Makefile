@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 CODE   := src tests typing_tests benchmarks examples
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint types pytest slow planted faults bench docs clean
+.PHONY: help demo test lint types pytest slow planted faults evidence bench docs clean
 
 help:
 	@echo "make demo    install, then run the whole story on generated data, into demo-out/"
@@ -16,6 +16,7 @@ help:
 	@echo "make slow    known bugs planted in the source, each caught by its test; takes minutes"
 	@echo "make planted the same as a table, in benchmarks/results/planted.md"
 	@echo "make faults  kills, failing writes, races, interrupts, at length, and an hour of fuzzing (MINUTES=60)"
+	@echo "make evidence the thorough audit, planted bugs, faults and an hour of fuzzing, on one page; takes hours"
 	@echo "make bench   repeat the benchmarks and rewrite benchmarks/"
 	@echo "make docs    rewrite docs/cli.md from the commands' own help"
 	@echo "make clean   remove the environment, caches and demo-out/"
@@ -44,6 +45,9 @@ MINUTES ?= 60
 faults: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --minutes $(MINUTES)
+
+evidence: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py
 
 # Those that need nothing from outside; others: make bench BENCH="rows small" with the folders they name.
 BENCH ?= plan cost coverage ledger rooms audit

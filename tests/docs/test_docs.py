@@ -1,6 +1,7 @@
 """The documentation is run: Python blocks are executed, console blocks are typed, links lead somewhere."""
 
 import ast
+import importlib
 import re
 import shlex
 import shutil
@@ -147,3 +148,10 @@ def test_examples_run(
     monkeypatch.setattr("sys.argv", [name])
     exec(compile((folder / name).read_text(encoding="utf-8"), name, "exec"), {"__name__": "__main__"})
     assert len(capsys.readouterr().out) > 100
+
+
+def test_the_page_of_evidence_is_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/evidence.md says what the pages of results say, and nothing older."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    evidence = importlib.import_module("evidence")
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == evidence.page()
