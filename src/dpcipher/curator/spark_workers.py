@@ -6,7 +6,7 @@ alone, so that a task that Spark runs again gives the same answer, of which Spar
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -44,6 +44,7 @@ class Counting:
     max_rows: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The counts of one partition."""
         schema = schema_of(self.schema)
         counter = TableCounter(schema.shape, self.tables)
         for columns in _coded(batches, schema, self.max_rows):
@@ -61,6 +62,7 @@ class Adding:
     """Counts of the same pieces in; their sums out."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The sums of one partition."""
         sums: dict[int, Counts] = {}
         for batch in batches:
             refusal = first_refusal(batch)
@@ -81,6 +83,7 @@ class Owning:
     person: Person
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The persons and codes of one partition."""
         schema = schema_of(self.schema)
         for table in rounds(batches):
             try:
@@ -100,6 +103,7 @@ class Blocks:
     max_rows: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The codes of one partition."""
         schema = schema_of(self.schema)
         for columns in _coded(batches, schema, self.max_rows):
             if isinstance(columns, Refused):
