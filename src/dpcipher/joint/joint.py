@@ -83,6 +83,15 @@ class Joint:
     """A distribution over all columns of a schema.
 
     `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> joint = dc.solve(release)
+    >>> joint.project("smokes").frame["value"].round(1).tolist()
+    [0.5, 0.5]
+    >>> joint.sample(4, seed=1, given={"ill": 1}).ill.tolist()
+    [1, 1, 1, 1]
     """
 
     schema: Schema
