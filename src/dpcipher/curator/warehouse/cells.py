@@ -22,6 +22,7 @@ from dpcipher.schema.domain import EXACT, Binned, Listed
 
 Read = Mapping[str, Expr]
 _EPOCH = date(1970, 1, 1)
+_LARGEST = 2**63 - 1
 _BEYOND = 10**7  # days, past the years 1 to 9999 that a schema can name
 
 
@@ -158,6 +159,12 @@ class NamedCells(TextCells):
 class WholeCells(Cells):
     """Whole numbers of any width."""
 
+    def read(self, cell: Expr) -> dict[str, Expr]:
+        """As signed numbers; what is too large for them is larger than every level."""
+        if not cell.type().is_unsigned_integer():
+            return {"x": cell}
+        return {"x": ibis.cases((cell > _LARGEST, _LARGEST), else_=cell.cast("int64"))}
+
     def text_code(self, read: Read, codes: Mapping[str, int]) -> Expr | None:
         """Levels that are the digits of a whole number."""
         whole = {text: code for text, code in codes.items() if text.lstrip("-").isdecimal()}
@@ -228,7 +235,7 @@ class TruthCells(Cells):
 
     def number(self, read: Read) -> Expr | None:
         """1 and 0."""
-        return read["x"].cast("int64")
+        return read["x"].cases((True, 1), (False, 0), else_=None)
 
 
 class DayCells(Cells):

@@ -133,7 +133,9 @@ def _cells(column: Column, kind: Any) -> list[Any]:
         whole = (int(number) for number in (*numbers, *_WHOLE) if abs(number) < 2**63 and number == int(number))
         found = [number for number in whole if bounds.lower <= number <= bounds.upper]
     elif kind.is_float32():
-        found = [number for number in (*numbers, *_FLOATS) if math.isnan(number) or float(np.float32(number)) == number]
+        with np.errstate(over="ignore"):
+            exact = (number == float(np.float32(number)) or math.isnan(number) for number in (*numbers, *_FLOATS))
+            found = [number for number, holds in zip((*numbers, *_FLOATS), exact, strict=True) if holds]
     elif kind.is_floating():
         found = [*numbers, *_FLOATS]
     elif kind.is_decimal():

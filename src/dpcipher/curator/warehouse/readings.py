@@ -112,7 +112,7 @@ def day_of(text: Expr) -> Expr:
 def _days(year: Expr, month: Expr, day: Expr) -> Expr:
     """Days since 1970-01-01 of a day of the Gregorian calendar; the year begins in March, so that leap days come last."""
     early = month <= 2
-    year = year - early.cast("int64")
+    year = ibis.cases((early, year - 1), else_=year)
     month = ibis.cases((early, month + 9), else_=month - 3)
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719469
 
