@@ -183,11 +183,15 @@ def is_spark(data: object) -> bool:
 
 
 def is_ibis(data: object) -> bool:
-    """Whether `data` is an ibis table, told without importing ibis."""
-    return any(
+    """Whether `data` is an ibis table of some engine, told without importing ibis; one of rows in this process is read as a stream."""
+    if not any(
         base.__module__ == "ibis.expr.types.relations" and base.__name__ == "Table"
         for base in type(data).__mro__
-    )
+    ):
+        return False
+    from dpcipher.curator.warehouse.expressions import has_local_rows
+
+    return not has_local_rows(data)
 
 
 def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:

@@ -51,3 +51,10 @@ def among(code: Expr, chosen: NDArray[np.bool_]) -> Expr:
 def n_runs(chosen: NDArray[np.bool_]) -> int:
     """How many runs the chosen codes form."""
     return int((np.diff(np.concatenate([[False], chosen]).astype(np.int8)) == 1).sum())
+
+
+def has_local_rows(table: Any) -> bool:
+    """Whether an ibis table holds rows of this process (a memtable), which no engine has yet."""
+    from ibis.expr.operations import InMemoryTable
+
+    return bool(table.op().find(InMemoryTable))

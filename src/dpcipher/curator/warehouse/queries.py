@@ -57,7 +57,7 @@ def _margin(number: int, joint: str, axes: Axes, shape: tuple[int, ...]) -> str:
 
 
 def counts_of(answer: Answer, shape: tuple[int, ...], tables: Sequence[Axes]) -> list[Counts]:
-    """The tables, zeros filled in."""
+    """The tables, zeros filled in; that of no column is the number of rows."""
     table, cell, count = answer
     order = np.argsort(table, kind="stable")
     table, cell, count = table[order], cell[order], count[order]
@@ -65,7 +65,7 @@ def counts_of(answer: Answer, shape: tuple[int, ...], tables: Sequence[Axes]) ->
     for number, axes in enumerate(tables):
         sizes = [shape[axis] for axis in axes]
         counts = np.zeros(math.prod(sizes), dtype=np.int64)
-        start, stop = np.searchsorted(table, [number, number + 1])
+        start, stop = np.searchsorted(table, [number, number + 1] if axes else [N_ROWS, N_ROWS + 1])
         counts[cell[start:stop]] = count[start:stop]
         filled.append(counts.reshape(sizes))
     return filled
