@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from handed_counts import handed_counts  # noqa: F401
-from warehouses import Server, Warehouse, duckdb_at_hand, postgres_at_hand, server, warehouse  # noqa: F401
+from warehouses import Server, Warehouse, duckdb_at_hand, each_engine, postgres_at_hand, running_server  # noqa: F401
 
 from dpcipher.curator.count import LocalRows, Tally, open_counts, receive
 from dpcipher.curator.measure import measure
@@ -28,7 +28,9 @@ from dpcipher.tables.read import open_declared
 SEX = Column("sex", "categorical", levels=["F", "M"], missing="level", other="missing")
 AGE = Column("age", "integer", min=0, max=99, bins=5, missing="level", other="nearest")
 PAY = Column("pay", "number", edges=[0, 0.3, 10, 1000], missing="level", other="missing", special=[7])
-WORK = Column("work", "ordinal", levels=["none", "part", "full"], missing_values=["N", -9], other="N", missing="level")
+WORK = Column(
+    "work", "ordinal", levels=["none", "part", "full"], missing_values=["N", -9], other="N", missing="level"
+)
 PEOPLE = Schema((SEX, AGE, PAY, WORK))
 TYPES = {"sex": "TEXT", "age": "TEXT", "pay": "DOUBLE PRECISION", "work": "TEXT"}
 CELLS: dict[str, list[Any]] = {
@@ -62,7 +64,7 @@ def same(first: Tally, second: Tally) -> bool:
     return first.n_rows == second.n_rows and all(np.array_equal(a, b) for a, b in pairs)
 
 
-def test_counts_are_those_of_files(warehouse: Warehouse) -> None:  # noqa: F811
+def test_counts_are_those_of_files(warehouse: Warehouse) -> None:
     """Tables of every order, and the number of rows."""
     rows = people()
     tables: list[Axes] = [(), (0,), *PAIRS, (0, 1, 2), (0, 1, 2, 3)]
@@ -73,7 +75,7 @@ def test_counts_are_those_of_files(warehouse: Warehouse) -> None:  # noqa: F811
     assert not any(table.any() for table in nobody.tables)
 
 
-def test_a_release_of_a_warehouse(warehouse: Warehouse, handed: list[np.ndarray], tmp_path: Path) -> None:  # noqa: F811
+def test_a_release_of_a_warehouse(warehouse: Warehouse, handed: list[np.ndarray], tmp_path: Path) -> None:
     """`measure` of an ibis table hands the noise what `measure` of a frame hands it, is charged alike, and gives pandas rows back."""
     rows, said = people(), list[str]()
     options: dict[str, Any] = {"epsilon": 1.0, "unit": "add-remove", "workload": 2}
@@ -91,10 +93,31 @@ def test_a_release_of_a_warehouse(warehouse: Warehouse, handed: list[np.ndarray]
     assert not any("300" in line for line in said)
 
 
-def test_persons(warehouse: Warehouse) -> None:  # noqa: F811
+def test_persons(warehouse: Warehouse) -> None:
     """Which rows of a person count is decided as files decide it; ids are canonical, and nobody's rows are left out."""
     rng = random.Random(3)
-    ids = ["7", "007", " 7.0", "-7", "-07", "+8", "8", "ann", "Ann", " ann", "", "NULL", "n/a", None, "0", "-0", "00.", "9" * 30, "1e1", "\u00a0bo"]
+    ids = [
+        "7",
+        "007",
+        " 7.0",
+        "-7",
+        "-07",
+        "+8",
+        "8",
+        "ann",
+        "Ann",
+        " ann",
+        "",
+        "NULL",
+        "n/a",
+        None,
+        "0",
+        "-0",
+        "00.",
+        "9" * 30,
+        "1e1",
+        "\u00a0bo",
+    ]
     rows = [[*row, rng.choice(ids)] for row in people(400, seed=4)]
     types = {**TYPES, "who": "TEXT"}
     data, table = frame(rows, types), warehouse.table(types, rows)
@@ -106,7 +129,7 @@ def test_persons(warehouse: Warehouse) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE PRECISION", "NUMERIC(9, 2)"])
-def test_persons_by_number(warehouse: Warehouse, kind: str) -> None:  # noqa: F811
+def test_persons_by_number(warehouse: Warehouse, kind: str) -> None:
     """Numbers are the same persons in every type."""
     rows = [[*row, number] for number, row in zip([1, 2, 2, 3, 3, 3, -1] * 40, people(280), strict=True)]
     types = {**TYPES, "who": kind}
@@ -132,7 +155,7 @@ RULED: dict[str, Schema] = {
 
 
 @pytest.mark.parametrize("name", RULED)
-def test_zeros_rules_and_compounds(warehouse: Warehouse, name: str) -> None:  # noqa: F811
+def test_zeros_rules_and_compounds(warehouse: Warehouse, name: str) -> None:
     """Rows are moved by their own codes, one rule after the other, as files move them."""
     schema, rng = RULED[name], random.Random(5)
     cells: dict[str, list[Any]] = {"status": list(STATUS.levels or ()), "years": list(range(100)), "city": list(CITY.levels or ()), "land": list(LAND.levels or ())}  # fmt: skip
@@ -155,7 +178,7 @@ REFUSED: dict[str, tuple[Schema, list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals_are_those_of_files(warehouse: Warehouse, name: str, tmp_path: Path) -> None:  # noqa: F811
+def test_refusals_are_those_of_files(warehouse: Warehouse, name: str, tmp_path: Path) -> None:
     """The same words for the same reason, before anything is charged."""
     schema, row = REFUSED[name]
     rows = [["F", 50]] * 5 + [row]
@@ -168,10 +191,12 @@ def test_refusals_are_those_of_files(warehouse: Warehouse, name: str, tmp_path: 
             measure(table, schema, workload=workload, epsilon=1, unit="add-remove", ledger=book)
         assert str(refused.value) == str(expected.value)
     assert not book.entries
-    assert receive(table.filter(table.years == 50), schema).tally([(0, 1)]).n_rows == 5  # the connection is fit to go on
+    assert (
+        receive(table.filter(table.years == 50), schema).tally([(0, 1)]).n_rows == 5
+    )  # the connection is fit to go on
 
 
-def test_neighbours_from_the_ibis_table_on(warehouse: Warehouse) -> None:  # noqa: F811
+def test_neighbours_from_the_ibis_table_on(warehouse: Warehouse) -> None:
     """One row more, whatever is in it, changes one cell of every table by one; one person more, at most max_rows."""
     rng = random.Random(6)
     texts = {**dict.fromkeys(TYPES, "TEXT"), "who": "TEXT"}
@@ -191,7 +216,21 @@ def test_neighbours_from_the_ibis_table_on(warehouse: Warehouse) -> None:  # noq
 
 def vars_of(column: Column) -> dict[str, Any]:
     """The declaration of a column."""
-    return {name: getattr(column, name) for name in ("name", "kind", "levels", "edges", "min", "max", "bins", "missing", "special", "missing_values")}
+    return {
+        name: getattr(column, name)
+        for name in (
+            "name",
+            "kind",
+            "levels",
+            "edges",
+            "min",
+            "max",
+            "bins",
+            "missing",
+            "special",
+            "missing_values",
+        )
+    }
 
 
 def moved(before: Tally, after: Tally) -> int:
@@ -199,7 +238,7 @@ def moved(before: Tally, after: Tally) -> int:
     return max(int(np.abs(a - b).sum()) for a, b in zip(before.tables, after.tables, strict=True))
 
 
-def test_order_of_storage_decides_nothing(warehouse: Warehouse) -> None:  # noqa: F811
+def test_order_of_storage_decides_nothing(warehouse: Warehouse) -> None:
     """The same rows in another order are the same table, also where rows of a person are left out."""
     rng = random.Random(8)
     rows = [[*row, str(rng.randint(1, 20))] for row in people(200, seed=9)]
@@ -211,7 +250,7 @@ def test_order_of_storage_decides_nothing(warehouse: Warehouse) -> None:  # noqa
     assert same(*tallies)
 
 
-def test_only_counts_come_back(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_only_counts_come_back(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every answer has at most one line for each cell of the tables that were asked for, and no question has a cell of a row in it."""
     asked: list[tuple[str, int]] = []
     ask = Engine.ask
@@ -232,7 +271,9 @@ def test_only_counts_come_back(warehouse: Warehouse, monkeypatch: pytest.MonkeyP
 
 
 def test_many_tables_take_several_queries_of_one_state(
-    warehouse: Warehouse, other: Warehouse, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    warehouse: Warehouse,
+    other: Warehouse,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is inserted between two queries is in neither."""
     monkeypatch.setattr("dpcipher.curator.warehouse.rows.MAX_TABLES", 2)
@@ -252,7 +293,7 @@ def test_many_tables_take_several_queries_of_one_state(
 
 
 @pytest.fixture
-def other(warehouse: Warehouse) -> Iterator[Warehouse]:  # noqa: F811
+def other(warehouse: Warehouse) -> Iterator[Warehouse]:
     """A second connection to the same tables."""
     if warehouse.name == "duckdb":
         with warehouse.connection.con.cursor() as cursor:
@@ -263,7 +304,7 @@ def other(warehouse: Warehouse) -> Iterator[Warehouse]:  # noqa: F811
         connection.disconnect()
 
 
-def test_tables_asked_for_later(warehouse: Warehouse, other: Warehouse) -> None:  # noqa: F811
+def test_tables_asked_for_later(warehouse: Warehouse, other: Warehouse) -> None:
     """`auto` asks what it asks of files, and gets the same counts; afterwards nothing is left behind."""
     rows = people()
     table = warehouse.table(TYPES, rows)
@@ -281,7 +322,7 @@ def test_tables_asked_for_later(warehouse: Warehouse, other: Warehouse) -> None:
         assert warehouse.connection.con.info.transaction_status == 0
 
 
-def test_auto_from_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:  # noqa: F811
+def test_auto_from_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
     """Tables chosen by looking: a certified release, and a connection fit for the next."""
     table = warehouse.table(TYPES, people(500))
     book = Ledger.create(tmp_path / "people.ledger", epsilon=8, unit="replace")
@@ -291,7 +332,7 @@ def test_auto_from_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:  #
         assert release.statement.n_rows == 500
 
 
-def test_what_cannot_be_counted_there_is_refused(warehouse: Warehouse) -> None:  # noqa: F811
+def test_what_cannot_be_counted_there_is_refused(warehouse: Warehouse) -> None:
     """By name, with the way out, and before a row is read."""
     table = warehouse.table({**TYPES, "n": "BIGINT"}, [])
     found = Schema((Column("age", "integer", min=0, max=99, bins="auto"),))
@@ -305,7 +346,8 @@ def test_what_cannot_be_counted_there_is_refused(warehouse: Warehouse) -> None: 
 
 
 def test_an_engine_that_reads_differently_is_refused(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    warehouse: Warehouse,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The test of public cells sees a reading that is not ours: here one that takes " 1 " for no number."""
     monkeypatch.setattr(readings.patterns, "NUMBER", "^(-?[0-9]+)$")
@@ -315,26 +357,28 @@ def test_an_engine_that_reads_differently_is_refused(
         receive(table, PEOPLE)
 
 
-def test_collations_that_take_texts_for_one(duckdb_at_hand: Warehouse) -> None:  # noqa: F811
+def test_collations_that_take_texts_for_one(duck: Warehouse) -> None:
     """A column in which a equals A is refused: its cells have other codes than in a file."""
-    table = duckdb_at_hand.table({**TYPES, "sex": "VARCHAR COLLATE NOCASE"}, people(5))
+    table = duck.table({**TYPES, "sex": "VARCHAR COLLATE NOCASE"}, people(5))
     with pytest.raises(ParameterError, match=r"column 'sex' has a collation"):
         receive(table, PEOPLE)
 
 
-def test_an_engine_of_another_make(duckdb_at_hand: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_an_engine_of_another_make(duck: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """One query is one state anywhere; several are refused where nobody holds a state, and errors are said in our words."""
     from dpcipher.curator.warehouse.engines import OtherEngine
 
-    monkeypatch.setattr("dpcipher.curator.warehouse.rows.engine_of", lambda table: OtherEngine(table.get_backend()))
+    monkeypatch.setattr(
+        "dpcipher.curator.warehouse.rows.engine_of", lambda table: OtherEngine(table.get_backend())
+    )
     rows = people()
-    table = duckdb_at_hand.table(TYPES, rows)
+    table = duck.table(TYPES, rows)
     assert same(receive(table, PEOPLE).tally(PAIRS), here(frame(rows), PEOPLE, PAIRS))
     with pytest.raises(ParameterError, match="this workload takes several"):
         measure(table, PEOPLE, workload="auto", epsilon=1, unit="add-remove")
-    gone = duckdb_at_hand.table(TYPES, rows)
+    gone = duck.table(TYPES, rows)
     opened = receive(gone, PEOPLE)
-    duckdb_at_hand.run(f"DROP TABLE {gone.get_name()}")
+    duck.run(f"DROP TABLE {gone.get_name()}")
     with pytest.raises(DpcipherError, match="could not be counted") as refused:
         opened.tally(PAIRS)
     assert refused.value.__cause__ is None

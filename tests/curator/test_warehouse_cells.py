@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from warehouses import Warehouse, duckdb_at_hand, postgres_at_hand, server, warehouse  # noqa: F401
+from warehouses import Warehouse, duckdb_at_hand, each_engine, postgres_at_hand, running_server  # noqa: F401
 
 from dpcipher.curator.count import receive
 from dpcipher.curator.warehouse.engines import engine_of
@@ -89,15 +89,41 @@ def checked(
     assert not wrong
 
 
-def test_texts(warehouse: Warehouse) -> None:  # noqa: F811
+def test_texts(warehouse: Warehouse) -> None:
     """Two hundred texts that engines read each in their own way."""
     checked(warehouse, "TEXT", list(TEXTS), pa.array(TEXTS))
 
 
-def test_texts_put_together_at_random(warehouse: Warehouse) -> None:  # noqa: F811
+def test_texts_put_together_at_random(warehouse: Warehouse) -> None:
     """A thousand texts of the pieces that numbers, dates and times are made of."""
     rng = random.Random(7)
-    pieces = ["0", "1", "2", "9", "00", ".", "-", "+", "e", "E5", "e-", ":", "08:30", "2024-", "02-", "29", " ", "\t", "\u00a0", "T", "nan", "inf", "N", "a", "'"]
+    pieces = [
+        "0",
+        "1",
+        "2",
+        "9",
+        "00",
+        ".",
+        "-",
+        "+",
+        "e",
+        "E5",
+        "e-",
+        ":",
+        "08:30",
+        "2024-",
+        "02-",
+        "29",
+        " ",
+        "\t",
+        "\u00a0",
+        "T",
+        "nan",
+        "inf",
+        "N",
+        "a",
+        "'",
+    ]
     texts = sorted({"".join(rng.choices(pieces, k=rng.randint(1, 5))) for _ in range(1_000)})
     checked(warehouse, "TEXT", texts, pa.array(texts))
 
@@ -122,46 +148,57 @@ NUMBERS: dict[str, tuple[list[Any], pa.DataType]] = {
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
-def test_typed_cells(warehouse: Warehouse, kind: str) -> None:  # noqa: F811
+def test_typed_cells(warehouse: Warehouse, kind: str) -> None:
     """Numbers, truth values, dates and times, in the types of the engine."""
     cells, arrow = NUMBERS[kind]
     checked(warehouse, kind, cells, pa.array(cells, arrow))
 
 
-def test_uuids(warehouse: Warehouse) -> None:  # noqa: F811
+def test_uuids(warehouse: Warehouse) -> None:
     """A UUID is its text."""
     ids = [uuid.UUID(int=7), uuid.UUID(int=2**127 + 1), None]
     column = Column("who", "categorical", levels=[str(ids[0])], **MISSES)
-    checked(warehouse, "UUID", [None if one is None else str(one) for one in ids], pa.array([None if one is None else str(one) for one in ids]), (column,))
+    checked(
+        warehouse,
+        "UUID",
+        [None if one is None else str(one) for one in ids],
+        pa.array([None if one is None else str(one) for one in ids]),
+        (column,),
+    )
 
 
-def test_types_of_duckdb_alone(duckdb_at_hand: Warehouse) -> None:  # noqa: F811
+def test_types_of_duckdb_alone(duck: Warehouse) -> None:
     """Enumerations, unsigned and huge integers."""
-    duckdb_at_hand.run("CREATE TYPE mood AS ENUM ('a', 'N', '01')")
-    checked(duckdb_at_hand, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
-    checked(duckdb_at_hand, "UBIGINT", [0, 1, 2**64 - 1, None], pa.array([0, 1, 2**64 - 1, None], pa.uint64()))
+    duck.run("CREATE TYPE mood AS ENUM ('a', 'N', '01')")
+    checked(duck, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
+    checked(duck, "UBIGINT", [0, 1, 2**64 - 1, None], pa.array([0, 1, 2**64 - 1, None], pa.uint64()))
     huge = [0, 1, 10**30, -(10**30), None]
-    checked(duckdb_at_hand, "HUGEINT", huge, pa.array([None if n is None else Decimal(n) for n in huge], pa.decimal128(38, 0)))
+    checked(
+        duck,
+        "HUGEINT",
+        huge,
+        pa.array([None if n is None else Decimal(n) for n in huge], pa.decimal128(38, 0)),
+    )
 
 
-def test_types_of_postgres_alone(postgres_at_hand: Warehouse) -> None:  # noqa: F811
+def test_types_of_postgres_alone(postgres: Warehouse) -> None:
     """Enumerations, padded texts, decimals without bounds; and what only PostgreSQL's types hold."""
-    postgres_at_hand.run("CREATE TYPE mood AS ENUM ('a', 'N', '01')")
-    checked(postgres_at_hand, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
-    checked(postgres_at_hand, "CHAR(4)", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
+    postgres.run("CREATE TYPE mood AS ENUM ('a', 'N', '01')")
+    checked(postgres, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
+    checked(postgres, "CHAR(4)", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
     numbers = ["0", "1", "1.50", "0.1", "1e200", "1e400", "-1e400", "1e-400", "NaN", None]
     here = pa.array([0.0, 1.0, 1.5, 0.1, 1e200, math.inf, -math.inf, 0.0, math.nan, None])
-    checked(postgres_at_hand, "NUMERIC", numbers, here, tuple(c for c in COLUMNS if c.name != "digits"))
+    checked(postgres, "NUMERIC", numbers, here, tuple(c for c in COLUMNS if c.name != "digits"))
     days = ["infinity", "-infinity", "0044-03-15 BC", "2024-01-31"]
     ends = pa.array([10**6 * 4, -(10**6), -735_000, 19_753], pa.int32()).cast(pa.date32())
-    checked(postgres_at_hand, "DATE", days, ends)
-    postgres_at_hand.run("SET timezone = 'Asia/Tokyo'")  # of the session, and not of the column
+    checked(postgres, "DATE", days, ends)
+    postgres.run("SET timezone = 'Asia/Tokyo'")  # of the session, and not of the column
     cells, arrow = NUMBERS["TIMESTAMP WITH TIME ZONE"]
-    checked(postgres_at_hand, "TIMESTAMP WITH TIME ZONE", cells, pa.array(cells, arrow))
+    checked(postgres, "TIMESTAMP WITH TIME ZONE", cells, pa.array(cells, arrow))
 
 
 @pytest.mark.parametrize("kind", ["INTERVAL", "BYTEA", "JSON", "INTEGER[]"])
-def test_other_types_are_refused_by_name(warehouse: Warehouse, kind: str) -> None:  # noqa: F811
+def test_other_types_are_refused_by_name(warehouse: Warehouse, kind: str) -> None:
     """What cannot be read is named with the way out, before anything is asked."""
     table = warehouse.table({"x": "BLOB" if (warehouse.name, kind) == ("duckdb", "BYTEA") else kind}, [])
     with pytest.raises(ParameterError, match=r"column 'x' is of type .* cast it"):

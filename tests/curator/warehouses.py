@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import missing
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -51,8 +52,6 @@ class Warehouse:
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """One statement."""
-        if self.name == "duckdb":
-            return self.connection.con.execute(statement, list(values) or None)
         return self.connection.con.execute(statement, list(values) or None)
 
 
@@ -74,7 +73,7 @@ class Server:
         return ibis.postgres.connect(host=str(self.folder), user=user, database="postgres", **options)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(name="duck", scope="module")
 def duckdb_at_hand() -> Iterator[Warehouse]:
     """DuckDB in memory, behind ibis."""
     ibis = _ibis()
@@ -83,8 +82,8 @@ def duckdb_at_hand() -> Iterator[Warehouse]:
     connection.disconnect()
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+@pytest.fixture(name="server", scope="session")
+def running_server() -> Iterator[Server]:
     """PostgreSQL as a user without rights, on a socket in a folder of its own; every statement and every error is in its log."""
     _ibis()
     if not BINARIES:
@@ -96,7 +95,17 @@ def server() -> Iterator[Server]:
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
         data, control = folder / "data", BINARIES[0] / "pg_ctl"
         _as_nobody(
-            [BINARIES[0] / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"]
+            [
+                BINARIES[0] / "initdb",
+                "-D",
+                data,
+                "-U",
+                "postgres",
+                "--auth=trust",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+            ]
         )
         settings = f"-k {folder} -c listen_addresses='' -c fsync=off -c log_statement=all -c log_error_verbosity=verbose"
         _as_nobody([control, "-D", data, "-o", settings, "-l", folder / "log", "-w", "start"])
@@ -106,7 +115,7 @@ def server() -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
+@pytest.fixture(name="postgres")
 def postgres_at_hand(server: Server) -> Iterator[Warehouse]:
     """A connection to PostgreSQL, behind ibis."""
     connection = server.connect()
@@ -114,10 +123,10 @@ def postgres_at_hand(server: Server) -> Iterator[Warehouse]:
     connection.disconnect()
 
 
-@pytest.fixture(params=["duckdb", "postgres"])
-def warehouse(request: pytest.FixtureRequest) -> Warehouse:
+@pytest.fixture(name="warehouse", params=["duck", "postgres"])
+def each_engine(request: pytest.FixtureRequest) -> Warehouse:
     """Each engine in turn."""
-    held: Warehouse = request.getfixturevalue(f"{request.param}_at_hand")
+    held: Warehouse = request.getfixturevalue(request.param)
     return held
 
 

@@ -268,7 +268,7 @@ class CountSource(ABC):
         """The true counts of many tables, in their order, counted when they are asked for."""
         return (self.counts(axes) for axes in tables)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - where rows are held here there is nothing to let go
         """No more questions: an engine need not hold the state of its table any longer."""
 
     @abstractmethod

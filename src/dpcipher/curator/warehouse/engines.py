@@ -5,7 +5,7 @@ write to any database; PostgreSQL holds a transaction open (REPEATABLE READ, REA
 """
 
 import secrets
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
@@ -26,7 +26,9 @@ class Engine(ABC):
 
     reader: Reader = TryCastReader()
     materialized = ""  # the word that keeps a step of a query for those that read it
-    fence = ""  # what keeps a step from being written into the next, where it would be evaluated again and again
+    fence = (
+        ""  # what keeps a step from being written into the next, where it would be evaluated again and again
+    )
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.bytes_moved = backend, 0
@@ -50,17 +52,15 @@ class Engine(ABC):
         self.bytes_moved += sum(column.nbytes for column in table)
         return table
 
+    @abstractmethod
     def _rows(self, query: str) -> Answer:
-        cursor = self.backend.raw_sql(query)
-        return _columns(cursor.fetchall())
+        """The rows of the answer."""
 
+    @abstractmethod
     def hold(self, steps: Steps, last: str) -> tuple[Steps, str]:
         """One state for several queries: the steps to write before each, and the name of the coded rows."""
-        raise ParameterError(
-            f"data (ibis table on {self.name}) can be asked one query here, and this workload takes several: "
-            "measure fewer tables by name, or write the table to Parquet and measure that"
-        )
 
+    @abstractmethod
     def let_go(self) -> None:
         """The end of the last question."""
 
@@ -68,6 +68,19 @@ class Engine(ABC):
 @final
 class OtherEngine(Engine):
     """An engine that was not tried by our tests: what it makes of public cells decides (`probe`)."""
+
+    def _rows(self, query: str) -> Answer:
+        return _columns(self.backend.raw_sql(query).fetchall())
+
+    def hold(self, steps: Steps, last: str) -> tuple[Steps, str]:
+        """Refused: nobody knows how it holds a state."""
+        raise ParameterError(
+            f"data (ibis table on {self.name}) can be asked one query here, and this workload takes several: "
+            "measure fewer tables by name, or write the table to Parquet and measure that"
+        )
+
+    def let_go(self) -> None:
+        """Nothing is held."""
 
 
 @final

@@ -4,8 +4,9 @@ A row is moved by its own codes, one zero or rule after the other, as `dpcipher.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +33,24 @@ class Refusal:
     message: str
 
 
-def moved_rows(schema: Schema, row: Row) -> Iterator[dict[str, Expr]]:
-    """The codes that change, step by step; each step sees the codes after the last, which the caller sends."""
+def moves(schema: Schema) -> Iterator[Callable[[Row], dict[str, Expr]]]:
+    """The steps that move rows: of each, the codes that change, from the codes after the step before."""
     for zero in schema.zeros:
         if zero.becomes:
-            row = yield _set(row, _inside(schema, zero, row), zero.moves(schema))
+            yield partial(_out_of_zero, schema, zero)
     for rule in schema.compiled.rules:
-        if rule.moves:
-            row = yield _set(row, _broken(schema, rule, row), rule.moves)
-        elif rule.map is not None:
-            row = yield {rule.map.right: _followed(schema, rule, row)}
+        if rule.moves or rule.map is not None:
+            yield partial(_mended, schema, rule)
+
+
+def _out_of_zero(schema: Schema, zero: Zero, row: Row) -> dict[str, Expr]:
+    return _set(row, _inside(schema, zero, row), zero.moves(schema))
+
+
+def _mended(schema: Schema, rule: BoundRule, row: Row) -> dict[str, Expr]:
+    if rule.map is None:
+        return _set(row, _broken(schema, rule, row), rule.moves)
+    return {rule.map.right: _followed(schema, rule, row)}
 
 
 def refused_rows(schema: Schema, row: Row) -> Iterator[Refusal]:

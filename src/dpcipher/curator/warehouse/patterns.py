@@ -3,13 +3,8 @@
 No escapes, no classes such as `\\s`, no flags: PostgreSQL, RE2 and others differ there. White space is listed character by character.
 """
 
-WHITE = "".join(
-    map(
-        chr,
-        [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F]
-        + [0x205F, 0x3000],
-    )
-)
+_SPACES = (0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+WHITE = "".join(map(chr, (*range(9, 14), *range(28, 33), *range(0x2000, 0x200B), *_SPACES)))
 _GAP = f"[{WHITE}]*"
 _ASCII_GAP = "[\t\n\f\r ]*"
 _DIGITS = "(?:[0-9]+[.]?[0-9]*|[.][0-9]+)"

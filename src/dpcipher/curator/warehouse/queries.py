@@ -38,9 +38,7 @@ def counting_query(
     parts += [_margin(number, names[joints[axes]], axes, shape) for number, axes in asked]
     # What is read more than once is kept by the engine for the length of the query.
     kept = {rows, *names.values()}
-    texts = (
-        f"{name} AS {materialized if name in kept else ''}(\n{text}\n)" for name, text in with_steps
-    )
+    texts = (f"{name} AS {materialized if name in kept else ''}(\n{text}\n)" for name, text in with_steps)
     return f"WITH {', '.join(texts)}\n" * bool(with_steps) + "\nUNION ALL ".join(parts)
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from dpcipher.curator.persons import HASH_PRIME, hash_weights
 from dpcipher.curator.request import Person
-from dpcipher.curator.warehouse.cells import Cells, Needs, cells_of
+from dpcipher.curator.warehouse.cell_types import cells_of
+from dpcipher.curator.warehouse.cells import Cells, Needs
 from dpcipher.curator.warehouse.expressions import Expr, ibis
 from dpcipher.curator.warehouse.marks import UNLISTED, check_size, mark, refusals
-from dpcipher.curator.warehouse.moves import Refusal, moved_rows, refused_rows
+from dpcipher.curator.warehouse.moves import Refusal, moves, refused_rows
 from dpcipher.curator.warehouse.readings import Reader
 from dpcipher.schema.column import Column
 from dpcipher.schema.narrow import ABSENT
@@ -37,8 +38,13 @@ def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -
     """All steps for a table; whatever cannot be said in SQL is refused here, by name."""
     steps: list[Step] = [("cells", _cells(table, schema, person, reader))]
     steps.append(("codes", _codes(_named(steps), table, schema, person, reader)))
-    for number, step in enumerate(_moves(steps, schema), start=1):
-        steps.append((f"moved{number}", step))
+    places = {name: f"m{place}" for place, name in enumerate(schema.names)}
+    for number, move in enumerate(moves(schema), start=1):
+        last = _named(steps)
+        changed = move(_row(schema, last))
+        steps.append(
+            (f"moved{number}", last.mutate(**{places[name]: code for name, code in changed.items()}))
+        )
     coded, messages = _coded(_named(steps), schema, person)
     steps.append(("coded", coded))
     if person is not None:
@@ -61,6 +67,7 @@ def marks_step(table: Expr, schema: Schema, reader: Reader) -> list[Step]:
 def _named(steps: Sequence[Step]) -> Expr:
     """The last step as a table to read from."""
     name, expr = steps[-1]
+    assert not isinstance(expr, str)
     return ibis.table(expr.schema(), name=name)
 
 
@@ -95,20 +102,6 @@ def _row(schema: Schema, codes: Expr) -> dict[str, Expr]:
     return {column.name: codes[f"m{place}"] for place, column in enumerate(schema.columns)}
 
 
-def _moves(steps: list[Step], schema: Schema) -> Any:
-    """One step for each zero and rule that moves rows. The caller adds each before the next is made."""
-    moves = moved_rows(schema, _row(schema, _named(steps)))
-    places = {name: f"m{place}" for place, name in enumerate(schema.names)}
-    try:
-        changed = next(moves)
-        while True:
-            last = _named(steps)
-            yield last.mutate(**{places[name]: code for name, code in changed.items()})
-            changed = moves.send(_row(schema, _named(steps)))  # type: ignore[attr-defined]
-    except StopIteration:
-        return
-
-
 def _coded(codes: Expr, schema: Schema, person: Person | None) -> tuple[Expr, tuple[str, ...]]:
     """Attributes, each the code of a column or of a compound; whose row it is; and the first reason to refuse it."""
     row = _row(schema, codes)
@@ -116,7 +109,9 @@ def _coded(codes: Expr, schema: Schema, person: Person | None) -> tuple[Expr, tu
         codes = codes.filter(codes["owner"].notnull())
         row = _row(schema, codes)
     refused = [*_person_refusals(codes, person), *_cell_refusals(schema, row), *refused_rows(schema, row)]
-    read: dict[str, Expr] = {f"a{axis}": _crossed(schema, attr, row) for axis, attr in enumerate(schema.attrs)}
+    read: dict[str, Expr] = {
+        f"a{axis}": _crossed(schema, attr, row) for axis, attr in enumerate(schema.attrs)
+    }
     if refused:
         tests = ((refusal.rows, number) for number, refusal in enumerate(refused))
         read["refusal"] = ibis.cases(*tests, else_=None)
