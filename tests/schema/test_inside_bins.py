@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import PchipInterpolator
-from scipy.stats import norm, wasserstein_distance
+from scipy.stats import expon, norm, wasserstein_distance
 
 import dpcipher as dc
 from dpcipher.errors import SchemaError
@@ -21,7 +21,7 @@ RNG = np.random.default_rng
 
 def test_the_curve_is_scipys_monotone_cubic():
     """Inside the bins the cumulative probability is that of scipy's PCHIP interpolator."""
-    edges, masses = np.array([0.0, 2.0, 5.0, 6.0, 10.0]), np.array([0.1, 0.4, 0.3, 0.2])
+    edges, masses = np.array([0.0, 2.0, 5.0, 6.0, 10.0]), np.array([0.1, 0.3, 0.2, 0.4])
     spread = Spread.smooth(edges, masses, single=0.0)
     bins, uniforms = np.repeat(np.arange(4), 9), np.tile(np.linspace(0.1, 0.9, 9), 4)
     cumulative = PchipInterpolator(edges, np.concatenate([[0.0], np.cumsum(masses)]))
@@ -46,6 +46,36 @@ def test_bins_that_say_nothing_about_one_another_stay_uniform():
     spread = Spread.smooth(np.arange(0, 420, 10), np.tile([1.0, 0.0, 5.0, 0.3], 11)[:41], single=1.0)
     assert np.allclose(spread.left, 1.0)
     assert np.allclose(spread.right, 1.0)
+
+
+def test_the_tails_of_exponential_columns_are_exponential():
+    """Two bins of an exponential column, the second with a far end: its values have the column's own quantiles, also from the right to the left."""
+    edges, scale, shares = np.array([0.0, 30.0, 1000.0]), 20.0, np.linspace(0.05, 0.95, 10)
+    masses = -np.diff(np.exp(-edges / scale))
+    upper = expon(loc=30.0, scale=scale)
+    expected = upper.ppf(shares * upper.cdf(1000.0))
+    bins = np.ones(10, dtype=np.int64)
+    spread = Spread.smooth(edges, masses, single=0.0)
+    mirrored = Spread.smooth(-edges[::-1], masses[::-1], single=0.0)
+    assert np.allclose(spread.draw(bins, shares), expected)
+    assert np.allclose(mirrored.draw(bins - 1, 1 - shares), -expected)
+    within = spread.draw(bins, shares, within=(50.0, 90.0))
+    assert np.allclose(within, upper.ppf(upper.cdf(50) + shares * (upper.cdf(90) - upper.cdf(50))))
+
+
+@pytest.mark.parametrize("draw", [lambda r: r.lognormal(5, 1, 20_000), lambda r: 300 * r.random(20_000)])
+def test_a_generous_bound_does_not_draw_values_far_out(draw):
+    """The last of 15 bins reaches from the column's top twentieth to a public bound of ten thousand: values stay near the column's own."""
+    data = np.clip(draw(RNG(0)), 0, 10_000)
+    edges = np.array([0, *np.quantile(data, np.linspace(0.05, 0.95, 14)), 10_000])
+    masses = np.histogram(data, edges)[0] / len(data)
+    bins = np.repeat(np.arange(15), np.histogram(data, edges)[0])
+    uniforms = RNG(1).random(len(bins))
+    even, bent = (
+        wasserstein_distance(data, spread.draw(bins, uniforms))
+        for spread in (Spread.uniform(edges), Spread.smooth(edges, masses, single=0.0))
+    )
+    assert bent < even / 10
 
 
 def test_an_atom_does_not_bend_its_neighbours():

@@ -15,7 +15,7 @@ from dpcipher.joint.joint import Joint, checked_n_rows
 from dpcipher.joint.tally import Tally
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import check_writable, write_table
+from dpcipher.tables.write import check_writable
 
 
 @click.command("synth")
@@ -110,6 +110,7 @@ def command(
     \b
     Example:
       dpcipher synth people.release.parquet -n 5000 -o synthetic.csv
+      dpcipher synth people.release.parquet -n 1_000_000_000 -o rows.parquet
       dpcipher synth people.release.parquet --draws 5 -o imputed.csv
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
@@ -123,8 +124,8 @@ def command(
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         tallies = [joint.tally() for joint in joints]
         for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
-            rows = joint.batches(n_rows, seed=seed, given=dict(given), independent=independent, tally=tally)
-            write_table(file, rows, formulas="keep" if raw_text else "quote")
+            rows = joint.stream(n_rows, seed=seed, given=dict(given), independent=independent)
+            rows.write(file, formulas="keep" if raw_text else "quote", tally=tally, progress=say)
             if save_joint is not None:
                 joint.save(_numbered(save_joint, number, len(joints)))
     drawn = [_with_cost(joint, tally) for joint, tally in zip(joints, tallies, strict=True)]

@@ -7,8 +7,13 @@ fuller on that side, and a bin beside an empty one thins out toward it. Every bi
 How far a column follows that is asked of the column itself: neighbouring bins are joined, the curve through the joined bins says how each should
 be divided, and least squares on the division that is known gives a share between 0 (uniform inside bins) and 1. So a column in which neighbours say
 nothing about one another stays uniform. It is post-processing of probabilities that are known already and costs no privacy.
+
+The bins at the two ends are often wide and nearly empty: public bounds are generous, tails are long. A cubic cannot fall steeply enough there. Where the
+exponential density through an end bin and its neighbour falls by more than a cubic can, the end bin follows that, whatever the other bins say: it
+holds little, and what it holds lies near its neighbour rather than far out.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,22 +23,31 @@ from numpy.typing import NDArray
 from dpcipher.marginals.arrays import Floats
 
 HALVINGS = 40
+ROUNDS = 20
+NOTHING = 1e-9  # of its neighbour: a bin that is as good as empty
+STEEPEST = (
+    3.0  # the density at the end of a bin over its mean density: a cubic that is steeper is not monotone
+)
 JUDGED_BINS = 8  # with fewer, joined bins are so few that they cannot judge; the density is followed in full
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Where values fall between the edges of bins; `left` and `right` are the density at the two ends of a bin over its mean density."""
+    """Where values fall between the edges of bins; `left` and `right` are the density at the two ends of a bin over its mean density.
+
+    A bin whose `decay` is not zero has an exponential density instead, which falls by exp(decay) from its left end to its right one.
+    """
 
     edges: Floats
     left: Floats
     right: Floats
+    decay: Floats
 
     @classmethod
     def uniform(cls, edges: NDArray[np.number]) -> "Spread":
         """Evenly inside every bin."""
         even = np.ones(len(edges) - 1)
-        return cls(np.asarray(edges, dtype=float), even, even)
+        return cls(np.asarray(edges, dtype=float), even, even, np.zeros_like(even))
 
     @classmethod
     def smooth(cls, edges: NDArray[np.number], masses: Floats, *, single: float) -> "Spread":
@@ -41,22 +55,43 @@ class Spread:
         points, masses = np.asarray(edges, dtype=float), np.maximum(masses, 0.0)
         kept = ~_atoms(np.diff(points), single)
         widths, left, right = np.diff(points)[kept], np.ones(len(masses)), np.ones(len(masses))
+        decay = np.zeros(len(masses))
         if masses[kept].sum() > 0:
             share = _share(widths, masses[kept])
             left[kept], right[kept] = (1 + share * (end - 1) for end in _ends(widths, masses[kept]))
-        return cls(points, left, right)
+            decay[kept] = _decays(widths, masses[kept])
+        return cls(points, left, right, decay)
 
     def draw(
         self, bins: NDArray[np.integer], uniforms: Floats, *, within: tuple[float, float] | None = None
     ) -> Floats:
         """The point of each bin below which it has the share `uniforms` of its values; of those `within` two points, where they are given."""
         low, width = self.edges[bins], np.diff(self.edges)[bins]
-        left, right = self.left[bins], self.right[bins]
         if within is not None:
             ends = [np.clip((point - low) / width, 0.0, 1.0) for point in within]
-            first, last = (_below(end, left, right) for end in ends)
+            first, last = (self._below(bins, end) for end in ends)
             uniforms = first + uniforms * (last - first)
-        return np.asarray(low + width * _quantile(uniforms, left, right))
+        return np.asarray(low + width * self._quantile(bins, uniforms))
+
+    def _below(self, bins: NDArray[np.integer], t: Floats) -> Floats:
+        """The share of each bin's values below the fraction t of its width."""
+        decay = self.decay[bins]
+        steep = np.where(decay == 0, 1.0, decay)
+        return np.where(
+            decay == 0,
+            _below(t, self.left[bins], self.right[bins]),
+            np.expm1(-steep * t) / np.expm1(-steep),
+        )
+
+    def _quantile(self, bins: NDArray[np.integer], uniforms: Floats) -> Floats:
+        """The fraction of each bin's width below which it has the share `uniforms` of its values."""
+        decay = self.decay[bins]
+        steep = np.where(decay == 0, 1.0, decay)
+        return np.where(
+            decay == 0,
+            _quantile(uniforms, self.left[bins], self.right[bins]),
+            -np.log1p(uniforms * np.expm1(-steep)) / steep,
+        )
 
 
 def _atoms(widths: Floats, single: float) -> NDArray[np.bool_]:
@@ -86,12 +121,35 @@ def _quantile(uniforms: Floats, left: Floats, right: Floats) -> Floats:
 
 
 def _ends(widths: Floats, masses: Floats) -> tuple[Floats, Floats]:
-    """The density at the left and right end of each bin over its mean density, between 0 and 3: then the cubic is monotone."""
+    """The density at the left and right end of each bin over its mean density."""
     slopes, mean = _slopes(widths, masses / widths), masses / widths
     known = mean > 0
     over = np.where(known, mean, 1.0)
-    left, right = (np.clip(np.where(known, end / over, 1.0), 0.0, 3.0) for end in (slopes[:-1], slopes[1:]))
+    left, right = (
+        np.clip(np.where(known, end / over, 1.0), 0.0, STEEPEST) for end in (slopes[:-1], slopes[1:])
+    )
     return left, right
+
+
+def _decays(widths: Floats, masses: Floats) -> Floats:
+    """What the exponential density of the two end bins falls by; zero in bins between, and where a cubic is steep enough."""
+    decays = np.zeros(len(masses))
+    if len(masses) > 1:
+        decays[-1] = _decay(widths[-2:], masses[-2:])
+        decays[0] = -_decay(widths[1::-1], masses[1::-1])
+    return decays
+
+
+def _decay(widths: Floats, masses: Floats) -> float:
+    """The logarithm of what the exponential density with these two masses, one after the other, falls by over the second."""
+    (near, far), (fuller, emptier) = widths.tolist(), masses.tolist()
+    if emptier <= NOTHING * fuller or fuller / near <= emptier / far:
+        return 0.0
+    # From exp(near · rate) = 1 + fuller / emptier · (1 - exp(-far · rate)), downwards from an end bin without end; almost there at once, for a steep one.
+    decay = math.inf
+    for _ in range(ROUNDS):
+        decay = math.log1p(-math.expm1(-decay) * fuller / emptier) * far / near
+    return decay if decay > STEEPEST else 0.0
 
 
 def _slopes(widths: Floats, mean: Floats) -> Floats:

@@ -284,13 +284,19 @@ class Schema:
         return rows.encode_columns(self, table)
 
     def decode(
-        self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Mapping[str, Floats] | None = None,
+        dictionaries: bool = False,
     ) -> pa.Table:
         """Codes as rows again, with the columns and types of the user's table.
 
         `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
+        With `dictionaries`, texts come as dictionary arrays.
         """
-        return rows.decode(self, codes, rng, masses=masses)
+        return rows.decode(self, codes, rng, masses=masses, dictionaries=dictionaries)
 
     # Files
 
