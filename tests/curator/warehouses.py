@@ -6,7 +6,6 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +33,7 @@ class Warehouse:
         columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
         self.run(f"CREATE TABLE {name} ({columns})")
         self.insert(name, rows)
-        return self.named(name)
-
-    def named(self, name: str) -> Any:
-        """A table that is there."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ibis asks DuckDB for its columns in the old way
-            return self.connection.table(name)
+        return self.connection.table(name)
 
     def insert(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
         """More rows, over parameters: nothing of a row is in the text of a statement."""
