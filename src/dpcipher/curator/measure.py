@@ -101,7 +101,7 @@ def _measure_given(
     if schema.is_open:
         find_bins(opened, given_tables(request), say=say)
         request = request_on(opened.schema, budget=opened.part(Fraction(1)))
-    return opened, opened.measure_many(request)
+    return opened, opened.measure_many(request, say=say)
 
 
 def _purpose(request: MeasurementRequest) -> dict[str, Any]:
