@@ -1,6 +1,6 @@
 """Dates, moments and times of an engine; and which cells are of which type."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from typing import Any
 
@@ -97,7 +97,7 @@ def cells_of(name: str, kind: Any, needs: Needs, reader: Reader) -> Cells:
     """The cells of an ibis type; a type that files do not have is refused by name."""
     if kind.is_timestamp():
         return MomentCells(needs, reader, kind.timezone)
-    known = {
+    known: dict[str, Callable[[Needs, Reader], Cells]] = {
         "string": TextCells,
         "uuid": NamedCells,
         "integer": WholeCells,
