@@ -117,7 +117,14 @@ def __getattr__(name: str) -> Any:
 
 
 def _draft(data: object) -> "Schema":
-    """Guess a schema from rows. It belongs to the curator's room, which no other room may import; here stands its name alone."""
+    """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
+
+    >>> import pandas as pd
+    >>> from dpcipher import Schema
+    >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
+    ('age', 'sex')
+    """
+    # It belongs to the curator's room, which no other room may import; here stands its name alone.
     return import_module("dpcipher.curator.draft").draft(data)  # type: ignore[no-any-return]
 
 

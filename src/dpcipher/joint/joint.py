@@ -22,6 +22,7 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
 from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
@@ -84,6 +85,15 @@ class Joint(Shown, Drawable):
     """A distribution over all columns of a schema.
 
     `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> joint = dc.solve(release)
+    >>> joint.project("smokes").frame["value"].round(1).tolist()
+    [0.5, 0.5]
+    >>> joint.sample(4, seed=1, given={"ill": 1}).ill.tolist()
+    [1, 1, 1, 1]
     """
 
     schema: Schema
@@ -161,6 +171,20 @@ class Joint(Shown, Drawable):
         return RowStream(
             self.schema, self.core, count, drawn_seed, most, given or {}, independent, self._masses
         )
+
+    def sample_spark(
+        self,
+        session: Any,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+        partitions: int | None = None,
+    ) -> Any:
+        """The rows of `stream` as a data frame of a Spark session, drawn by its executors when they are needed."""
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent)
+        return spark_rows(self, session, stream, partitions=partitions)
 
     def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:
         """The codes of rows that keep the rules of the schema."""

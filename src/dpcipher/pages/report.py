@@ -51,6 +51,16 @@ def report(
     It sees no private row, so it may be published with the release. The page says "certified" only where a public `key` that you trust signed the
     release's file, or a `ledger` at hand paid for it; else "as stated by the file". A release that either refutes is refused, and so are one that
     is stamped NOT PRIVATE and a folder that holds a curator's files.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> page = dc.report(release, dc.solve(release).sample(500, seed=1), f"{folder.name}/report.html")
+    >>> page.name
+    'report.html'
+    >>> folder.cleanup()
     """
     standing = _standing(release, key, ledger)
     shown, target = standing.release, Path(path)

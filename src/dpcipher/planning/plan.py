@@ -133,6 +133,12 @@ def plan(
     No data is read. `n_rows` is a rough size of the table, from public knowledge; with it, errors are also given as total variation
     distances, and counts smaller than their noise are warned of. With workload="auto" the tables are not known yet: the plan gives the
     candidates, the steps of the selection with their shares and noise, and whether to select at all.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"age": 10, "sex": 2, "region": 8})
+    >>> plan = dc.plan(schema, workload=2, epsilon=1.0, unit="add-remove", n_rows=20_000)
+    >>> plan.n_cells, round(plan.tables[0].sd, 1)
+    (116, 4.2)
     """
     budget = Budget.parse(
         epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers

@@ -47,6 +47,14 @@ class Ledger(Shown, Drawable):
     """The record of what was spent on one private table.
 
     `name` is what the curator calls the table. Nothing that is computed from its rows ever goes into the file.
+
+    >>> import tempfile
+    >>> import dpcipher as dc
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = dc.Ledger.create(f"{folder.name}/people.ledger", epsilon=3.0, unit="add-remove")
+    >>> ledger.spent.describe(), ledger.remaining.describe()
+    ('epsilon = 0', 'epsilon = 3')
+    >>> folder.cleanup()
     """
 
     def __init__(self, path: str | Path) -> None:

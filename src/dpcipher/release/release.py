@@ -33,6 +33,14 @@ class Release(Shown, Drawable):
     `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. A set may hold the same table more
     than once, each with noise of its own; estimates combine them by inverse variance. `kind` remembers, in memory only, which
     library the rows came from, so that synthetic rows can go back to it.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> release.workload, release.n_rows
+    ((('smokes', 'ill'),), 1000)
+    >>> release.query(("smokes", "ill"), where={"smokes": 1, "ill": 1}).estimate
+    240.0
     """
 
     schema: Schema
