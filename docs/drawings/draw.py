@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from noise import reconcile, shrinkage
+from plots import plot_column, plot_pair
 from results import what_comes_out
 
 from engines import rows_engine, selection, table_engine
@@ -25,6 +26,8 @@ PICTURES = {
     "rows-engine": rows_engine,
     "selection": selection,
     "what-comes-out": what_comes_out,
+    "plot-column": plot_column,
+    "plot-pair": plot_pair,
 }
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def own_style(content: str) -> str:
     light, dark = (_values(scheme, names) for scheme in (0, 1))
     told = ",".join(f"{body} .dpc" for body in _DARK_NOTEBOOKS) + f"{{{dark}}}"
     told += ",".join(f"{body} .dpc" for body in _LIGHT_NOTEBOOKS) + f"{{{light}}}"
-    system = f"@media (prefers-color-scheme: dark){{.dpc{{{dark}}}}}"
+    system = f"@media (prefers-color-scheme:dark){{.dpc{{{dark}}}}}"
     layout = _sheet("card.css") if "<div" in content else ""
     return f".dpc{{{light}}}{system}{told}{layout}{_drawings(names)}"
 

@@ -52,8 +52,10 @@ def table(
     best: Collection[tuple[int, int]] = (),
 ) -> str:
     """A table whose first column names the row; every other column is set as numbers, and the `best` cells (row, column) in bold."""
-    # Wide tables scroll inside their box, which must be reachable with the keyboard.
-    return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}">{plain_table(heads, body, caption=caption, best=best)}</div>'
+    # Wide tables scroll inside their box, which must be reachable with the keyboard; what they are stays in view above it.
+    title = f'<p class="caption">{escape(caption)}</p>' if caption else ""
+    box = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}">'
+    return f"{title}{box}{plain_table(heads, body, caption=caption, best=best)}</div>"
 
 
 def plain_table(
@@ -66,7 +68,7 @@ def plain_table(
     """The table alone; columns of words are set to the left."""
     body = [list(line) for line in body]
     words = [_is_words([line[place] for line in body]) for place in range(len(heads))]
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    title = f' aria-label="{escape(caption)}"' if caption else ""
     top = "".join(
         f'<th scope="col"{_side(left)}>{escape(head)}</th>' for head, left in zip(heads, words, strict=True)
     )
@@ -76,7 +78,7 @@ def plain_table(
         + "</tr>"
         for row, (first, *rest) in enumerate(body)
     )
-    return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<table{title}><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _is_words(cells: Sequence[str]) -> bool:
