@@ -134,12 +134,12 @@ def _first_above(parts: Singles, rng: np.random.Generator) -> tuple[Codes, Singl
     """For each column one of its parts, at random in proportion, and the sum of the parts; `parts` is overwritten."""
     for place in range(1, len(parts)):
         parts[place] += parts[place - 1]
-    height = rng.random(parts.shape[1], dtype=np.float32)
+    height: Singles = np.asarray(rng.random(parts.shape[1], dtype=np.float32))
     np.minimum(height, _BELOW_ONE, out=height)
     height *= parts[-1]
     chosen = np.zeros(parts.shape[1], np.int32)
-    for rungs in parts[:-1]:
-        chosen += rungs <= height
+    for place in range(len(parts) - 1):
+        chosen += parts[place] <= height
     return chosen, parts[-1]
 
 
