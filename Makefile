@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CODE   := src tests typing_tests benchmarks examples docs/conf.py docs/drawings
+# As many processes as there are cores, each with one thread.
+TESTS  := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test lint types pytest slow planted faults evidence bench docs reference pictures dist clean
@@ -34,10 +36,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow"
+	$(TESTS) --dist loadfile -m "not slow"
 
 slow: $(VENV)/.dev
-	$(BIN)/pytest -m slow
+	$(TESTS) --dist worksteal -m slow
 
 planted: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/planted.py
