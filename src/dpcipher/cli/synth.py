@@ -20,7 +20,9 @@ from dpcipher.tables.write import check_writable
 
 @click.command("synth")
 @click.argument("release", type=options.FILE, required=False)
-@options.output("target", "Write rows here: .csv, .csv.gz or .parquet.")
+@options.output(
+    "target", "Write rows here: .csv, .csv.gz, .parquet, or labelled .dta (Stata) or .sav (SPSS)."
+)
 @click.option("-n", "--n-rows", type=int, help="So many rows; by default the release's own total.")
 @click.option(
     "--seed", type=int, help="Repeat the same draw. Sampling costs no privacy, so a seed is harmless."
@@ -116,7 +118,7 @@ def command(
     """
     source = _source(release, **published)
     _check_draw(source.schema, n_rows, dict(given))
-    check_writable(target)
+    check_writable(target, labelled=True)
     with output.progress() as say:
         say("solving")
         joints = _joints(source, engine, reading, draws, seed, say)
