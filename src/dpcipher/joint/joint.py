@@ -20,6 +20,7 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
 from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
@@ -162,6 +163,20 @@ class Joint:
         return RowStream(
             self.schema, self.core, count, drawn_seed, most, given or {}, independent, self._masses
         )
+
+    def sample_spark(
+        self,
+        session: Any,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+        partitions: int | None = None,
+    ) -> Any:
+        """The rows of `stream` as a data frame of a Spark session, drawn by its executors when they are needed."""
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent)
+        return spark_rows(self, session, stream, partitions=partitions)
 
     def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:
         """The codes of rows that keep the rules of the schema."""

@@ -198,9 +198,9 @@ def _labelled(
 
 def _special(column: Column) -> dict[float | str, str]:
     """Labels of single values among numbers, such as a top code; Stata labels whole numbers alone."""
-    texts = [text for text, _ in column.value_labels or () if text not in column.missing_codes.texts]
+    shown = {str(text): label for text, label in dict(column.value_labels or ()).items()}
+    texts = [text for text in shown if text not in column.missing_codes.texts]
     numbers = as_number(pa.array(texts, pa.string())) if texts else ()
-    shown = dict(column.value_labels or ())
     return {int(number): shown[text] for text, number in zip(texts, numbers, strict=True) if number % 1 == 0}
 
 
