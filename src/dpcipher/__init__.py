@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
     from dpcipher.curator.mismatch import SchemaCheck
+    from dpcipher.drawing.plot import plot
     from dpcipher.engines.reading import Reading
     from dpcipher.engines.solve import solve
     from dpcipher.inference.combine import combine
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from dpcipher.posteriors.posterior import posterior
     from dpcipher.privacy.ledger import Ledger
     from dpcipher.release.release import Release
+    from dpcipher.release.trust import trust
     from dpcipher.schema.schema import Schema
     from dpcipher.scoring.evaluate import evaluate
     from dpcipher.selection.target import Auto
@@ -70,10 +72,12 @@ __all__ = [
     "fit_models",
     "measure",
     "plan",
+    "plot",
     "posterior",
     "report",
     "solve",
     "sss",
+    "trust",
 ]
 
 _HOMES = {
@@ -91,10 +95,12 @@ _HOMES = {
     "fit_models": "inference.models",
     "measure": "curator.measure",
     "plan": "planning.plan",
+    "plot": "drawing.plot",
     "posterior": "posteriors.posterior",
     "report": "pages.report",
     "solve": "engines.solve",
     "sss": "inference.sss",
+    "trust": "release.trust",
 }
 
 
