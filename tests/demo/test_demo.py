@@ -126,7 +126,9 @@ def test_the_page_states_the_promise_in_words(run: DemoRun) -> None:
     words = " ".join(" ".join(Page((run.folder / "summary.html").read_text(encoding="utf-8")).words).split())
     assert "Protects the presence of any one row." in words
     assert "epsilon = 1 (pure differential privacy)" in words
-    assert "Every count carries discrete Laplace noise of scale 21 (a standard deviation of 30 rows)." in words
+    assert (
+        "Every count carries discrete Laplace noise of scale 21 (a standard deviation of 30 rows)." in words
+    )
     assert "certified" in words
 
 
