@@ -27,11 +27,11 @@ def released() -> dc.Release:
     return dc.Release.from_tables(TABLES, dc.Schema.from_dict(SCHEMA), scale=9.0)
 
 
-def plot_column() -> str:
+def report_column() -> str:
     """One column: bars with margins."""
     return dc.plot(released(), "work").svg + "\n"
 
 
-def plot_pair() -> str:
+def report_pair() -> str:
     """Two columns: a heat map, hatched where no row can be."""
     return dc.plot(released(), ("age", "work")).svg + "\n"
