@@ -255,9 +255,9 @@ def test_only_counts_come_back(warehouse: Warehouse, monkeypatch: pytest.MonkeyP
     asked: list[tuple[str, int]] = []
     ask = Engine.ask
 
-    def spy(self: Engine, query: str) -> queries.Answer:
+    def spy(self: Engine, query: queries.Query) -> queries.Answer:
         answer = ask(self, query)
-        asked.append((query, len(answer[0])))
+        asked.append((query.sql(), len(answer[0])))
         return answer
 
     monkeypatch.setattr(Engine, "ask", spy)
@@ -281,7 +281,7 @@ def test_many_tables_take_several_queries_of_one_state(
     table = warehouse.table(TYPES, rows)
     opened, ask = receive(table, PEOPLE), Engine.ask
 
-    def meanwhile(self: Engine, query: str) -> queries.Answer:
+    def meanwhile(self: Engine, query: queries.Query) -> queries.Answer:
         answer = ask(self, query)
         other.insert(table.get_name(), people(5, seed=11))
         return answer

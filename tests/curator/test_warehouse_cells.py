@@ -15,6 +15,7 @@ from warehouses import Warehouse, duckdb_at_hand, each_engine, postgres_at_hand,
 from dpcipher.curator.count import receive
 from dpcipher.curator.warehouse.engines import engine_of
 from dpcipher.curator.warehouse.marks import refusals
+from dpcipher.curator.warehouse.queries import Query
 from dpcipher.curator.warehouse.stages import PROBE, marks_step
 from dpcipher.errors import ParameterError
 from dpcipher.schema import Column, Schema
@@ -54,10 +55,9 @@ TEXTS = ("a", "A", " a", "a ", "b", "=x", "'=x", "''=x", "é", "e\u0301", "null"
 def codes_there(table: Any, schema: Schema) -> np.ndarray:
     """The code of every cell as the engine has it, or its mark where it is refused."""
     engine = engine_of(table)
-    steps = [(name, engine.sql(step)) for name, step in marks_step(table, schema, engine.reader)]
-    texts = ", ".join(f"{name} AS ({text})" for name, text in steps)
-    parts = (f"SELECT {place}, probe, m{place} FROM codes" for place in range(len(schema.columns)))
-    column, row, code = engine.ask(f"WITH {texts} " + " UNION ALL ".join(parts))
+    steps = tuple((name, engine.sql(step)) for name, step in marks_step(table, schema, engine.reader))
+    parts = tuple(f"SELECT {place}, probe, m{place} FROM codes" for place in range(len(schema.columns)))
+    column, row, code = engine.ask(Query(steps, parts))
     codes = np.full((row.max() + 1, len(schema.columns)), -99)
     codes[row, column] = code
     return codes

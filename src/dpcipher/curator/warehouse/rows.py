@@ -32,7 +32,7 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import check_names, said_extra
 
 Say = Callable[[str], None]
-CELL_BYTES = 24  # of a cell that comes back: table, cell and count
+CELL_BYTES = 20  # of a cell that comes back, at most: table, cell and count
 FIRST_CELLS = 2**18
 
 
@@ -81,10 +81,7 @@ class WarehouseRows(Incoming):
             f"asking {self.engine.name} for {len(tables):,} tables of {len(self._schema.names):,} columns in one query; at most "
             f"{most:,} counts come back ({CELL_BYTES * most / 1e6:,.1f} MB)"
         )
-        query = counting_query(
-            steps, rows, shape, tables, materialized=self.engine.materialized, refuses=bool(messages)
-        )
-        answer = self.engine.ask(query)
+        answer = self.engine.ask(counting_query(steps, rows, shape, tables, refuses=bool(messages)))
         refusal = refusal_of(answer)
         if refusal is not None:
             raise DataError(messages[refusal])
