@@ -15,7 +15,7 @@ import numpy as np
 from dpcipher.curator.warehouse.expressions import Expr
 from dpcipher.curator.warehouse.queries import Answer, Query
 from dpcipher.curator.warehouse.readings import GuardedReader, Reader, TryCastReader
-from dpcipher.curator.warehouse.stages import Coding
+from dpcipher.curator.warehouse.stages import Coding, Written
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
 
 Steps = list[tuple[str, str]]
@@ -38,10 +38,10 @@ class Engine(ABC):
         """The steps as SQL."""
         return [(name, self.sql(step)) for name, step in coding.steps]
 
-    def sql(self, step: Expr | str) -> str:
+    def sql(self, step: Expr | Written) -> str:
         """One step; its values are computed once."""
-        if isinstance(step, str):
-            return step
+        if isinstance(step, Written):
+            return step.sql
         text = self.backend.compile(step)
         return f"SELECT * FROM (\n{text}\n) AS step {self.fence}" if self.fence else str(text)
 

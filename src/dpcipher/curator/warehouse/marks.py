@@ -71,7 +71,7 @@ def _level(column: Column, cells: Cells, read: Read) -> Expr | None:
     kind, domain = Needs.of(column).kind, column.domain
     if isinstance(domain, Listed):
         if kind == "text":
-            by_text = cells.text_code(read, domain.spellings)
+            by_text = read["k"] if "k" in read else cells.text_code(read, domain.spellings)
             return first_of(by_text, number_looked_up(cells.number(read), domain.numbers))
         return number_looked_up(getattr(cells, kind)(read), domain.numbers)
     number = getattr(cells, kind)(read)

@@ -18,7 +18,7 @@ from dpcipher.curator.warehouse.expressions import Expr, ibis
 from dpcipher.curator.warehouse.marks import refusals
 from dpcipher.curator.warehouse.public_cells import public_cells
 from dpcipher.curator.warehouse.queries import Query
-from dpcipher.curator.warehouse.stages import PROBE, column_cells, marks_step
+from dpcipher.curator.warehouse.stages import PROBE, code_steps, column_cells
 from dpcipher.errors import ParameterError
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -64,7 +64,7 @@ def _codes_there(
     steps = [
         ("numbers", ibis.literal(list(range(length)), type="array<int32>").unnest().name(PROBE).as_table()),
         ("probes", numbers.select(numbers[PROBE], **lists)),
-        *marks_step(probes, schema, engine.reader),
+        *code_steps(probes, schema, None, engine.reader),
     ]
     texts = tuple((name, engine.sql(step)) for name, step in steps)
     # As the answers to all questions come: which column, which cell, which code.

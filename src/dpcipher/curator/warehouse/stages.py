@@ -1,11 +1,11 @@
 """From an engine's table to coded rows, as named steps of one query.
 
-    cells (what was read) ─▶ codes ─▶ moved … ─▶ coded (attributes, refusals, owners) ─▶ counted (at most max_rows of a person)
+    cells (what was read) ─▶ found (in long lists of levels) ─▶ codes ─▶ moved … ─▶ coded (attributes, refusals, owners) ─▶ counted (at most max_rows of a person)
 
 Every step takes a row by itself, except the last, which compares the rows of one person with one another and with nobody else's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,27 @@ from dpcipher.curator.warehouse.marks import UNLISTED, check_size, mark, refusal
 from dpcipher.curator.warehouse.moves import Refusal, moves, refused_rows
 from dpcipher.curator.warehouse.readings import Reader
 from dpcipher.schema.column import Column
+from dpcipher.schema.domain import Listed
 from dpcipher.schema.narrow import ABSENT
 from dpcipher.schema.schema import Schema
 
 PROBE = "number of the probe"
-Step = tuple[str, Expr | str]  # a name, and an ibis table or SQL text that reads the step before
+JOINED = 16  # levels from which a text is looked up in a list and not compared with one after the other
+
+
+@dataclass(frozen=True)
+class Written:
+    """A step in SQL of ours, with the columns that it has."""
+
+    sql: str
+    columns: Any = None
+
+    def schema(self) -> Any:
+        """The columns and their types."""
+        return self.columns
+
+
+Step = tuple[str, Expr | Written]  # a name, and an ibis table or SQL that reads the steps before
 
 
 @dataclass(frozen=True)
@@ -36,8 +52,7 @@ class Coding:
 
 def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Coding:
     """All steps for a table; whatever cannot be said in SQL is refused here, by name."""
-    steps: list[Step] = [("cells", _cells(table, schema, person, reader))]
-    steps.append(("codes", _codes(_named(steps), table, schema, person, reader)))
+    steps = code_steps(table, schema, person, reader)
     places = {name: f"m{place}" for place, name in enumerate(schema.names)}
     for number, move in enumerate(moves(schema), start=1):
         last = _named(steps)
@@ -48,7 +63,8 @@ def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -
     coded, messages = _coded(_named(steps), schema, person)
     steps.append(("coded", coded))
     if person is not None:
-        steps.append(("counted", _limited(len(schema.attrs), person.max_rows, bool(messages))))
+        limited = _limited(len(schema.attrs), person.max_rows, bool(messages))
+        steps.append(("counted", Written(limited)))
     return Coding(tuple(steps), steps[-1][0], messages)
 
 
@@ -58,17 +74,43 @@ def column_cells(table: Expr, column: Column, reader: Reader) -> Cells:
     return cells_of(column.name, table[column.name].type(), Needs.of(column), reader)
 
 
-def marks_step(table: Expr, schema: Schema, reader: Reader) -> list[Step]:
-    """The first two steps alone, without persons."""
-    steps: list[Step] = [("cells", _cells(table, schema, None, reader))]
-    return [*steps, ("codes", _codes(_named(steps), table, schema, None, reader))]
+def code_steps(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> list[Step]:
+    """The steps from cells to codes."""
+    steps: list[Step] = [("cells", _cells(table, schema, person, reader))]
+    lists = dict(_long_lists(table, schema))
+    if lists:
+        last = _named(steps)
+        columns = ibis.schema({**dict(last.schema().items()), **{f"k{place}": "int32" for place in lists}})
+        steps += [(f"list{place}", Written(_list(codes))) for place, codes in lists.items()]
+        steps.append(("found", Written(_found(lists), columns)))
+    return [*steps, ("codes", _codes(_named(steps), table, schema, reader))]
+
+
+def _long_lists(table: Expr, schema: Schema) -> Iterator[tuple[int, dict[str, int]]]:
+    """The columns of texts whose levels are many, and the code of each text."""
+    for place, column in enumerate(schema.columns):
+        if isinstance(column.domain, Listed) and table[column.name].type().is_string():
+            codes = column.domain.spellings
+            if len(codes) > JOINED:
+                yield place, codes
+
+
+def _list(codes: Mapping[str, int]) -> str:
+    """A public list; every text is in it once, so that a row finds one code or none."""
+    pairs = ", ".join("('" + text.replace("'", "''") + f"', {code})" for text, code in codes.items())
+    return f"SELECT * FROM (VALUES {pairs}) AS listed (v, k)"
+
+
+def _found(places: Iterable[int]) -> str:
+    joins = "\n".join(f"LEFT JOIN list{place} ON cells.x{place} = list{place}.v" for place in places)
+    found = ", ".join(f"list{place}.k AS k{place}" for place in places)
+    return f"SELECT cells.*, {found} FROM cells\n{joins}"
 
 
 def _named(steps: Sequence[Step]) -> Expr:
     """The last step as a table to read from."""
-    name, expr = steps[-1]
-    assert not isinstance(expr, str)
-    return ibis.table(expr.schema(), name=name)
+    name, step = steps[-1]
+    return ibis.table(step.schema(), name=name)
 
 
 def _cells(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Expr:
@@ -88,11 +130,11 @@ def _carried(table: Expr, schema: Schema) -> dict[str, Expr]:
     return {"probe": table[PROBE]} if PROBE in table.columns else {}
 
 
-def _codes(read: Expr, table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Expr:
+def _codes(read: Expr, table: Expr, schema: Schema, reader: Reader) -> Expr:
     codes = {}
     for place, column in enumerate(schema.columns):
         cells = column_cells(table, column, reader)
-        own = {key: read[f"{key}{place}"] for key in ("x", "n", "r", "t") if f"{key}{place}" in read.columns}
+        own = {key: read[f"{key}{place}"] for key in "xnrtk" if f"{key}{place}" in read.columns}
         codes[f"m{place}"] = mark(column, cells, own)
     kept = {name: read[name] for name in ("owner", "probe") if name in read.columns}
     return read.select(**codes, **kept)
