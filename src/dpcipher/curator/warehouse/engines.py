@@ -42,7 +42,13 @@ class Engine(ABC):
         """One step; its values are computed once."""
         if isinstance(step, Written):
             return step.sql
-        text = self.backend.compile(step)
+        try:
+            text = self.backend.compile(step)
+        except Exception:
+            raise ParameterError(
+                f"data (ibis table on {self.name}) cannot be encoded there: its SQL lacks a function that reading cells needs; "
+                "write the table to Parquet and measure that"
+            ) from None
         return f"SELECT * FROM (\n{text}\n) AS step {self.fence}" if self.fence else str(text)
 
     def ask(self, query: Query) -> Answer:

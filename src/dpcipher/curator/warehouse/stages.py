@@ -5,7 +5,7 @@
 Every step takes a row by itself, except the last, which compares the rows of one person with one another and with nobody else's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,15 @@ from dpcipher.curator.request import Person
 from dpcipher.curator.warehouse.cell_types import cells_of
 from dpcipher.curator.warehouse.cells import Cells, Needs
 from dpcipher.curator.warehouse.expressions import Expr, ibis
+from dpcipher.curator.warehouse.look_ups import LookUp, found_query, is_long
 from dpcipher.curator.warehouse.marks import UNLISTED, check_size, mark, refusals
 from dpcipher.curator.warehouse.moves import Refusal, moves, refused_rows
 from dpcipher.curator.warehouse.readings import Reader
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Listed
 from dpcipher.schema.narrow import ABSENT
 from dpcipher.schema.schema import Schema
 
 PROBE = "number of the probe"
-JOINED = 16  # levels from which a text is looked up in a list and not compared with one after the other
 
 
 @dataclass(frozen=True)
@@ -70,41 +69,46 @@ def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -
 
 def column_cells(table: Expr, column: Column, reader: Reader) -> Cells:
     """How the cells of a column are read, by the type that its engine gives it."""
-    check_size(column)
-    return cells_of(column.name, table[column.name].type(), Needs.of(column), reader)
+    cells = cells_of(column.name, table[column.name].type(), Needs.of(column), reader)
+    check_size(column, cells)
+    return cells
 
 
 def code_steps(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> list[Step]:
     """The steps from cells to codes."""
     steps: list[Step] = [("cells", _cells(table, schema, person, reader))]
-    lists = dict(_long_lists(table, schema))
-    if lists:
+    cells = [column_cells(table, column, reader) for column in schema.columns]
+    looks = [
+        LookUp(place, column, each.needs.kind)
+        for place, (column, each) in enumerate(zip(schema.columns, cells, strict=True))
+        if is_long(column)
+    ]
+    if looks:
+        steps.append(("valued", _valued(_named(steps), cells, looks)))
         last = _named(steps)
-        columns = ibis.schema({**dict(last.schema().items()), **{f"k{place}": "int32" for place in lists}})
-        steps += [(f"list{place}", Written(_list(codes))) for place, codes in lists.items()]
-        steps.append(("found", Written(_found(lists), columns)))
-    return [*steps, ("codes", _codes(_named(steps), table, schema, reader))]
+        steps += [(name, Written(text)) for look in looks for name, text in look.lists()]
+        found = {name: "int32" for look in looks for name in look.found}
+        columns = ibis.schema({**dict(last.schema().items()), **found})
+        steps.append(("found", Written(found_query("valued", looks), columns)))
+    return [*steps, ("codes", _codes(_named(steps), schema, cells))]
 
 
-def _long_lists(table: Expr, schema: Schema) -> Iterator[tuple[int, dict[str, int]]]:
-    """The columns of texts whose levels are many, and the code of each text."""
-    for place, column in enumerate(schema.columns):
-        if isinstance(column.domain, Listed) and table[column.name].type().is_string():
-            codes = column.domain.spellings
-            if len(codes) > JOINED:
-                yield place, codes
+def _valued(read: Expr, cells: Sequence[Cells], looks: Sequence[LookUp]) -> Expr:
+    """With the text and the number by which each long column is looked up; null where a cell has none."""
+    more: dict[str, Expr] = {}
+    for look in looks:
+        own = _own(read, look.place)
+        each = cells[look.place]
+        number = each.number(own) if look.kind == "text" else getattr(each, look.kind)(own)
+        text = each.text(own)
+        more[f"s{look.place}"] = ibis.null("string") if text is None else text
+        more[f"v{look.place}"] = ibis.null("float64") if number is None else number.cast("float64")
+    return read.mutate(**more)
 
 
-def _list(codes: Mapping[str, int]) -> str:
-    """A public list; every text is in it once, so that a row finds one code or none."""
-    pairs = ", ".join("('" + text.replace("'", "''") + f"', {code})" for text, code in codes.items())
-    return f"SELECT * FROM (VALUES {pairs}) AS listed (v, k)"
-
-
-def _found(places: Iterable[int]) -> str:
-    joins = "\n".join(f"LEFT JOIN list{place} ON cells.x{place} = list{place}.v" for place in places)
-    found = ", ".join(f"list{place}.k AS k{place}" for place in places)
-    return f"SELECT cells.*, {found} FROM cells\n{joins}"
+def _own(read: Expr, place: int) -> dict[str, Expr]:
+    """What was read from one column."""
+    return {key: read[f"{key}{place}"] for key in "xnrtsvkjb" if f"{key}{place}" in read.columns}
 
 
 def _named(steps: Sequence[Step]) -> Expr:
@@ -130,12 +134,11 @@ def _carried(table: Expr, schema: Schema) -> dict[str, Expr]:
     return {"probe": table[PROBE]} if PROBE in table.columns else {}
 
 
-def _codes(read: Expr, table: Expr, schema: Schema, reader: Reader) -> Expr:
-    codes = {}
-    for place, column in enumerate(schema.columns):
-        cells = column_cells(table, column, reader)
-        own = {key: read[f"{key}{place}"] for key in "xnrtk" if f"{key}{place}" in read.columns}
-        codes[f"m{place}"] = mark(column, cells, own)
+def _codes(read: Expr, schema: Schema, cells: Sequence[Cells]) -> Expr:
+    codes = {
+        f"m{place}": mark(column, cells[place], _own(read, place))
+        for place, column in enumerate(schema.columns)
+    }
     kept = {name: read[name] for name in ("owner", "probe") if name in read.columns}
     return read.select(**codes, **kept)
 
