@@ -77,7 +77,7 @@ def codes_here(cells: pa.Array, schema: Schema) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-def checked(
+def assert_same_codes(
     warehouse: Warehouse, kind: str, cells: list[Any], arrow: pa.Array, columns: tuple[Column, ...] = COLUMNS
 ) -> None:
     """Every cell has one code, here and there, in every column."""
@@ -95,7 +95,7 @@ def checked(
 
 def test_texts(warehouse: Warehouse) -> None:
     """Two hundred texts that engines read each in their own way."""
-    checked(warehouse, "TEXT", list(TEXTS), pa.array(TEXTS))
+    assert_same_codes(warehouse, "TEXT", list(TEXTS), pa.array(TEXTS))
 
 
 def test_texts_put_together_at_random(warehouse: Warehouse) -> None:
@@ -129,7 +129,7 @@ def test_texts_put_together_at_random(warehouse: Warehouse) -> None:
         "'",
     ]
     texts = sorted({"".join(rng.choices(pieces, k=rng.randint(1, 5))) for _ in range(1_000)})
-    checked(warehouse, "TEXT", texts, pa.array(texts))
+    assert_same_codes(warehouse, "TEXT", texts, pa.array(texts))
 
 
 NUMBERS: dict[str, tuple[list[Any], pa.DataType]] = {
@@ -155,14 +155,14 @@ NUMBERS: dict[str, tuple[list[Any], pa.DataType]] = {
 def test_typed_cells(warehouse: Warehouse, kind: str) -> None:
     """Numbers, truth values, dates and times, in the types of the engine."""
     cells, arrow = NUMBERS[kind]
-    checked(warehouse, kind, cells, pa.array(cells, arrow))
+    assert_same_codes(warehouse, kind, cells, pa.array(cells, arrow))
 
 
 def test_uuids(warehouse: Warehouse) -> None:
     """A UUID is its text."""
     ids = [uuid.UUID(int=7), uuid.UUID(int=2**127 + 1), None]
     column = Column("who", "categorical", levels=[str(ids[0])], **MISSES)
-    checked(
+    assert_same_codes(
         warehouse,
         "UUID",
         [None if one is None else str(one) for one in ids],
@@ -174,10 +174,12 @@ def test_uuids(warehouse: Warehouse) -> None:
 def test_types_of_duckdb_alone(duck: Warehouse) -> None:
     """Enumerations, unsigned and huge integers."""
     duck.run("CREATE TYPE mood AS ENUM ('a', 'N', '01')")
-    checked(duck, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
-    checked(duck, "UBIGINT", [0, 1, 2**64 - 1, None], pa.array([0, 1, 2**64 - 1, None], pa.uint64()))
+    assert_same_codes(duck, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
+    assert_same_codes(
+        duck, "UBIGINT", [0, 1, 2**64 - 1, None], pa.array([0, 1, 2**64 - 1, None], pa.uint64())
+    )
     huge = [0, 1, 10**30, -(10**30), None]
-    checked(
+    assert_same_codes(
         duck,
         "HUGEINT",
         huge,
@@ -188,17 +190,17 @@ def test_types_of_duckdb_alone(duck: Warehouse) -> None:
 def test_types_of_postgres_alone(postgres: Warehouse) -> None:
     """Enumerations, padded texts, decimals without bounds; and what only PostgreSQL's types hold."""
     postgres.run("CREATE TYPE mood AS ENUM ('a', 'N', '01')")
-    checked(postgres, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
-    checked(postgres, "CHAR(4)", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
+    assert_same_codes(postgres, "mood", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
+    assert_same_codes(postgres, "CHAR(4)", ["a", "N", "01", None], pa.array(["a", "N", "01", None]))
     numbers = ["0", "1", "1.50", "0.1", "1e200", "1e400", "-1e400", "1e-400", "NaN", None]
     here = pa.array([0.0, 1.0, 1.5, 0.1, 1e200, math.inf, -math.inf, 0.0, math.nan, None])
-    checked(postgres, "NUMERIC", numbers, here, tuple(c for c in COLUMNS if c.name != "digits"))
+    assert_same_codes(postgres, "NUMERIC", numbers, here, tuple(c for c in COLUMNS if c.name != "digits"))
     days = ["infinity", "-infinity", "0044-03-15 BC", "2024-01-31"]
     ends = pa.array([10**6 * 4, -(10**6), -735_000, 19_753], pa.int32()).cast(pa.date32())
-    checked(postgres, "DATE", days, ends)
+    assert_same_codes(postgres, "DATE", days, ends)
     postgres.run("SET timezone = 'Asia/Tokyo'")  # of the session, and not of the column
     cells, arrow = NUMBERS["TIMESTAMP WITH TIME ZONE"]
-    checked(postgres, "TIMESTAMP WITH TIME ZONE", cells, pa.array(cells, arrow))
+    assert_same_codes(postgres, "TIMESTAMP WITH TIME ZONE", cells, pa.array(cells, arrow))
 
 
 @pytest.mark.parametrize("kind", ["INTERVAL", "BYTEA", "JSON", "INTEGER[]"])

@@ -13,13 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
-from dpcipher.joint import file
+from dpcipher.joint import file, shown
 from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
 from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
@@ -77,11 +80,20 @@ class Core(Protocol):
 _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}
 
 
-@dataclass(frozen=True)
-class Joint:
+@dataclass(frozen=True, repr=False)
+class Joint(Shown, Drawable):
     """A distribution over all columns of a schema.
 
     `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> joint = dc.solve(release)
+    >>> joint.project("smokes").frame["value"].round(1).tolist()
+    [0.5, 0.5]
+    >>> joint.sample(4, seed=1, given={"ill": 1}).ill.tolist()
+    [1, 1, 1, 1]
     """
 
     schema: Schema
@@ -96,7 +108,13 @@ class Joint:
         Names may also be columns inside a compound.
         """
         cover = self.schema.cover(attrs)
-        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)))
+        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)), cover.shown)
+
+    def _card(self) -> Card:
+        return shown.card(self)
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        return shown.draw(self, columns)
 
     def sample(
         self,
@@ -153,6 +171,20 @@ class Joint:
         return RowStream(
             self.schema, self.core, count, drawn_seed, most, given or {}, independent, self._masses
         )
+
+    def sample_spark(
+        self,
+        session: Any,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+        partitions: int | None = None,
+    ) -> Any:
+        """The rows of `stream` as a data frame of a Spark session, drawn by its executors when they are needed."""
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent)
+        return spark_rows(self, session, stream, partitions=partitions)
 
     def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:
         """The codes of rows that keep the rules of the schema."""
