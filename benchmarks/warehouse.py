@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Duck:
 
     def fetch(self, name: str, columns: list[str]) -> tuple[pa.Table, int]:
         """All rows here, and their bytes."""
-        rows = self.ibis.con.execute(f"SELECT {', '.join(columns)} FROM {name}").to_arrow_table()
+        rows = self.ibis.con.sql(f"SELECT {', '.join(columns)} FROM {name}").to_arrow_table()
         return rows, rows.nbytes
 
     def seconds(self, work: Callable[[], Any]) -> float:
@@ -241,8 +242,9 @@ def ways(engine: Any, shape: tuple[int, ...]) -> list[list[object]]:
         "GROUPING SETS": f"WITH coded AS ({coded[1]}) SELECT {whole}, COUNT(*) FROM coded GROUP BY GROUPING SETS ({sets})",
     }
     return [
-        [engine.name, name, f"{engine.seconds(lambda: engine.run(sql)):.1f}"] for name, sql in queries.items()
-    ]  # noqa: B023
+        [engine.name, name, f"{engine.seconds(partial(engine.run, sql)):.1f}"]
+        for name, sql in queries.items()
+    ]
 
 
 def main(n_rows: int) -> None:

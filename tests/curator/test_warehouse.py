@@ -333,6 +333,35 @@ def test_auto_from_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
         assert release.statement.n_rows == 500
 
 
+def test_a_file_that_is_opened_for_reading_alone(duck: Warehouse, tmp_path: Path) -> None:
+    """DuckDB keeps the codes beside the file, which nobody writes to; a view of files is read once."""
+    import ibis
+
+    assert duck.name == "duckdb"
+    rows, path = people(), tmp_path / "people.duckdb"
+    made = Warehouse(ibis.duckdb.connect(path), "duckdb")
+    name = made.table(TYPES, rows).get_name()
+    made.connection.disconnect()
+    before = path.read_bytes()
+    opened = ibis.duckdb.connect(path, read_only=True)
+    truth = open_counts(receive(opened.table(name), PEOPLE), PEOPLE)
+    assert np.array_equal(truth.counts((0, 1, 2)), here(frame(rows), PEOPLE, [(0, 1, 2)]).tables[0])
+    truth.close()
+    opened.disconnect()
+    assert path.read_bytes() == before
+
+
+def test_a_file_behind_a_view_may_change_after_it_was_opened(duck: Warehouse, tmp_path: Path) -> None:
+    """What is asked later is asked of the codes that were read before."""
+    rows, path = people(), tmp_path / "people.parquet"
+    frame(rows).to_parquet(path)
+    duck.run(f"CREATE OR REPLACE VIEW people_file AS SELECT * FROM read_parquet('{path}')")
+    truth = open_counts(receive(duck.connection.table("people_file"), PEOPLE), PEOPLE)
+    frame(people(7, seed=14)).to_parquet(path)
+    assert np.array_equal(truth.counts((1, 2, 3)), here(frame(rows), PEOPLE, [(1, 2, 3)]).tables[0])
+    truth.close()
+
+
 def test_what_cannot_be_counted_there_is_refused(warehouse: Warehouse) -> None:
     """By name, with the way out, and before a row is read."""
     table = warehouse.table({**TYPES, "n": "BIGINT"}, [])
