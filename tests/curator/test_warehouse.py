@@ -467,3 +467,14 @@ def test_local_tables_of_ibis_are_read_here() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ibis asks DuckDB in the old way
         assert same(receive(table, PEOPLE).tally(PAIRS), here(frame(rows), PEOPLE, PAIRS))
+
+
+def test_rows_of_both_places_are_refused(warehouse: Warehouse) -> None:
+    """Neither do rows come here to be joined, nor do ours go there unasked."""
+    import ibis
+
+    table = warehouse.table(TYPES, people(5))
+    ours = ibis.memtable(pa.table({"sex": ["F"]}))
+    with pytest.raises(ParameterError, match="memtable"):
+        receive(table.semi_join(ours, "sex"), PEOPLE)
+    assert receive(table.filter(table.sex == "F").mutate(age=table.age), PEOPLE).tally([(0,)]).n_rows <= 5

@@ -190,9 +190,9 @@ def is_ibis(data: object) -> bool:
         for base in type(data).__mro__
     ):
         return False
-    from dpcipher.curator.warehouse.expressions import has_local_rows
+    from dpcipher.curator.warehouse.expressions import is_local
 
-    return not has_local_rows(data)
+    return not is_local(data)
 
 
 def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:

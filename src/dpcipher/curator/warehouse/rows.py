@@ -16,6 +16,7 @@ from dpcipher.curator.count import CountSource, Incoming, Recoding, Tally
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.request import Person
 from dpcipher.curator.warehouse.engines import Engine, engine_of
+from dpcipher.curator.warehouse.expressions import has_memtable
 from dpcipher.curator.warehouse.probe import check_reading
 from dpcipher.curator.warehouse.queries import (
     MAX_TABLES,
@@ -47,6 +48,11 @@ class WarehouseRows(Incoming):
             raise ParameterError(
                 "data (ibis table): bins: auto and levels: discover are found among coded rows, which stay where they are; declare bins and "
                 "levels, or write the table to Parquet and measure that"
+            )
+        if has_memtable(table):
+            raise ParameterError(
+                "data (ibis table) must not join rows of this process (a memtable) with a table that lives elsewhere; "
+                "create the memtable there first, with connection.create_table(...)"
             )
         wanted = list(dict.fromkeys([*schema.names, *([] if person is None else [person.column])]))
         check_names(table.columns, wanted)
