@@ -19,6 +19,7 @@ from dpcipher.curator.kernel import Columns, TableCounter
 from dpcipher.curator.partials import add_packed, packed, pieces
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
 from dpcipher.curator.request import Person
+from dpcipher.curator.spark_packing import Packing
 from dpcipher.errors import DpcipherError
 from dpcipher.marginals.arrays import Axes, Counts, Shape
 from dpcipher.schema.narrow import code_type
@@ -41,13 +42,14 @@ class Counting:
 
     schema: str
     tables: tuple[Axes, ...]
+    packing: Packing | None = None
     max_rows: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The counts of one partition."""
         schema = schema_of(self.schema)
         counter = TableCounter(schema.shape, self.tables)
-        for columns in _coded(batches, schema, self.max_rows):
+        for columns in _coded(batches, schema, self.packing, self.max_rows):
             if isinstance(columns, Refused):
                 yield batch_of(PARTIAL, [0], [0], [None], [columns])
                 return
@@ -81,11 +83,12 @@ class Owning:
 
     schema: str
     person: Person
+    packing: Packing | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The persons and codes of one partition."""
         schema = schema_of(self.schema)
-        for table in rounds(batches):
+        for table in rounds(batches, self.packing):
             try:
                 owners, columns = limit_owned(owned_rows(table, schema, self.person), self.person.max_rows)
             except Exception as wrong:
@@ -100,12 +103,13 @@ class Blocks:
     """Rows in; out come their codes, column after column, in blocks of some thousands of rows."""
 
     schema: str
+    packing: Packing | None = None
     max_rows: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The codes of one partition."""
         schema = schema_of(self.schema)
-        for columns in _coded(batches, schema, self.max_rows):
+        for columns in _coded(batches, schema, self.packing, self.max_rows):
             if isinstance(columns, Refused):
                 yield batch_of(BLOCK, [None], [columns])
                 return
@@ -115,11 +119,13 @@ class Blocks:
                 )
 
 
-def _coded(batches: Batches, schema: Schema, max_rows: int | None) -> Iterator[Columns | Refused]:
+def _coded(
+    batches: Batches, schema: Schema, packing: Packing | None, max_rows: int | None
+) -> Iterator[Columns | Refused]:
     """The codes of the rows that count, round by round; or why a row was refused, and then nothing more."""
     try:
         if max_rows is None:
-            yield from (schema.encode_columns(table) for table in rounds(batches))
+            yield from (schema.encode_columns(table) for table in rounds(batches, packing))
         else:
             yield from limited_owned(_owned(batches, schema.shape), max_rows)
     except Exception as wrong:
@@ -138,18 +144,23 @@ def _owned(batches: Batches, shape: Shape) -> Iterator[Owned]:
         yield batch.column(0).cast(pa.large_string()), columns_of_rows(batch.column(1), shape)
 
 
-def rounds(batches: Batches) -> Iterator[pa.Table]:
-    """Batches together, until they are worth a round."""
+def rounds(batches: Batches, packing: Packing | None) -> Iterator[pa.Table]:
+    """Batches together, until they are worth a round; unpacked."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:
         waiting.append(batch)
         n_rows += batch.num_rows
         if n_rows >= ROUND_ROWS:
-            yield pa.Table.from_batches(waiting)
+            yield _table(waiting, packing)
             waiting, n_rows = [], 0
     if n_rows:
-        yield pa.Table.from_batches(waiting)
+        yield _table(waiting, packing)
+
+
+def _table(batches: list[pa.RecordBatch], packing: Packing | None) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    return table if packing is None else packing.unpacked(table)
 
 
 def refusal_of(wrong: Exception) -> Refused:
