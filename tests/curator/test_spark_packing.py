@@ -52,15 +52,19 @@ def test_cells_that_travelled_have_the_same_codes(column: Column, cells: Sequenc
         {column.name: pa.array(cells, pa.int64()), "other": pa.array([True, None, False] * 10)[: len(cells)]}
     )
     how = packing(schema, {column.name: "bigint", "other": "boolean"})
-    arrived = how.unpacked(packed_by_hand(how, table))
+    packed = packed_by_hand(how, table)
+    arrived = how.unpacked(packed)
     try:
         expected = schema.encode_columns(table)
     except DataError as refusal:
         with pytest.raises(DataError, match=str(refusal)[:20]):
             schema.encode_columns(arrived)
+        with pytest.raises(DataError, match=str(refusal)[:20]):
+            how.encoded(packed, schema)
         return
-    for mine, theirs in zip(schema.encode_columns(arrived), expected, strict=True):
-        assert np.array_equal(mine, theirs)
+    for codes in (schema.encode_columns(arrived), how.encoded(packed, schema)):
+        assert all(np.array_equal(mine, theirs) for mine, theirs in zip(codes, expected, strict=True))
+        assert [mine.dtype for mine in codes] == [theirs.dtype for theirs in expected]
 
 
 def test_many_columns_share_few_words() -> None:

@@ -8,19 +8,27 @@ each row is packed alone, so that every cell still gets the code that it has els
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcipher.errors import DataError
+from dpcipher.marginals.arrays import Bools, CodeColumn
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
 from dpcipher.schema.domain import EXACT, Binned
+from dpcipher.schema.narrow import code_type
+from dpcipher.schema.rows import attr_columns
 from dpcipher.schema.schema import Schema
+
+Words = list[NDArray[np.int64]]
 
 WORD_BITS = 63
 _MOST_BITS = 31  # of one column
+_LOOKED_UP = 2**16  # numbers of a column whose codes are listed beforehand
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -66,12 +74,77 @@ class Packing:
             f"shiftleft({_number(slot)}, {slot.shift})" for slot in self.slots if slot.word == word
         )
 
+    def encoded(self, table: pa.Table, schema: Schema) -> list[CodeColumn]:
+        """The codes of each attribute, as the schema has them for the columns again; few numbers are looked up, not read."""
+        lookups, words = _lookups(self, schema), self._words(table)
+        codes: dict[str, CodeColumn] = {}
+        for column in schema.columns:
+            cells = self._numbers(words, column.name) if column.name in lookups else None
+            if cells is None or lookups[column.name].refuses(cells):
+                codes[column.name] = column.encode(self._column(table, words, column.name))
+            else:
+                codes[column.name] = lookups[column.name].codes[cells]
+        return attr_columns(schema, codes)
+
     def unpacked(self, table: pa.Table) -> pa.Table:
         """The columns again: numbers of the narrowest type, truth values, nulls."""
-        words = [table.column(place).to_numpy() for place in range(self.n_words)]
-        columns = {slot.name: _cells(words[slot.word], slot) for slot in self.slots}
-        others = {name: table.column(self.n_words + place) for place, name in enumerate(self.others)}
-        return pa.table(columns | others)
+        names, words = [*(slot.name for slot in self.slots), *self.others], self._words(table)
+        return pa.table({name: self._column(table, words, name) for name in names})
+
+    def _words(self, table: pa.Table) -> Words:
+        return [table.column(place).to_numpy() for place in range(self.n_words)]
+
+    def _numbers(self, words: Words, name: str) -> NDArray[np.int64]:
+        slot = self._places[name]
+        shifted = words[slot.word] >> slot.shift if slot.shift else words[slot.word]
+        return np.asarray(shifted & ((1 << slot.bits) - 1))
+
+    def _column(self, table: pa.Table, words: Words, name: str) -> pa.Array | pa.ChunkedArray:
+        if name in self.others:
+            return table.column(self.n_words + self.others.index(name))
+        return _cells(self._numbers(words, name), self._places[name])
+
+    @cached_property
+    def _places(self) -> dict[str, Slot]:
+        return {slot.name: slot for slot in self.slots}
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """The code of each number that a column travels as, the last of null; and those that it refuses."""
+
+    codes: CodeColumn
+    refused: Bools
+
+    def refuses(self, numbers: NDArray[np.int64]) -> bool:
+        """Whether there are some that are refused."""
+        return bool(self.refused.any() and self.refused[numbers].any())
+
+
+@lru_cache(maxsize=4)
+def _lookups(packing: Packing, schema: Schema) -> dict[str, _Lookup]:
+    """The codes of all numbers, for the columns that have few."""
+    return {
+        slot.name: _lookup(schema.column(slot.name), slot)
+        for slot in packing.slots
+        if slot.size <= _LOOKED_UP
+    }
+
+
+def _lookup(column: Column, slot: Slot) -> _Lookup:
+    """Cells that are missing, unlisted or neither are encoded apart, since a column refuses some together with others."""
+    cells = _cells(np.arange(slot.size + 1), slot)
+    absent, unlisted, _ = column.judged(cells)
+    codes, refused = (
+        np.zeros(slot.size + 1, dtype=code_type(column.size)),
+        np.zeros(slot.size + 1, dtype=np.bool_),
+    )
+    for sort in (absent, unlisted, ~absent & ~unlisted):
+        try:
+            codes[sort] = column.encode(cells.filter(pa.array(sort)))
+        except DataError:
+            refused |= sort
+    return _Lookup(codes, refused)
 
 
 def packing(schema: Schema, types: Mapping[str, str], also: Sequence[str] = ()) -> Packing:
@@ -121,9 +194,7 @@ def _number(slot: Slot) -> str:
     return f"if({_quoted(slot.name)} is null, {slot.size}L, {cell})"
 
 
-def _cells(word: NDArray[np.int64], slot: Slot) -> pa.Array:
-    numbers = word >> slot.shift if slot.shift else word
-    numbers = numbers & ((1 << slot.bits) - 1)
+def _cells(numbers: NDArray[np.int64], slot: Slot) -> pa.Array:
     absent = numbers == slot.size
     mask = absent if absent.any() else None
     if slot.is_truth:

@@ -88,8 +88,9 @@ class Owning:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The persons and codes of one partition."""
         schema = schema_of(self.schema)
-        for table in rounds(batches, self.packing):
+        for arrived in rounds(batches):
             try:
+                table = arrived if self.packing is None else self.packing.unpacked(arrived)
                 owners, columns = limit_owned(owned_rows(table, schema, self.person), self.person.max_rows)
             except Exception as wrong:
                 yield batch_of(OWNED, [None], [None], [refusal_of(wrong)])
@@ -125,7 +126,8 @@ def _coded(
     """The codes of the rows that count, round by round; or why a row was refused, and then nothing more."""
     try:
         if max_rows is None:
-            yield from (schema.encode_columns(table) for table in rounds(batches, packing))
+            for table in rounds(batches):
+                yield schema.encode_columns(table) if packing is None else packing.encoded(table, schema)
         else:
             yield from limited_owned(_owned(batches, schema.shape), max_rows)
     except Exception as wrong:
@@ -144,23 +146,18 @@ def _owned(batches: Batches, shape: Shape) -> Iterator[Owned]:
         yield batch.column(0).cast(pa.large_string()), columns_of_rows(batch.column(1), shape)
 
 
-def rounds(batches: Batches, packing: Packing | None) -> Iterator[pa.Table]:
-    """Batches together, until they are worth a round; unpacked."""
+def rounds(batches: Batches) -> Iterator[pa.Table]:
+    """Batches together, until they are worth a round."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:
         waiting.append(batch)
         n_rows += batch.num_rows
         if n_rows >= ROUND_ROWS:
-            yield _table(waiting, packing)
+            yield pa.Table.from_batches(waiting)
             waiting, n_rows = [], 0
     if n_rows:
-        yield _table(waiting, packing)
-
-
-def _table(batches: list[pa.RecordBatch], packing: Packing | None) -> pa.Table:
-    table = pa.Table.from_batches(batches)
-    return table if packing is None else packing.unpacked(table)
+        yield pa.Table.from_batches(waiting)
 
 
 def refusal_of(wrong: Exception) -> Refused:
