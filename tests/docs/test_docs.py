@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import re
 import shlex
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from conftest import missing
 from dpcipher.cli import main
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.schema.schema import Schema
@@ -20,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 RUN = ("python", "console", "yaml")
+NEEDS = {"docs/guides/other-tools.md": ("stats", "pyreadstat")}  # what a page runs that may not be installed
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -91,6 +94,9 @@ def save_schema(block: str, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if ran(ROOT / name)])
 def test_pages_run_from_top_to_bottom(folder: Path, name: str) -> None:
     """Python is executed, commands are typed, schemas are loaded, in the order in which a reader meets them."""
+    part, module = NEEDS.get(name, ("", "dpcipher"))
+    if importlib.util.find_spec(module) is None:
+        missing(part, f"{module} is not installed")
     done: dict[str, object] = {"__name__": "__docs__"}
     for before, language, block in ran(ROOT / name):
         if language == "python":

@@ -21,7 +21,10 @@ from dpcipher.tables.write import check_writable
 
 @click.command("synth")
 @click.argument("release", type=options.FILE, required=False)
-@options.output("target", "Write rows here: .csv, .csv.gz or .parquet; with --spark, a new folder.")
+@options.output(
+    "target",
+    "Write rows here: .csv, .csv.gz, .parquet, or labelled .dta (Stata) or .sav (SPSS); with --spark, a new folder.",
+)
 @click.option("-n", "--n-rows", type=int, help="So many rows; by default the release's own total.")
 @click.option(
     "--seed", type=int, help="Repeat the same draw. Sampling costs no privacy, so a seed is harmless."
@@ -126,7 +129,7 @@ def command(
     _check_draw(source.schema, n_rows, dict(given))
     session = spark_session() if spark else None
     if session is None:
-        check_writable(target)
+        check_writable(target, labelled=True)
     with output.progress() as say:
         say("solving")
         joints = _joints(source, engine, reading, draws, seed, say)

@@ -312,6 +312,7 @@ class Session:
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
         self._spent = Fraction(1)
+        self._truth.close()
         self.terms.mark_released(self._charge, checksum)
 
     def statement(self) -> Statement:

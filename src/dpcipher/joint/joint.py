@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
-from dpcipher.joint import file
+from dpcipher.joint import file, shown
 from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
@@ -78,11 +80,20 @@ class Core(Protocol):
 _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}
 
 
-@dataclass(frozen=True)
-class Joint:
+@dataclass(frozen=True, repr=False)
+class Joint(Shown, Drawable):
     """A distribution over all columns of a schema.
 
     `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> joint = dc.solve(release)
+    >>> joint.project("smokes").frame["value"].round(1).tolist()
+    [0.5, 0.5]
+    >>> joint.sample(4, seed=1, given={"ill": 1}).ill.tolist()
+    [1, 1, 1, 1]
     """
 
     schema: Schema
@@ -97,7 +108,13 @@ class Joint:
         Names may also be columns inside a compound.
         """
         cover = self.schema.cover(attrs)
-        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)))
+        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)), cover.shown)
+
+    def _card(self) -> Card:
+        return shown.card(self)
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        return shown.draw(self, columns)
 
     def sample(
         self,

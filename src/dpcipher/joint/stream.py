@@ -23,6 +23,7 @@ from dpcipher.joint.given import Asked, asked_values, put_values
 from dpcipher.joint.tally import Tally
 from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.labelled import is_labelled, write_labelled
 from dpcipher.tables.write import Formulas, write_table
 
 if TYPE_CHECKING:
@@ -104,9 +105,14 @@ class RowStream:
     ) -> None:
         """Write all rows as CSV (also gzipped) or Parquet, by the ending of the path, without ever holding more than a few batches.
 
-        `workers` batches are drawn at once, by default as many as there are processors; the file is the same for any number.
+        `workers` batches are drawn at once, by default as many as there are processors; the file is the same for any number. Stata (.dta) and
+        SPSS (.sav) files, with the labels of the schema, are written from memory.
         """
-        write_table(path, self._drawn(_checked_workers(workers), tally, progress), formulas=formulas)
+        rows = self._drawn(_checked_workers(workers), tally, progress)
+        if is_labelled(path):
+            write_labelled(path, rows, self.schema)
+        else:
+            write_table(path, rows, formulas=formulas)
 
     def _drawn(
         self, workers: int, tally: Tally | None, progress: Callable[[str], None] | None

@@ -22,6 +22,7 @@ from dpcipher.schema.cells import quoted, quoted_text, starts_formula
 Formulas = Literal["quote", "keep"]
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
+_LABELLED = (".dta", ".sav")
 _GROUP_ROWS, _GROUP_BYTES = 2**20, 2**26  # in a group of rows of a Parquet file, at least one of them
 
 
@@ -127,9 +128,9 @@ def _checked_formulas(formulas: str) -> str:
     return formulas
 
 
-def check_writable(path: str | PathLike[str]) -> None:
-    """Refuse a path that could not be written, before anything is spent on what would go there."""
-    target = _checked(path)
+def check_writable(path: str | PathLike[str], *, labelled: bool = False) -> None:
+    """Refuse a path that could not be written, before anything is spent on what would go there; `labelled` files are for rows with a schema."""
+    target = _checked(path, (*_ENDINGS, *_LABELLED) if labelled else _ENDINGS)
     with _as_table_error(target), beside(target):
         pass
 
@@ -191,10 +192,10 @@ def _without_dictionaries(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | p
     return part if plain.equals(part.schema) else part.cast(plain)
 
 
-def _checked(path: str | PathLike[str]) -> Path:
+def _checked(path: str | PathLike[str], endings: tuple[str, ...] = _ENDINGS) -> Path:
     target = Path(path)
-    if not target.name.endswith(_ENDINGS):
-        raise TableFileError(f"{target}: must end in {', '.join(_ENDINGS)}; rename it")
+    if not target.name.endswith(endings):
+        raise TableFileError(f"{target}: must end in {', '.join(endings)}; rename it")
     if target.exists() and not target.is_file():
         raise TableFileError(f"{target}: is there already and is no regular file; choose another name")
     if not target.parent.is_dir():
