@@ -1,19 +1,18 @@
 """How far it goes: counting against DuckDB, polars and a C loop, growth in rows, columns and levels, whole releases, and where others stop.
 
-usage: DPCIPHER_DATA=FOLDER python benchmarks/scale.py [ROWS=10000000 [MORE_ROWS …]]
+usage: python benchmarks/scale.py [ROWS=10000000 [MORE_ROWS …]]
 
-Releases are made for every number of rows, all else for the first. Each figure is made in a process of its own. With gcc the C loop is compiled on the spot; without, it is left out, and the page says so.
+Releases are made for every number of rows, all else for the first. What is in results/scale.jsonl is not measured again: delete the file to begin
+anew. Each figure is made in a process of its own. With gcc the C loop is compiled on the spot; without, it is left out, and the page says so.
 """
 
 import ctypes
 import itertools
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -22,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from common import RESULTS, markdown, peak_megabytes, real, write_page
-from count import Columns, adult_rows, blocks, seconds
+from common import RESULTS, markdown, measured, peak_megabytes, write_page
+from count import Columns, blocks, seconds
 
 import dpcipher as dc
 from dpcipher.curator.count import receive
@@ -47,7 +46,28 @@ void count_pairs(const uint8_t **columns, int n_columns, const int32_t *sizes, i
 }
 """
 GROUP = 2**20
+SHAPE = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)  # that of Adult
+POOL = 50_000
 Pairs = list[tuple[int, ...]]
+
+
+@cache
+def pool() -> np.ndarray:
+    """Invented rows of Adult's shape: uneven levels that depend on one another through a hidden class."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 20, POOL)
+    columns = [(hidden * (axis + 1) + rng.geometric(0.2, POOL)) % size for axis, size in enumerate(SHAPE)]
+    return np.stack(columns, axis=1)
+
+
+def coded_rows(n_rows: int, seed: int = 0) -> np.ndarray:
+    """Rows of the pool, drawn with replacement."""
+    return pool()[np.random.default_rng(seed).integers(0, POOL, n_rows)]
+
+
+def schema() -> dc.Schema:
+    """The columns as integers."""
+    return dc.Schema.from_domain({f"c{axis}": size for axis, size in enumerate(SHAPE)})
 
 
 def pairs_of(shape: Sequence[int]) -> Pairs:
@@ -100,7 +120,9 @@ def kernels(n_rows: int) -> None:
     import duckdb
     import polars
 
-    columns, shape = adult_rows(n_rows)
+    shape = SHAPE
+    rows = coded_rows(n_rows)
+    columns = [rows[:, axis].astype(np.uint8) for axis in range(len(shape))]
     found: dict[str, list[np.ndarray]] = {}
     spent = [seconds(lambda: found.update(ours=count_ours(columns, shape)))]
     if c_library() is None:
@@ -141,26 +163,20 @@ def growth(n_rows: int, n_columns: int, levels: int) -> None:
 
 
 def write_rows(path: str, n_rows: int) -> None:
-    """Adult's rows, drawn with replacement, as Parquet, without ever holding all."""
-    codes, shape = real("adult")
-    rng = np.random.default_rng(0)
-    names = [f"c{axis}" for axis in range(len(shape))]
+    """Rows as Parquet, without ever holding all."""
+    names = [f"c{axis}" for axis in range(len(SHAPE))]
     with pq.ParquetWriter(path, pa.schema([(name, pa.int64()) for name in names])) as writer:
         for start in range(0, n_rows, GROUP):
-            rows = rng.integers(0, len(codes), min(GROUP, n_rows - start))
-            writer.write_table(pa.table({name: codes[rows, axis] for axis, name in enumerate(names)}))
+            rows = coded_rows(min(GROUP, n_rows - start), seed=start)
+            writer.write_table(pa.table({name: rows[:, axis] for axis, name in enumerate(names)}))
 
 
-def schema() -> dc.Schema:
-    """Adult's columns as integers."""
-    _, shape = real("adult")
-    return dc.Schema.from_domain({f"c{axis}": size for axis, size in enumerate(shape)})
-
-
-def release(kind: str, path: str) -> None:
-    """Seconds and peak memory of reading the file, of counting it, or of a whole release of it."""
+def release(kind: str, n_rows: int) -> None:
+    """Seconds and peak memory of reading a file, of counting it, or of a whole release of it."""
     facts = schema()
-    n_rows = pq.read_metadata(path).num_rows
+    path = str(Path(tempfile.gettempdir()) / f"dpcipher-scale-{n_rows}.parquet")  # stays for the next task
+    if not Path(path).exists():
+        subprocess.run([sys.executable, __file__, "write", path, str(n_rows)], check=True)
     dc.measure(
         pa.table({name: [0] for name in facts.names}), facts, epsilon=1.0, unit="add-remove", workload=1
     )
@@ -176,7 +192,7 @@ def release(kind: str, path: str) -> None:
         "pairs": lambda: dc.measure(path, facts, epsilon=1.0, unit="add-remove"),
         "auto": lambda: dc.measure(path, facts, workload="auto", epsilon=1.0, delta=1e-9, unit="add-remove"),
     }[kind]
-    print(seconds(work), peak_megabytes() - before, n_rows)
+    print(seconds(work), peak_megabytes() - before)
 
 
 def peers() -> list[list[object]]:
@@ -202,21 +218,13 @@ def peers() -> list[list[object]]:
 
 
 def run(*what: object) -> list[float]:
-    """One measurement in a fresh process."""
-    started = time.monotonic()
-    command = [sys.executable, __file__, *map(str, what)]
-    alone = {**os.environ, "POLARS_MAX_THREADS": "1"}
-    said = subprocess.run(command, check=True, capture_output=True, text=True, env=alone).stdout.split()
-    print(*what, *said, f"({time.monotonic() - started:.0f} s)", flush=True)
-    return [float(number) for number in said]
+    """One measurement, or the record of it."""
+    return measured(__file__, *what)
 
 
 def releases(n_rows: int) -> str:
     """The table of releases of one size, each beside reading the file and the C loop."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/rows.parquet"
-        write_rows(path, n_rows)
-        parts = {kind: run("release", kind, path) for kind in ("read", "count", "pairs", "auto")}
+    parts = {kind: run("release", kind, n_rows) for kind in ("read", "count", "pairs", "auto")}
     loop = run("kernels", min(n_rows, 10**7))[1] * n_rows / min(n_rows, 10**7)
     least = parts["read"][0] + (0.0 if np.isnan(loop) else loop)
     words = {
@@ -227,7 +235,7 @@ def releases(n_rows: int) -> str:
     }
     rows = [
         [words[kind], f"{spent:.1f}", f"{spent / least:.2f}", f"{memory:.0f}"]
-        for kind, (spent, memory, _) in parts.items()
+        for kind, (spent, memory) in parts.items()
     ]
     rows.insert(1, ["the C loop over its codes", f"{loop:.1f}", f"{loop / least:.2f}", ""])
     return markdown(["", "seconds", "ratio to reading and the C loop", "peak MB"], rows)
@@ -259,7 +267,7 @@ def main(sizes: Sequence[int]) -> None:
         spent, each, memory = run("growth", rows, columns, levels)
         grown.append([f"{rows:,}", columns, levels, f"{spent:.2f}", f"{each:.2f}", f"{memory:.0f}"])
     sections = [
-        "Processor time; ratios within one run. Rows are Adult's, drawn with replacement, unless something else is said.",
+        "Processor time; ratios within one run. Invented rows of Adult's shape (2 to 100 levels), unless something else is said.",
         f"## All 91 pairs of {n_rows:,} coded rows × 14 columns, one core",
         "The same codes, a byte each, in memory; the C loop is compiled with -O3 for this processor.",
         markdown(["", "seconds", "ratio to ours"], kernel),
@@ -286,6 +294,8 @@ if __name__ == "__main__":
     elif task[:1] == ["growth"]:
         growth(*map(int, task[1:]))
     elif task[:1] == ["release"]:
-        release(task[1], task[2])
+        release(task[1], int(task[2]))
+    elif task[:1] == ["write"]:
+        write_rows(task[1], int(task[2]))
     else:
         main([int(size) for size in task] or [10**7])

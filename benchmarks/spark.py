@@ -1,15 +1,15 @@
 """What Spark costs beside one process: all pairs of Adult's columns counted from Parquet, more partitions, and rows drawn by executors.
 
 usage: DPCIPHER_DATA=FOLDER python benchmarks/spark.py [ROWS_PER_PARTITION=1000000]
+
+What is in results/spark.jsonl is not measured again: delete the file to begin anew.
 """
 
 import contextlib
 import itertools
 import os
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import markdown, real, write_page
+from common import markdown, measured, real, write_page
 
 import dpcipher as dc
 from dpcipher.curator.count import Tally, receive
@@ -135,14 +135,8 @@ def drawn(n_rows: int) -> None:
 
 
 def run(*what: object) -> list[float]:
-    """One measurement in a fresh process."""
-    command = [sys.executable, __file__, *map(str, what)]
-    started = time.monotonic()
-    said = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ).stdout
-    print(*what, said.split(), f"{time.monotonic() - started:.0f} s", flush=True)
-    return [float(number) for number in said.split()]
+    """One measurement, or the record of it."""
+    return measured(__file__, *what)
 
 
 def main(n_rows: int) -> None:
@@ -150,10 +144,10 @@ def main(n_rows: int) -> None:
     large = [["one process", f"{alone:.1f}", "1"], ["Spark", f"{spent:.1f}", f"{spent / alone:.1f}"]]
     growth = []
     for partitions in MANY:
-        alone, spent, idle, _ = run("counted", partitions, FEW_ROWS, "idle")
-        growth.append(
-            [f"{partitions:,}", f"{spent:.1f}", f"{idle:.1f}", f"{1000 * (spent - idle) / partitions:.0f}"]
-        )
+        idle_too = partitions <= PARTITIONS
+        _, spent, idle, _ = run("counted", partitions, FEW_ROWS, "idle" if idle_too else "alone")
+        each = [f"{1000 * value / partitions:.0f}" if value else "" for value in (spent, idle)]
+        growth.append([f"{partitions:,}", f"{spent:.1f}", *each])
     written, by_spark = run("drawn", DRAWN)
     rows = [["one process", f"{written:.1f}", "1"], ["Spark", f"{by_spark:.1f}", f"{by_spark / written:.1f}"]]
     from pyspark import __version__ as spark_version
@@ -165,7 +159,9 @@ def main(n_rows: int) -> None:
         markdown(["", "seconds", "ratio"], large),
         "## More partitions",
         f"The same pairs of partitions of {FEW_ROWS:,} rows: what is left is starting tasks. Beside it, workers that receive one column and do nothing.",
-        markdown(["partitions", "counted, s", "nothing done, s", "difference, ms a partition"], growth),
+        markdown(
+            ["partitions", "counted, s", "counted, ms a partition", "nothing done, ms a partition"], growth
+        ),
         f"## {DRAWN:,} synthetic rows of 7 columns to Parquet",
         markdown(["", "seconds", "ratio"], rows),
     ]
