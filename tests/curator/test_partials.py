@@ -126,11 +126,11 @@ def test_rows_of_a_person_that_cannot_count_do_not_travel(monkeypatch: pytest.Mo
     who = ["heavy"] * 900 + [str(number % 40) for number in range(100)]
     owned = worked(Owning(FACTS, Person("who", 3)), batches_of(codes, 25, who=who))
     assert sum(names.count("heavy") for names in (batch.column(0).to_pylist() for batch in owned)) == 9 * 3
-    counted = worked(Counting(FACTS, tuple(TABLES), 3), owned)
+    counted = worked(Counting(FACTS, tuple(TABLES), None, 3), owned)
     alone = worked(Owning(FACTS, Person("who", 3)), batches_of(codes, 1000, who=who))
     assert summed([counted])[0] == 3 + 40 * 2 + 20
     for a, b in zip(
-        summed([counted])[1], summed([worked(Counting(FACTS, tuple(TABLES), 3), alone)])[1], strict=True
+        summed([counted])[1], summed([worked(Counting(FACTS, tuple(TABLES), None, 3), alone)])[1], strict=True
     ):
         assert np.array_equal(a, b)
 

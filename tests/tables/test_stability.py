@@ -3,6 +3,7 @@
 import datetime as dt
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -256,16 +257,17 @@ def test_odd_cells_are_read_for_what_they_are() -> None:
 def test_spark_codes_each_row_alone(spark: Any) -> None:
     """Partitions are batches: every family of values under every type that Spark can be given."""
     rng = random.Random(5)
+    columns = [replace(column, name=f"x{place}") for place, column in enumerate(COLUMNS)]
     for family in FAMILIES:
         values = FAMILIES[family] * 2
         cells = arrow_cells(family, values, rng)
         while pa.types.is_dictionary(cells.type) or cells.type in (pa.string_view(), pa.date64()):
             cells = arrow_cells(family, values, rng)
-        frame = spark.createDataFrame(pa.table({"x": cells})).repartition(3)
-        for column in COLUMNS:
-            tally = receive(frame, Schema((column,))).tally([(0,)])
+        frame = spark.createDataFrame(pa.table({column.name: cells for column in columns})).repartition(3)
+        tally = receive(frame, Schema(tuple(columns))).tally([(axis,) for axis in range(len(columns))])
+        for column, counts in zip(COLUMNS, tally.tables, strict=True):
             expected = np.bincount([code_of(column, value) for value in values], minlength=column.size)
-            assert tally.tables[0].tolist() == expected.tolist(), (family, column)
+            assert counts.tolist() == expected.tolist(), (family, column)
 
 
 def test_bytes_that_are_no_text_harm_no_other_cell() -> None:

@@ -81,7 +81,19 @@ class TableCounter:
         together = n_rows >= JOINT_ROWS
         for axes in dict.fromkeys(self._joints.values() if together else self._tables):
             if axes:
-                self._add("joint" if together else "table", axes, count_columns(columns, self._shape, axes))
+                self._count("joint" if together else "table", axes, columns)
+
+    def _count(self, kind: str, axes: Axes, columns: Columns) -> None:
+        """Count one table; one with more cells than there are rows is counted in place, since a table of these rows alone would be mostly zeros."""
+        sizes = [self._shape[axis] for axis in axes]
+        if math.prod(sizes) <= len(columns[0]):
+            self._add(kind, axes, count_columns(columns, self._shape, axes))
+            return
+        numbers = _cell_numbers([columns[axis] for axis in axes], sizes)
+        with self._lock:
+            if (kind, axes) not in self._counts:
+                self._counts[kind, axes] = np.zeros(sizes, dtype=np.int64)
+            np.add.at(self._counts[kind, axes].reshape(-1), numbers, 1)
 
     def _add(self, kind: str, axes: Axes, counts: Counts) -> None:
         with self._lock:

@@ -25,8 +25,8 @@ from dpcipher.schema.narrow import code_type
 USUAL_ROWS = 10_000  # where no number of rows was given
 BATCH_ROWS = 2**18
 MANY_TABLES = 5_000
-# Operations of measuring: to open a file, for each value read and encoded, to count a row in a table, for each noisy table and cell.
-OPEN, READ, COUNT, NOISY_TABLE, NOISY_CELL = 1_100_000, 60, 2, 65_000, 4_000
+# Operations of measuring: of any release, for each value read and encoded, to count a row in a table, for each noisy table and cell.
+OPEN, READ, COUNT, NOISY_TABLE, NOISY_CELL = 5_000_000, 16, 0.3, 15_000, 3_000
 MEASURED = (
     40  # bytes of a cell being measured: counts, Python's copy while noise is drawn, columns of the file
 )

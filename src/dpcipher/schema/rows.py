@@ -106,7 +106,13 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
 def encode_columns(schema: "Schema", table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
     """The codes of each attribute, each in the narrowest integer that holds them."""
     _check_names(schema, table)
-    codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
+    return attr_columns(
+        schema, {column.name: column.encode(table.column(column.name)) for column in schema.columns}
+    )
+
+
+def attr_columns(schema: "Schema", codes: dict[str, CodeColumn]) -> list[CodeColumn]:
+    """The codes of each attribute, given those of each column: rows moved out of zeros and by rules, compounds crossed."""
     _move_out_of_zeros(schema, codes)
     if schema.rules:
         wide = {name: column.astype(np.int32) for name, column in codes.items()}  # moved in place
