@@ -82,9 +82,7 @@ class Contender:
         """The tables it measures, or chooses from."""
         return list(combinations(range(n_attrs), n_attrs if self.kind == "FDH" else self.order))
 
-    def draw(
-        self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1
-    ) -> Drawn:
+    def draw(self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1) -> Drawn:
         """One distribution for each table of counts (first axis), each with budget `epsilon`, and as many rows as the table has; `rounds` is MWEM's T."""
         synthesis, rows_seed = seed.spawn(2)
         tables, n_rows, noisy = self.tables(counts.ndim - 1), int(counts[0].sum()), None
