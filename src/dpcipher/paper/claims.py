@@ -221,3 +221,19 @@ def percents(values: Sequence[float] | Floats) -> str:
     '50 / 26 %'
     """
     return " / ".join(f"{100 * value:.0f}" for value in values) + " %"
+
+
+def ratio_line(ratio: Floats) -> tuple[float, ...]:
+    """A replicated ratio by epsilon (third axis), averaged over everything else."""
+    plain = ratio[0]
+    others = tuple(axis for axis in range(plain.ndim) if axis != 1)
+    return tuple(float(value) for value in plain.mean(axis=others))
+
+
+def span(values: Floats) -> str:
+    """The smallest and the largest of several numbers.
+
+    >>> span(np.array([0.5, 1.25]))
+    '0.50–1.25'
+    """
+    return f"{values.min():.2f}–{values.max():.2f}"

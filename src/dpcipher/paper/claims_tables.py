@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpcipher.marginals.arrays import Floats
-from dpcipher.paper.claims import FAILS, HOLDS, OPEN, Claim, Finding, Margins, every, series
+from dpcipher.paper.claims import FAILS, HOLDS, OPEN, Claim, Finding, Margins, every, ratio_line, series, span
 from dpcipher.paper.contenders import FDH, Contender
 from dpcipher.paper.view import LARGE, SMALL, View
 
@@ -11,13 +11,6 @@ from dpcipher.paper.view import LARGE, SMALL, View
 SIMILAR, MOST, NEARLY_ALL = 1.1, 0.5, 0.9
 # "Minimal change": from the smallest to the largest epsilon by at most a quarter.
 FLAT = 1.25
-
-
-def ratio_line(ratio: Floats) -> tuple[float, ...]:
-    """A replicated ratio by epsilon (third axis), averaged over everything else."""
-    plain = ratio[0]
-    others = tuple(axis for axis in range(plain.ndim) if axis != 1)
-    return tuple(float(value) for value in plain.mean(axis=others))
 
 
 def _least(view: View, methods: list[Contender]) -> Floats:
@@ -36,7 +29,7 @@ def best_tvd_small(view: View) -> Finding:
     own, others = view.tvd(view.cipher(2)), _least(view, [m for m in view.papers if m != view.cipher(2)])
     ratio = own.mean(axis=-1) / others.mean(axis=-1)
     margins = Margins(1 - ratio[:, :, SMALL])
-    found = f"ratio to the best other at ε < 1: {_range(ratio[0, :, SMALL])}; needed: below 1"
+    found = f"ratio to the best other at ε < 1: {span(ratio[0, :, SMALL])}; needed: below 1"
     return Finding(margins.everywhere(), found, ratio_line(ratio), 1.0)
 
 
@@ -48,7 +41,7 @@ def similar_at_large(view: View) -> Finding:
     """Normalised TVD within a tenth of FDH's at every epsilon above 1, or below."""
     ratio = _over_fdh(view)
     margins = Margins(SIMILAR - ratio[:, :, LARGE])
-    found = f"ratio to FDH at ε > 1: {_range(ratio[0, :, LARGE])}; needed: at most 1.1"
+    found = f"ratio to FDH at ε > 1: {span(ratio[0, :, LARGE])}; needed: at most 1.1"
     return Finding(margins.everywhere(), found, ratio_line(ratio), SIMILAR)
 
 
@@ -56,7 +49,7 @@ def similar_overall(view: View) -> Finding:
     """Normalised TVD within a tenth of FDH's, or below, in more than nine tenths of all points."""
     ratio = _over_fdh(view)
     margins = Margins(SIMILAR - ratio)
-    found = f"ratio at most 1.1 in {margins}, range {_range(ratio[0])}; needed: 28"
+    found = f"ratio at most 1.1 in {margins}, range {span(ratio[0])}; needed: 28"
     return Finding(margins.more_than(NEARLY_ALL), found, ratio_line(ratio), SIMILAR)
 
 
@@ -105,7 +98,7 @@ def mwem_flat(view: View) -> Finding:
     lines = np.stack([view.tvd(view.mwem(order)) for order in (2, 3)], axis=2)
     fall = lines[:, :, :, 0] / lines[:, :, :, -1]
     line = view.tvd(view.mwem(2))
-    found = f"falls by a factor of {_range(fall[0])}; needed: at most {FLAT}"
+    found = f"falls by a factor of {span(fall[0])}; needed: at most {FLAT}"
     return Finding(Margins(FLAT - fall).everywhere(), found, ratio_line(line / line[:, :, -1:]), FLAT)
 
 
@@ -113,7 +106,7 @@ def better_than_mwem(view: View) -> Finding:
     """CIPHER 2-way has the smaller TVD than MWEM 2-way in more than nine tenths of all points."""
     ratio = view.tvd(view.cipher(2)) / view.tvd(view.mwem(2))
     margins = Margins(1 - ratio)
-    found = f"smaller in {margins}, ratio {_range(ratio[0])}; needed: 28"
+    found = f"smaller in {margins}, ratio {span(ratio[0])}; needed: 28"
     return Finding(margins.more_than(NEARLY_ALL), found, ratio_line(ratio), 1.0)
 
 
@@ -121,7 +114,9 @@ def linf_similar(view: View) -> Finding:
     """Normalised l∞ of CIPHER 2-way at most a tenth above FDH's everywhere, and below it at the smallest epsilon."""
     ratio = view.linf(view.cipher(2)) / view.linf(FDH)
     near, below = Margins(SIMILAR - ratio), Margins(1 - ratio[:, :, 0])
-    found = f"ratio to FDH {_range(ratio[0])}, at e⁻² {_range(ratio[0, :, 0])}; needed: at most 1.1, below 1 at e⁻²"
+    found = (
+        f"ratio to FDH {span(ratio[0])}, at e⁻² {span(ratio[0, :, 0])}; needed: at most 1.1, below 1 at e⁻²"
+    )
     return Finding(every((near.everywhere(), below.everywhere())), found, ratio_line(ratio), SIMILAR)
 
 
@@ -131,7 +126,7 @@ def linf_three_way(view: View) -> Finding:
     margins = Margins(ratio - 1)
     return Finding(
         margins.everywhere(),
-        f"ratio to the worse of the two {_range(ratio[0])}; needed: above 1 in all 20",
+        f"ratio to the worse of the two {span(ratio[0])}; needed: above 1 in all 20",
         ratio_line(ratio),
         1.0,
     )
@@ -151,7 +146,7 @@ def linf_mwem(view: View) -> Finding:
     """At every point FDH or CIPHER has the smaller un-normalised l∞ on the very tables that MWEM is given."""
     ratio = _own_linf(view) / _other_linf(view)
     margins = Margins(ratio - 1)
-    found = f"larger than the best of FDH and CIPHER in {margins}, ratio {_range(ratio[0])}; needed: all 20"
+    found = f"larger than the best of FDH and CIPHER in {margins}, ratio {span(ratio[0])}; needed: all 20"
     return Finding(margins.everywhere(), found, ratio_line(ratio), 1.0)
 
 
@@ -162,7 +157,7 @@ def linf_rounds(view: View) -> Finding:
     )
     ratio = best / _other_linf(view)
     margins = Margins(1 - ratio)
-    found = f"best T: no larger in {margins}, ratio {_range(ratio[0])}; needed: all 20"
+    found = f"best T: no larger in {margins}, ratio {span(ratio[0])}; needed: all 20"
     return Finding(margins.everywhere(), found, ratio_line(ratio), 1.0)
 
 
@@ -180,10 +175,6 @@ def same_at_500(view: View) -> Finding:
     outcome = FAILS if opposite > allowed else HOLDS if opposite + unsure <= allowed else OPEN
     found = f"opposite sides in {opposite} of {marks.shape[1]} comparisons ({unsure} too close to tell); needed: at most {allowed:.0f}"
     return Finding(outcome, found)
-
-
-def _range(values: Floats) -> str:
-    return f"{values.min():.2f}–{values.max():.2f}"
 
 
 BOTH = ("reading", "mwem")

@@ -39,9 +39,8 @@ def draw_storage(path: Path) -> None:
                 for k, tint in zip(ORDERS, _TINTS, strict=True)
             ]
             whole = Line("FDH, full table", [full_cells(levels[:p]) for p in numbers])
-            row.append(
-                Panel(title, [str(p) for p in numbers], [*lines, whole], y=name, x="attributes p", log=True)
-            )
+            places = [str(p) for p in numbers]
+            row.append(Panel(title, places, [*lines, whole], y=name, x="attributes p", log=True))
         rows.append(row)
     draw_panels(path, rows)
 
@@ -225,12 +224,7 @@ def _random(summary: SimulatedSummary) -> list[list[Panel]]:
             high.append(float(ratios.max()))
         return Line(name, middle, band=(low, high))
 
-    titles = {
-        "CIPHER 2-way": CIPHER[2],
-        "CIPHER 3-way": CIPHER[3],
-        "ours 2-way": OURS[2],
-        "ours 3-way": OURS[3],
-    }
+    titles = {method.base: method for method in (CIPHER[2], CIPHER[3], OURS[2], OURS[3])}
     return [
         [
             Panel(title, PLACES, [line(title, [method])], y="TVD × cost, over FDH's", level=1.0)

@@ -19,8 +19,10 @@ from dpcipher.paper.claims import (
     markdown_table,
 )
 from dpcipher.paper.claims_bankruptcy import BANKRUPTCY_CLAIMS
+from dpcipher.paper.claims_inference import INFERENCE_CLAIMS
 from dpcipher.paper.claims_methods import METHOD_CLAIMS
-from dpcipher.paper.claims_models import MODEL_CLAIMS
+from dpcipher.paper.claims_mwem import MWEM_CLAIMS
+from dpcipher.paper.claims_significance import SIGNIFICANCE_CLAIMS
 from dpcipher.paper.claims_tables import TABLE_CLAIMS
 from dpcipher.paper.readings import LITERAL
 from dpcipher.paper.sparks import draw_spark
@@ -38,8 +40,8 @@ STORAGE, TABLES, MODELS, METHODS, BANKRUPTCY = (
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     STORAGE: STORAGE_CLAIMS,
     TABLES: TABLE_CLAIMS,
-    MODELS: MODEL_CLAIMS,
-    METHODS: METHOD_CLAIMS,
+    MODELS: (*INFERENCE_CLAIMS, *SIGNIFICANCE_CLAIMS),
+    METHODS: (*METHOD_CLAIMS, *MWEM_CLAIMS),
     BANKRUPTCY: BANKRUPTCY_CLAIMS,
 }
 
