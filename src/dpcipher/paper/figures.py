@@ -74,8 +74,9 @@ def draw_simulated(folder: Path, summary: SimulatedSummary) -> None:
 
 
 def _read(method: Contender, summary: SimulatedSummary | BankruptcySummary) -> list[Contender]:
-    """A method under every reading that was run."""
-    return [method.read(reading) for reading in summary.readings] if method.kind == "paper" else [method]
+    """A method under every reading that was run; one-way tables have the literal one alone."""
+    read = method.kind == "paper" and method.order > 1
+    return [method.read(reading) for reading in summary.readings] if read else [method]
 
 
 def _distances(
