@@ -22,10 +22,10 @@ from dpcipher.paper.reproduce import PARTS, reproduce
 )
 @click.option(
     "--reading",
-    default="literal",
-    show_default=True,
+    multiple=True,
+    default=["literal"],
     metavar="literal|all|NAME",
-    help="How the paper's algorithm is read: literally, also in another named way, or in all of them.",
+    help="How the paper's algorithm is read: literally (always), also as named (may be repeated), or in all ways.",
 )
 @click.option(
     "--data",
@@ -44,7 +44,7 @@ def command(
     part: str,
     repeats: int,
     second_repeats: int | None,
-    reading: str,
+    reading: tuple[str, ...],
     data: Path | None,
     workers: int | None,
     folder: Path,

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from dpcipher.inference.combine import t_quantile
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.replicates import standard_error
+from dpcipher.paper.replicates import GROUPS, standard_error
 
 HOLDS, FAILS, OPEN, UNDECIDABLE = "holds", "does not hold", "too few repeats", "not decidable"
 OUTCOMES = (HOLDS, FAILS, OPEN, UNDECIDABLE)
@@ -151,7 +152,8 @@ class Margins:
     def marks(self) -> Floats:
         """1 where it surely holds, −1 where it surely does not, 0 where the repeats do not tell."""
         gap, error = self.gap[0], standard_error(self.gap)
-        limit = NormalDist().inv_cdf(1 - _TAIL / max(gap.size, 1)) * error
+        # Student's t: an error from twenty groups is itself known to about a sixth.
+        limit = float(t_quantile(1 - 2 * _TAIL / max(gap.size, 1), GROUPS - 1)) * error
         exact = (error == 0) & (gap >= 0)
         return np.asarray(np.where((gap > limit) | exact, 1, np.where(gap < -limit, -1, 0)))
 

@@ -1,5 +1,7 @@
 """The readings of Algorithm 1 that the reproduction sweeps; the first is the literal one, which the headline is about."""
 
+from collections.abc import Sequence
+
 from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.errors import ParameterError, did_you_mean
 
@@ -16,15 +18,17 @@ SWEPT: dict[str, Reading] = {
 RIDGES = ("literal, λ = 0.0001", "literal, λ = 0.001", LITERAL, "literal, λ = 0.1")
 
 
-def chosen(reading: str) -> tuple[str, ...]:
-    """The readings of a run: the literal one always, and another one or all.
+def chosen(reading: str | Sequence[str]) -> tuple[str, ...]:
+    """The readings of a run: the literal one always, and others by name, or all.
 
     >>> chosen("clipped")
     ('literal', 'clipped')
     """
-    if reading == "all":
+    names = (reading,) if isinstance(reading, str) else tuple(reading)
+    if "all" in names:
         return tuple(SWEPT)
-    if reading not in SWEPT:
-        hint = did_you_mean(reading, ("all", *SWEPT))
-        raise ParameterError(f"reading ({reading!r}) must be one of all, {', '.join(SWEPT)}{hint}")
-    return tuple(dict.fromkeys((LITERAL, reading)))
+    for name in names:
+        if name not in SWEPT:
+            hint = did_you_mean(name, ("all", *SWEPT))
+            raise ParameterError(f"reading ({name!r}) must be one of all, {'; '.join(SWEPT)}{hint}")
+    return tuple(name for name in SWEPT if name == LITERAL or name in names)

@@ -63,14 +63,14 @@ def reproduce(
     *,
     repeats: int = 1000,
     second_repeats: int | None = None,
-    reading: str = LITERAL,
+    reading: str | Sequence[str] = LITERAL,
     data: Path | None = None,
     workers: int | None = None,
     say: Say = lambda text: None,
 ) -> Reproduction:
     """Run one part or all, go on where an earlier run in the folder was stopped, and write figures, numbers and a page.
 
-    `repeats` are those of the first experiment; the second has a tenth, or `second_repeats`. `reading` is `"literal"`, another reading to put
+    `repeats` are those of the first experiment; the second has a tenth, or `second_repeats`. `reading` is `"literal"`, other readings to put
     beside it, or `"all"`. `data` is the folder of the bankruptcy data, by default the one that DPCIPHER_DATA names; without it `all` leaves the
     second experiment out and says so.
     """
