@@ -4,10 +4,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-CODE   := src tests typing_tests benchmarks examples
+CODE   := src tests typing_tests benchmarks examples docs/conf.py docs/drawings
+# As many processes as there are cores, each with one thread.
+TESTS  := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint types pytest slow planted faults evidence bench docs clean
+.PHONY: help demo test lint types pytest slow planted faults evidence bench docs reference pictures dist clean
 
 help:
 	@echo "make demo    install, then run the whole story on generated data, into demo-out/"
@@ -18,7 +20,9 @@ help:
 	@echo "make faults  kills, failing writes, races, interrupts, at length, and an hour of fuzzing (MINUTES=60)"
 	@echo "make evidence the thorough audit, planted bugs, faults and an hour of fuzzing, on one page; takes hours"
 	@echo "make bench   repeat the benchmarks and rewrite benchmarks/"
-	@echo "make docs    rewrite docs/cli.md from the commands' own help"
+	@echo "make docs    the documentation site, in build/site; open build/site/index.html"
+	@echo "make dist    build wheel and sdist, check them, and install each into a fresh environment"
+	@echo "make reference, make pictures   rewrite docs/cli.md from the commands' own help, and docs/pictures"
 	@echo "make clean   remove the environment, caches and demo-out/"
 
 demo: $(VENV)/.core
@@ -32,10 +36,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow"
+	$(TESTS) --dist loadfile -m "not slow"
 
 slow: $(VENV)/.dev
-	$(BIN)/pytest -m slow
+	$(TESTS) --dist worksteal -m slow
 
 planted: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/planted.py
@@ -55,8 +59,22 @@ BENCH ?= plan cost coverage ledger rooms audit
 bench: $(VENV)/.dev
 	for name in $(BENCH); do echo "== $$name"; OMP_NUM_THREADS=1 $(BIN)/python "benchmarks/$$name.py" || exit 1; done
 
-docs: $(VENV)/.core
+# Nothing is fetched, and a warning is an error.
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site
+	@echo "Open build/site/index.html"
+
+reference: $(VENV)/.core
 	$(BIN)/python -m dpcipher.cli.reference > docs/cli.md
+
+pictures: $(VENV)/.core
+	$(BIN)/python docs/drawings/draw.py
+
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	.ci/install dist
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo-out
@@ -71,6 +89,10 @@ $(BIN)/python:
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
+
+$(VENV)/.dist: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[dist]'
+	@touch $@ $(VENV)/.core
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'

@@ -81,7 +81,7 @@ def main() -> None:
     ]
     for part in dict.fromkeys(check.part for check in result.checks):
         parts += [f"## {part.capitalize()}", markdown(heads, rows(result, part))]
-    write_page("audit", "Audit", "python benchmarks/audit.py", parts)
+    write_page("audit", "Audit", " ".join(["python benchmarks/audit.py", *sys.argv[1:]]), parts)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    """A Spark session of two local threads."""
+    """A Spark session of two local threads that runs a failed task up to three times."""
     if shutil.which("java") is None:
         missing("spark", "no Java on the path")
     try:
@@ -46,12 +46,13 @@ def spark() -> Iterator[Any]:
     except ImportError:
         missing("spark", "PySpark is not installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config(
         "spark.driver.bindAddress", "127.0.0.1"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
         running = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     running.sparkContext.setLogLevel("ERROR")
     yield running

@@ -37,10 +37,12 @@ NAMES = [
     "fit_models",
     "measure",
     "plan",
+    "plot",
     "posterior",
     "report",
     "solve",
     "sss",
+    "trust",
 ]
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import dpcipher as dc
+from dpcipher.drawing.plot import Plot
 from dpcipher.inference.estimate import Estimate
 from dpcipher.inference.models import Models
 from dpcipher.marginals.marginal import Bounds, Marginal
@@ -15,6 +16,7 @@ from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan
 from dpcipher.posteriors.posterior import Posterior
+from dpcipher.release.trust import Trust
 
 
 def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Release:
@@ -61,6 +63,11 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(dc.solve(release, set=0), dc.Joint)
     assert_type(dc.solve(release, set="all", engine="rows"), list[dc.Joint])
     assert_type(dc.solve(release, set=0).project("a"), Marginal)
+    assert_type(dc.trust(release), Trust)
+    assert_type(dc.trust(release).frame, pd.DataFrame)
+    assert_type(dc.plot(release, "a"), Plot)
+    assert_type(dc.plot(dc.solve(release, set=0), ("a", "b")).save("pair.svg"), Path)
+    assert_type(release.std_error(("a", "b")), Marginal)
     assert_type(dc.report("people.parquet", "rows.csv", "page.html", key="ada.pub"), Path)
     assert_type(dc.report(release, "rows.csv", "page.html", ledger="people.ledger"), Path)
 

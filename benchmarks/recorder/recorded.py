@@ -24,6 +24,7 @@ from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
 from dpcipher.privacy.choose import Draws, OpenDPChooser
 from dpcipher.privacy.noise import Mechanism, OpenDPNoise
+from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
 
 DECLARED: ContextVar[Any] = ContextVar("what the library declares about the question it asks")
@@ -54,27 +55,32 @@ def _instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
     def choice(scores: Any, sensitivity: float, scale: float, k: int) -> Any:
         return choose(OpenDPChooser(), scores, scale, k)
 
-    def watched_noise(self: OpenDPNoise, counts: Any, mechanism: Mechanism) -> Any:
+    def watched_noise(self: OpenDPNoise, counts: Any, mechanism: Mechanism, *, tables: int = 1) -> Any:
         unit, declared = DECLARED.get()
         if mechanism.name == "laplace":
-            return laplace(counts, SEEN["part"] * float(unit.l1 * declared.l1), mechanism.scale)
-        return gaussian(
-            counts, SEEN["part"] * math.sqrt(unit.l2_squared * declared.l2_squared), mechanism.scale
-        )
+            return laplace(counts, SEEN["part"] * float(tables * unit.l1 * declared.l1), mechanism.scale)
+        l2 = math.sqrt(tables * unit.l2_squared * declared.l2_squared)
+        return gaussian(counts, SEEN["part"] * l2, mechanism.scale)
+
+    def watched_together(self: OpenDPNoise, tables: Any, mechanism: Mechanism) -> Any:
+        """Tables that are handed to the sampler in one call: each moves by what one table moves."""
+        joined = watched_noise(self, np.concatenate(tables), mechanism, tables=len(tables))
+        return split_like(joined, tables)
 
     def watched_answer(self: Session, ask: Any, share: Any, sensitivity: Sensitivity, event: Any) -> Any:
         with declaring(self.unit, sensitivity):
             return answer(self, ask, share, sensitivity, event)
 
-    def watched_tables(self: Session, request: Any) -> Any:
+    def watched_tables(self: Session, request: Any, **options: Any) -> Any:
         with declaring(self.unit, Sensitivity()):
-            return measure_many(self, request)
+            return measure_many(self, request, **options)
 
     def watched_choices(self: Session, *given: Any, sensitivity: int, **options: Any) -> Any:
         with declaring(self.unit, sensitivity):
             return choose_many(self, *given, sensitivity=sensitivity, **options)
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", watched_noise)
+    monkeypatch.setattr(OpenDPNoise, "_noisy_tables", watched_together)
     monkeypatch.setattr(
         OpenDPChooser, "_choose", lambda self, scores, scale, k: choice(scores, DECLARED.get()[1], scale, k)
     )

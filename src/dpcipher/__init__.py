@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpcipher.comparison.compare import compare
     from dpcipher.curator.measure import measure
     from dpcipher.curator.mismatch import SchemaCheck
+    from dpcipher.drawing.plot import plot
     from dpcipher.engines.reading import Reading
     from dpcipher.engines.solve import solve
     from dpcipher.inference.combine import combine
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from dpcipher.posteriors.posterior import posterior
     from dpcipher.privacy.ledger import Ledger
     from dpcipher.release.release import Release
+    from dpcipher.release.trust import trust
     from dpcipher.schema.schema import Schema
     from dpcipher.scoring.evaluate import evaluate
     from dpcipher.selection.target import Auto
@@ -70,10 +72,12 @@ __all__ = [
     "fit_models",
     "measure",
     "plan",
+    "plot",
     "posterior",
     "report",
     "solve",
     "sss",
+    "trust",
 ]
 
 _HOMES = {
@@ -91,10 +95,12 @@ _HOMES = {
     "fit_models": "inference.models",
     "measure": "curator.measure",
     "plan": "planning.plan",
+    "plot": "drawing.plot",
     "posterior": "posteriors.posterior",
     "report": "pages.report",
     "solve": "engines.solve",
     "sss": "inference.sss",
+    "trust": "release.trust",
 }
 
 
@@ -111,7 +117,14 @@ def __getattr__(name: str) -> Any:
 
 
 def _draft(data: object) -> "Schema":
-    """Guess a schema from rows. It belongs to the curator's room, which no other room may import; here stands its name alone."""
+    """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
+
+    >>> import pandas as pd
+    >>> from dpcipher import Schema
+    >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
+    ('age', 'sex')
+    """
+    # It belongs to the curator's room, which no other room may import; here stands its name alone.
     return import_module("dpcipher.curator.draft").draft(data)  # type: ignore[no-any-return]
 
 

@@ -40,7 +40,7 @@ def test_every_command_has_json_and_every_option_has_help(name: str) -> None:
 
 
 def test_the_reference_page_is_what_the_commands_say() -> None:
-    """docs/cli.md is generated; `make docs` brings it up to date."""
+    """docs/cli.md is generated; `make reference` brings it up to date."""
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == reference()
 
 

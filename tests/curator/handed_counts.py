@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcipher.privacy.noise import OpenDPNoise
+from dpcipher.privacy.noise import NoiseSource, OpenDPNoise
 
 
 @pytest.fixture(name="handed")
@@ -16,4 +16,6 @@ def handed_counts(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
         return counts
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", exact)
+    # Each table by itself, as it goes into the one call for all.
+    monkeypatch.setattr(OpenDPNoise, "_noisy_tables", NoiseSource._noisy_tables)
     return seen

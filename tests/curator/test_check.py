@@ -237,3 +237,32 @@ def test_solving_says_which_column_it_is_at() -> None:
         dc.solve(release, engine=engine, progress=said.append)
         assert said[0] == "reconciling the tables"
         assert said[-1] == "solving: column 3 of 3"
+
+
+def test_open_columns_are_checked_by_their_range():
+    """Cells beyond the range of a column whose bins are yet to be found, no numbers and missing ones are listed; levels to be found have nothing to contradict."""
+    schema = dc.Schema.from_dict(
+        {
+            "columns": {
+                "age": {"kind": "integer", "min": 0, "max": 99, "bins": "auto"},
+                "spend": {"kind": "number", "min": 0, "max": "auto", "bins": "auto", "missing": "level"},
+                "job": {"kind": "categorical", "levels": "discover", "pattern": "[a-z]+", "max_length": 9},
+            }
+        }
+    )
+    rows = pd.DataFrame(
+        {
+            "age": ["3", "120", "x", None, "99"],
+            "spend": [1.5, None, -3.0, 1e12, 0.0],
+            "job": ["a", "b", None, "1", "c"],
+        }
+    )
+    table = schema.check(rows).frame
+    assert [(line.column, line.problem, line.rows, line.first) for line in table.itertuples()] == [
+        ("age", "missing", 1, (4,)),
+        ("age", "above the range", 1, (2,)),
+        ("age", "no number", 1, (3,)),
+        ("spend", "missing", 1, (2,)),
+        ("spend", "below the range", 1, (3,)),
+    ]
+    assert table[table.refused].column.tolist() == ["age", "age", "age"]

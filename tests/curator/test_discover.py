@@ -23,7 +23,7 @@ from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.marginals.arrays import Counts
 from dpcipher.methods import METHODS
-from dpcipher.privacy import Budget, Mechanism, OpenDPNoise, Unit
+from dpcipher.privacy import Budget, Mechanism, NoiseSource, OpenDPNoise, Unit
 from dpcipher.privacy.choose import Draws
 
 CITY = {
@@ -145,6 +145,8 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> list[Counts]:
         return counts
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", handed)
+    # Each table by itself, as it goes into the one call for all.
+    monkeypatch.setattr(OpenDPNoise, "_noisy_tables", NoiseSource._noisy_tables)
     return seen
 
 

@@ -88,12 +88,12 @@ def test_synthetic_rows_keep_the_dependence(run: DemoRun) -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere(run: DemoRun) -> None:
-    """No links but inside the page, no scripts, no imports; one picture for each column and two for each of six pairs; tags closed."""
+    """No links but inside the page, no scripts, no imports; one picture for each column and three for each of six pairs; tags closed."""
     text = (run.folder / "summary.html").read_text(encoding="utf-8")
     page = Page(text)
     assert all(link.startswith("#") or link == "data:," for link in page.links)
     assert not re.search(r"https?:|//[a-z]|<script|@import|url\(", text)
-    assert text.count('<svg viewBox="0 0 360 ') == text.count('role="img"') == 7 + 2 * 6
+    assert text.count('<svg class="dpc" viewBox="0 0 360 ') == text.count('role="img"') == 7 + 3 * 6
     assert page.open == []
 
 
@@ -126,7 +126,9 @@ def test_the_page_states_the_promise_in_words(run: DemoRun) -> None:
     words = " ".join(" ".join(Page((run.folder / "summary.html").read_text(encoding="utf-8")).words).split())
     assert "Protects the presence of any one row." in words
     assert "epsilon = 1 (pure differential privacy)" in words
-    assert "Every count carries discrete Laplace noise of scale 21." in words
+    assert (
+        "Every count carries discrete Laplace noise of scale 21 (a standard deviation of 30 rows)." in words
+    )
     assert "certified" in words
 
 

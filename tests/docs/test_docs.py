@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import re
 import shlex
 import shutil
@@ -11,14 +12,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from conftest import missing
 from dpcipher.cli import main
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.schema.schema import Schema
 from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+RUN = ("python", "console", "yaml")
+NEEDS = {"docs/guides/other-tools.md": ("stats", "pyreadstat")}  # what a page runs that may not be installed
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -26,6 +30,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(
         rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )
+
+
+def ran(page: Path) -> list[tuple[str, str, str]]:
+    """The blocks that are run, in order, each with the line before it and its language."""
+    pattern = rf"([^\n]*)\n+^```({'|'.join(RUN)})\n(.*?)^```"
+    return re.findall(pattern, page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def with_blocks(language: str) -> list[str]:
@@ -49,15 +59,6 @@ def test_there_is_documentation_to_check() -> None:
     assert "README.md" in with_blocks("console")
 
 
-@pytest.mark.parametrize("name", with_blocks("python"))
-def test_python_blocks_run(folder: Path, name: str) -> None:
-    """All blocks of a page, one after the other, as a reader would type them."""
-    done: dict[str, object] = {"__name__": "__docs__"}
-    for block in blocks(ROOT / name, "python"):
-        exec(compile(block, name, "exec"), done)
-    assert len(done) > 2
-
-
 def shape(text: str) -> list[str]:
     """Lines without what noise and machines change: hashes, numbers, and the width of columns; the table of the worst fit."""
     masked = re.sub(r"\b[0-9a-f]{16,}\b", "#", text)
@@ -73,25 +74,61 @@ def typed(block: str) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
-@pytest.mark.parametrize("name", with_blocks("console"))
-def test_console_blocks_print_what_is_shown(folder: Path, name: str) -> None:
-    """The same lines, numbers aside."""
-    for block in blocks(ROOT / name, "console"):
-        for command, shown in typed(block):
-            words = shlex.split(command)
-            assert words[0] == "dpcipher"
-            done = CliRunner().invoke(main, words[1:])
-            assert done.exit_code == 0, done.output
-            assert shape(done.stdout) == shape(shown), command
+def type_in(block: str) -> None:
+    """The commands of a block print the lines that are shown, numbers aside."""
+    for command, shown in typed(block):
+        words = shlex.split(command)
+        assert words[0] == "dpcipher"
+        done = CliRunner().invoke(main, words[1:])
+        assert done.exit_code == 0, done.output
+        assert shape(done.stdout) == shape(shown), command
 
 
-@pytest.mark.parametrize("name", with_blocks("yaml"))
-def test_yaml_blocks_are_schemas(folder: Path, name: str) -> None:
-    """Every schema that is shown loads."""
-    for number, block in enumerate(blocks(ROOT / name, "yaml")):
-        path = folder / f"{number}.yaml"
-        path.write_text(block, encoding="utf-8")
-        assert Schema.load(path).columns
+def save_schema(block: str, name: str) -> None:
+    """A schema that is shown loads; where the text before it names a file, later blocks find it there."""
+    path = Path(name or "shown.yaml")
+    path.write_text(block, encoding="utf-8")
+    assert Schema.load(path).columns
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if ran(ROOT / name)])
+def test_pages_run_from_top_to_bottom(folder: Path, name: str) -> None:
+    """Python is executed, commands are typed, schemas are loaded, in the order in which a reader meets them."""
+    part, module = NEEDS.get(name, ("", "dpcipher"))
+    if importlib.util.find_spec(module) is None:
+        missing(part, f"{module} is not installed")
+    done: dict[str, object] = {"__name__": "__docs__"}
+    for before, language, block in ran(ROOT / name):
+        if language == "python":
+            exec(compile(block, name, "exec"), done)
+        elif language == "console":
+            type_in(block)
+        else:
+            named = re.search(r"`([\w-]+\.yaml)`:$", before.strip())
+            save_schema(block, named[1] if named else "")
+    assert list(folder.iterdir())
+
+
+def test_every_block_is_of_a_kind_that_is_run_or_needs_no_running() -> None:
+    """Python, console and yaml are run; text is shown output or help; sh is an installation or the shell's own set-up."""
+    fences = re.compile(r"^```([^\n`]*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+    kinds = {(name, kind) for name in NAMES for kind, _ in fences.findall((ROOT / name).read_text())}
+    allowed = {*RUN, "text", "sh", "R", "{eval-rst}"}
+    assert sorted(one for one in kinds if one[1] not in allowed) == []
+    shells = [line for name in NAMES for block in blocks(ROOT / name, "sh") for line in block.splitlines()]
+    known = (
+        "pip install",
+        "python3 -m venv",
+        ". ",
+        "make ",
+        "docker ",
+        "mkdir",
+        "eval ",
+        "source ",
+        "_DPCIPHER_COMPLETE",
+        "#",
+    )
+    assert [line for line in shells if not line.startswith(known)] == []
 
 
 @pytest.mark.parametrize("name", [*NAMES, "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
@@ -117,10 +154,10 @@ def test_every_test_that_is_named_as_evidence_exists() -> None:
 
 def test_every_page_is_in_the_index() -> None:
     """docs/index.md lists all pages beside it."""
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert [
-        page.name for page in PAGES[1:] if page.name != "index.md" and f"({page.name})" not in index
-    ] == []
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(docs).as_posix() for page in PAGES[1:]]
+    assert [page for page in pages if page != "index.md" and f"({page})" not in index] == []
 
 
 def first_sentence(room: str) -> str:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dpcipher.drawing.bars import Series
-from dpcipher.drawing.figures import CROSS, MOST_LEVELS, pair_figure
+from dpcipher.drawing.figures import MOST_LEVELS, pair_figure
+from dpcipher.drawing.maps import IMPOSSIBLE, MOST_MAP_LEVELS
 from dpcipher.pages.grouped import EXPLAINED, grouped
 from dpcipher.pages.report import render
 from dpcipher.release.release import Release
@@ -70,25 +71,26 @@ def test_the_page_says_how_levels_are_grouped() -> None:
     assert "largest of" not in text
 
 
-def test_impossible_cells_are_crossed_out_and_never_filled() -> None:
+def test_impossible_cells_are_hatched_and_never_filled() -> None:
     """Also where an estimate says otherwise; among folded levels only where all are impossible."""
     impossible = np.zeros((3, 40), dtype=bool)
-    impossible[0, 0] = impossible[1, 20:] = True
+    impossible[0, 0] = impossible[1, 19:] = True
     rng = np.random.default_rng(0)
     counts = rng.integers(50, 90, (3, 40)).astype(float)
-    counts[:, :20] += 100
+    counts[:, :19] += 100
     labels = (("a", "b", "c"), tuple(f"l{k}" for k in range(40)))
     drawn = pair_figure("t", ("x", "y"), labels, {"released": counts}, np.ones((3, 40)), impossible)
-    crossed = drawn.count(f'stroke="{CROSS}"')
-    folded = 24  # columns of the map, the last for the levels that are left
-    assert drawn.count("<rect") + crossed == 3 * folded
-    assert crossed == 1 + (folded - 20)
+    hatched = drawn.count(f"{IMPOSSIBLE}</title>")
+    folded = MOST_MAP_LEVELS  # columns of the map, the last for the levels that are left
+    assert drawn.count("<title>") == 3 * folded + 1
+    assert drawn.count('class="l-hatch"') == hatched == 1 + 1
     plain = pair_figure("t", ("x", "y"), labels, {"released": counts}, np.ones((3, 40)))
-    assert plain.count("<rect") == 3 * folded
+    assert plain.count("<title>") == 3 * folded + 1
+    assert "l-hatch" not in plain
 
 
-def test_structural_zeros_of_a_release_are_crossed_out_on_its_page() -> None:
-    """In both maps, with a sentence that says why."""
+def test_structural_zeros_of_a_release_are_hatched_on_its_page() -> None:
+    """In all three maps, with a sentence that says why."""
     columns = (
         Column("age", "ordinal", levels=["child", "adult"]),
         Column("job", "categorical", levels=["no", "yes"]),
@@ -97,8 +99,8 @@ def test_structural_zeros_of_a_release_are_crossed_out_on_its_page() -> None:
     codes = np.array([[0, 0]] * 30 + [[1, 1]] * 70, dtype=np.int32)
     schema = Schema(columns, zeros=(Zero({"age": "child", "job": "yes"}),))
     text = render(Release.from_tables(tables, schema, scale=5.0), codes)
-    assert "Crossed-out cells are empty by the schema" in text
-    assert len(re.findall(f'stroke="{CROSS}"', text)) == 2
+    assert "Hatched cells are empty by the schema" in text
+    assert len(re.findall(f"{IMPOSSIBLE}</title>", text)) == 3
     free = render(Release.from_tables(tables, Schema(columns), scale=5.0), codes)
-    assert "Crossed-out" not in free
-    assert CROSS not in free
+    assert "Hatched" not in free
+    assert IMPOSSIBLE not in free

@@ -3,13 +3,19 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser, chromium
 
+import dpcipher as dc
 import pages
+from dpcipher.audits.audit import Audit
+from dpcipher.audits.check import Check
+from dpcipher.audits.page import audit_page
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.demo.run import run_demo
+from dpcipher.pages.model import model_report
 from dpcipher.pages.report import report
 from dpcipher.scoring.evaluate import evaluate
 from dpcipher.scoring.page import curator_report
@@ -17,6 +23,7 @@ from dpcipher.scoring.page import curator_report
 pytestmark = pytest.mark.browser
 
 PHONE, DESKTOP = 390, 1280
+CONTRAST = Path(__file__).with_name("contrast.js").read_text(encoding="utf-8")
 
 # Every image a reader should see: its size, and how many of its shapes have one.
 DRAWN = """[...document.querySelectorAll('svg[role=img]')].map(svg => {
@@ -72,9 +79,112 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Comparison(pd.DataFrame(fits)).write_page(tmp_path_factory.mktemp("compare") / "only")
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a model."""
+    table = np.random.default_rng(0).integers(50, 150, (2, 2, 3))
+    tables = {("y", "a"): table.sum(2), ("y", "b"): table.sum(1), ("a", "b"): table.sum(0)}
+    release = dc.Release.from_tables(tables, dc.Schema.from_domain({"y": 2, "a": 2, "b": 3}), scale=1.0)
+    models = dc.fit_models(release, "y ~ C(a) + b", seed=1, draws=50)
+    return model_report(models, release, tmp_path_factory.mktemp("model") / "model.html")
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an audit that failed in one place."""
+    checks = (
+        Check("samplers", "discrete Laplace noise of scale 3", "p", 1e-7, 0.3, 1000),
+        Check(
+            "methods", "cipher on its worst neighbour, with a name that is long", "epsilon", 1.0, 0.8, 1000
+        ),
+        Check("methods", "another", "epsilon", 1.0, 2.0, 1000, violation="more than is claimed"),
+    )
+    path = tmp_path_factory.mktemp("audit") / "audit.html"
+    path.write_text(audit_page(Audit(checks, 3.0)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cards and plots as a notebook shows them, on a page that has no colours of its own."""
+    release = pages.release()
+    joint = dc.solve(dc.Release.from_tables({("sex", "owner"): [[9, 5], [4, 8]]}, dc.Schema.from_domain({"sex": 2, "owner": 2}), scale=0))  # fmt: skip
+    assert isinstance(joint, dc.Joint)
+    scores = evaluate(pages.people(0), pages.people(1), pages.SCHEMA, limit=10)
+    plan = dc.plan(pages.SCHEMA, epsilon=1.0, unit="add-remove", n_rows=3000)
+    shown = [release, joint, scores, plan, pages.SCHEMA, dc.trust(release), release.interval("work"), release.project(("sex", "work"))]  # fmt: skip
+    drawn = [
+        *(dc.plot(release, columns) for columns in ("work", "age", ("sex", "work"), ("age", "score"), None)),
+        *(dc.plot(thing) for thing in (joint, scores, plan, dc.trust(release))),
+    ]
+    body = "".join(part._repr_html_() for part in (*shown, *drawn))
+    path = tmp_path_factory.mktemp("notebook") / "notebook.html"
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+    path.write_text(f'<!DOCTYPE html><html lang="en"><head>{head}<title>n</title></head><body>{body}</body></html>', encoding="utf-8")  # fmt: skip
+    return path
+
+
+EVERY = ["publishable", "curators", "demo", "comparison", "model", "audited", "notebook"]
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", EVERY)
+def test_all_text_has_enough_contrast(
+    browser: Browser, which: str, scheme: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    """Every text, in images too, against what is painted behind it: 4.5 to 1, or 3 to 1 where it is large (WCAG 1.4.3)."""
+    look(browser, request.getfixturevalue(which), scheme, width)
+    measured = browser.evaluate(CONTRAST)
+    assert measured["failures"] == []
+    assert measured["seen"] >= 30
+
+
+def test_a_dark_notebook_is_dark_whatever_the_system_prefers(browser: Browser, notebook: Path) -> None:
+    """JupyterLab says so on its body."""
+    look(browser, notebook, "light", DESKTOP)
+    paper = "getComputedStyle(document.querySelector('div.dpc')).backgroundColor"
+    light = browser.evaluate(paper)
+    browser.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    assert browser.evaluate(paper) != light
+    assert browser.evaluate(CONTRAST)["failures"] == []
+
+
+def test_planted_pale_text_is_noticed(browser: Browser, publishable: Path, tmp_path: Path) -> None:
+    """On paper, and inside a cell of a map."""
+    text = publishable.read_text(encoding="utf-8")
+    for number, planted in enumerate(
+        (".kind { color: #999 !important }", ".dpc .f-th8 { fill: #335 !important }")
+    ):
+        bad = tmp_path / f"{number}.html"
+        bad.write_text(text.replace("</style>", planted + "</style>", 1), encoding="utf-8")
+        look(browser, bad, "light", DESKTOP)
+        assert len(browser.evaluate(CONTRAST)["failures"]) >= 1
+
+
+def look(browser: Browser, page: Path, scheme: str, width: int) -> None:
+    """Open a page in a scheme of colours, on a screen that is as high as the page."""
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.call("Emulation.setEmulatedMedia", features=wanted)
+    browser.open(page, width=width)
+    browser.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    height = browser.evaluate("document.documentElement.scrollHeight")
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.call("Emulation.setDeviceMetricsOverride", **metrics)
+
+
 @pytest.mark.parametrize("width", [PHONE, DESKTOP])
 @pytest.mark.parametrize(
-    ("which", "images"), [("publishable", 20), ("curators", 20), ("demo", 7 + 2 * 6), ("comparison", 2)]
+    ("which", "images"),
+    [
+        ("publishable", 20),
+        ("curators", 20),
+        ("demo", 7 + 3 * 6),
+        ("comparison", 6),
+        ("model", 1),
+        ("audited", 2),
+        ("notebook", 9),
+    ],
 )
 def test_a_page_opens_quietly_and_draws_its_charts(
     browser: Browser, which: str, images: int, width: int, request: pytest.FixtureRequest

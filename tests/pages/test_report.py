@@ -12,8 +12,7 @@ import pytest
 
 import pages
 from dpcipher.curator.measure import measure
-from dpcipher.drawing import html
-from dpcipher.drawing.bars import BAR, MARK
+from dpcipher.drawing.colours import GAP, HEAT, PALETTE, SERIES, contrast
 from dpcipher.errors import DpcipherWarning, NotPrivate, ParameterError, ReleaseError
 from dpcipher.pages.report import match_tables, render, report, strongest_pairs
 from dpcipher.pages.words import certificate
@@ -62,7 +61,7 @@ def test_the_markup_is_balanced(text: str) -> None:
 
 def test_ten_columns_stay_light(text: str) -> None:
     """Less than a megabyte, with columns of 100 and 200 levels among them."""
-    assert len(text.encode()) < 400_000
+    assert len(text.encode()) < 1_000_000
 
 
 def test_nothing_outside_is_named(text: str) -> None:
@@ -288,26 +287,24 @@ def test_a_wide_release_says_what_it_leaves_out(tmp_path: Path) -> None:
     assert shown.count("<figure>") == 60
 
 
-def luminance(colour: str) -> float:
-    """Relative luminance, as the web content accessibility guidelines define it."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours."""
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_text_and_charts_have_enough_contrast() -> None:
+def test_text_and_charts_have_enough_contrast_in_both_schemes() -> None:
     """Text 4.5 to 1 and shapes 3 to 1 against the paper (WCAG 1.4.3 and 1.4.11)."""
-    css = (Path(html.__file__).with_name("page.css")).read_text(encoding="utf-8")
-    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", css.replace("#fff;", "#ffffff;")))
-    assert {"ink", "soft", "link"} <= set(colours)
-    for name in ("ink", "soft", "link"):
-        assert contrast(colours[name], "#ffffff") >= 4.5
-        assert contrast(colours[name], colours["box"]) >= 4.5
-    assert min(contrast(BAR, "#ffffff"), contrast(MARK, "#ffffff")) >= 3
+    for scheme in (0, 1):
+        colour = {name: pair[scheme] for name, pair in PALETTE.items()}
+        for name in ("ink", "soft", "link", "bad", "good"):
+            assert contrast(colour[name], colour["paper"]) >= 4.5
+        for name in ("ink", "soft", "link"):
+            assert contrast(colour[name], colour["box"]) >= 4.5
+        assert contrast(colour["ink"], colour["alarm"]) >= 4.5
+        assert contrast(colour["soft"], colour["faint"]) >= 4.5
+        for name in ("bar", "mark", "hatch", *(f"s{number}" for number in range(SERIES))):
+            assert contrast(colour[name], colour["paper"]) >= 3
+        for name, number in [("h", HEAT), ("d", GAP)]:
+            assert all(contrast(colour[f"{name}{k}"], colour[f"t{name}{k}"]) >= 4.5 for k in range(number))
     assert contrast("#8c1d18", "#ffffff") >= 4.5
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    """Pairs whose ratios are published: #777777 on white just fails, #767676 just passes."""
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)

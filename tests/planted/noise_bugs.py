@@ -55,9 +55,10 @@ NOISE_BUGS = (
     Bug(
         "one noise for all tables of a set",
         "devised here",
-        "curator/session.py",
-        "NoisyTable(attrs, self._draws.noise.add(counts, mechanism), mechanism, number)",
-        "NoisyTable(attrs, counts + self._draws.noise.add(0 * counted[0], mechanism).flat[0], mechanism, number)",
+        "privacy/noise.py",
+        "        return split_like(self._noisy(np.concatenate(tables), mechanism), tables)",
+        """        drawn = self._noisy(0 * max(tables, key=len), mechanism)
+        return [counts + drawn[: counts.size] for counts in tables]""",
         "curator/test_sanitize.py::test_noise_is_drawn_anew_for_every_cell_of_every_table",
     ),
     Bug(

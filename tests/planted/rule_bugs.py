@@ -22,9 +22,9 @@ RULE_BUGS: tuple[Bug, ...] = (
     Bug(
         "rows are handed out unchecked",
         "devised here",
-        "joint/joint.py",
-        "            yield enforcer.rows(codes, self.tally() if tally is None else tally)",
-        "            yield codes, decode(codes)",
+        "joint/stream.py",
+        "        return enforcer.rows(codes, self.tally() if tally is None else tally)",
+        "        return codes, decode(codes)",
         "joint/test_enforce.py::test_no_row_of_a_large_network_breaks_a_rule",
     ),
     Bug(

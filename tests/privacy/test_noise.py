@@ -223,3 +223,42 @@ def test_biased_versions_of_opendp_are_refused(
     else:
         with pytest.raises(DpcipherError, match=r"0\.14\.2"):
             load()
+
+
+def test_tables_that_are_drawn_together_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call for each mechanism, of bounded size; every cell gets its own noise, of its own table's scale, and returns to its place."""
+    calls: list[tuple[int, Mechanism]] = []
+    right = OpenDPNoise._noisy
+
+    def watched(self, counts, mechanism):
+        calls.append((counts.size, mechanism))
+        return right(self, counts, mechanism)
+
+    monkeypatch.setattr(OpenDPNoise, "_noisy", watched)
+    monkeypatch.setattr("dpcipher.privacy.together.CELLS_AT_ONCE", 2_000)
+    fine, coarse = Mechanism("laplace", 0.05), Mechanism("gaussian", 1000.0)
+    shapes = [(3, 4), (200,), (1,), (20, 30), (2_500,), (0, 3)]
+    mechanisms = [fine, coarse, fine, fine, fine, coarse]
+    tables = [np.arange(np.prod(shape)).reshape(shape) + 7 * place for place, shape in enumerate(shapes)]
+    told: list[int] = []
+    noisy = OpenDPNoise().add_many(tables, mechanisms, progress=told.append)
+    assert calls == [(613, fine), (2_500, fine), (200, coarse)]
+    assert told == [613, 3_113, 3_313]
+    for shape, table, answer, mechanism in zip(shapes, tables, noisy, mechanisms, strict=True):
+        assert answer.shape == shape
+        assert answer.dtype == np.int64
+        if mechanism == fine:  # a cell is moved with a chance of 4e-9
+            assert np.array_equal(answer, table)
+        elif answer.size:
+            assert 500 < (answer - table).std() < 2_000
+            assert len(set((answer - table).tolist())) > 150
+
+
+def test_many_tables_are_checked_like_one() -> None:
+    """Counts that are no integers and a release without noise are refused before anything is drawn."""
+    table = np.arange(6)
+    with pytest.raises(ParameterError, match="int64"):
+        OpenDPNoise().add_many([table, table.astype(float)], [Mechanism("laplace", 1.0)] * 2)
+    with pytest.raises(NotPrivate, match="none"):
+        OpenDPNoise().add_many([table], [Mechanism("none", 0.0)])
+    assert OpenDPNoise().add_many([], []) == []

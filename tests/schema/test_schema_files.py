@@ -184,3 +184,12 @@ def test_a_size_error_keeps_its_kind_and_names_the_file(tmp_path):
     path.write_text('{"age": 10000000000}')
     with pytest.raises(SizeError, match=r"s\.json"):
         Schema.load(path)
+
+
+def test_labels_may_be_keyed_by_numbers_as_they_stand_in_the_rows(tmp_path):
+    """`17.5: under 20` needs no quotes, as `1: Male` needs none."""
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "columns: {age: {kind: ordinal, levels: [17.5, 22], labels: {17.5: under 20, 22: 20 to 24}}}"
+    )
+    assert Schema.load(path).shown_labels("age") == ("under 20", "20 to 24")

@@ -379,3 +379,16 @@ def test_a_second_header_in_a_glob_is_not_quoted(tmp_path):
     with pytest.raises(TableFileError, match="no column 'a'") as caught:
         codes_of(str(tmp_path / "*.csv"), ONE)
     assert quiet(caught)
+
+
+def test_cells_that_a_dictionary_does_not_have_are_refused():
+    """A damaged Parquet file may refer to values beyond its dictionary; Arrow hands them on, so the reader looks."""
+    whole = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1]), pa.array(["a", "b"]))
+    broken = pa.DictionaryArray.from_arrays(pa.array([0, 7, None, 1]), pa.array(["a", "b"]), safe=False)
+    for cells in (whole, whole.slice(2, 1), whole.slice(0, 0)):
+        read = pa.Table.from_batches(
+            open_table(pa.table({"x": cells})).batches(["x"]), pa.schema([("x", cells.type)])
+        )
+        assert read.column("x").to_pylist() == cells.to_pylist()
+    with pytest.raises(TableFileError, match="'x': cells refer to values that its dictionary does not have"):
+        list(open_table(pa.table({"x": broken})).batches(["x"]))

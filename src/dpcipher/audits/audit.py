@@ -112,7 +112,12 @@ def _cells(check: Check) -> tuple[str, ...]:
 def audit(
     *, thorough: bool = False, only: str | None = None, progress: Callable[[str], None] = lambda _: None
 ) -> Audit:
-    """Check this installation: about a minute, or, `thorough`, up to an hour; `only` one of the parts. No private rows are needed."""
+    """Check this installation: about a minute, or, `thorough`, up to an hour; `only` one of the parts. No private rows are needed.
+
+    >>> import dpcipher as dc
+    >>> dc.audit(only="independence").passed
+    True
+    """
     started, effort = time.process_time(), THOROUGH if thorough else QUICK
     rng = np.random.default_rng(secrets.randbits(128))
     parts: dict[str, Callable[[], Iterator[Check]]] = {

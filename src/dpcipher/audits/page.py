@@ -4,8 +4,8 @@ from itertools import groupby
 
 from dpcipher.audits.audit import Audit
 from dpcipher.audits.check import Check
-from dpcipher.drawing.html import figure, page, paragraphs, table
-from dpcipher.drawing.svg import clip, element, image, text
+from dpcipher.drawing.dots import Dot, Line, Scale, dot_plot
+from dpcipher.drawing.html import facts, figure, page, paragraphs, table
 
 MEANING = {
     "samplers": "The installed noise against its exact law: the test of each scale that came nearest to rejecting it. Claimed is the critical value.",
@@ -16,7 +16,7 @@ MEANING = {
     "independence": "Every synthesizer run often: the largest correlation between the noise of two cells, against its critical value.",
     "runs": "Whole runs with installed noise on both tables, each replayed on the other.",
 }
-LEFT, WIDTH, STEP, MOST = 360, 420, 18, 1.25
+MOST = 1.25  # the end of the axis, past the claim
 
 
 def audit_page(audit: Audit) -> str:
@@ -30,12 +30,18 @@ def audit_page(audit: Audit) -> str:
         f"{len(audit.checks)} checks, {audit.seconds:.0f} seconds of processor time. A ratio above 1 is a violation; if everything is right, the "
         "chance of one anywhere on this page is at most one in a million. A ratio near 1 means that the claim is tight: no less noise would do."
     )
-    sections = {"Verdict": paragraphs([verdict, about])}
+    numbers = {
+        "Verdict": "passed" if audit.passed else "FAILED",
+        "Checks": f"{len(audit.checks):,}",
+        "Beyond the claim": f"{sum(not check.passed for check in audit.checks):,}",
+        "Processor time": f"{audit.seconds:,.0f} s",
+    }
+    sections = {"Verdict": facts(numbers, style="cards") + paragraphs([about])}
     for part, group in groupby(audit.checks, key=lambda check: check.part):
         checks = list(group)
         drawn = figure(ratio_plot(checks), f"Found over claimed, {part}.")
         sections[part.capitalize()] = paragraphs([MEANING[part]]) + drawn + _table(checks)
-    return page("Audit of this installation", "audit", sections)
+    return page("Audit of this installation", "audit", sections, lead=verdict)
 
 
 def _table(checks: list[Check]) -> str:
@@ -62,36 +68,28 @@ def _ratio(check: Check) -> str:
 
 def ratio_plot(checks: list[Check]) -> str:
     """A dot for every check on the axis from nothing to the claim, and beyond."""
-    height = STEP * (len(checks) + 2)
-    marks = [_axis(tick, height) for tick in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    for row, check in enumerate(checks, 1):
-        y, ratio = STEP * row, MOST if check.violation else min(check.ratio, MOST)
-        label = clip(f"{check.what} ({check.unit})", 54)
-        colour = "#0b5f6b" if check.passed else "#c62828"
-        marks.append(text(LEFT - 10, y + 4, label, anchor="end", font_size=11))
-        marks.append(
-            element("circle", element("title", f"{_ratio(check)}"), cx=_x(ratio), cy=y, r=4.0, fill=colour)
+    lines = [
+        Line(
+            f"{check.what} ({check.unit})",
+            (
+                Dot(
+                    MOST if check.violation else min(check.ratio, MOST),
+                    f"{check.what} ({check.unit}): {_ratio(check)}",
+                    "good" if check.passed else "bad",
+                ),
+            ),
+            _ratio(check),
+            strong=not check.passed,
         )
+        for check in checks
+    ]
     failed = sum(not check.passed for check in checks)
     description = f"{len(checks)} checks, {failed} beyond the claim."
-    return image(
-        LEFT + WIDTH + 20, height + 6, "".join(marks), title="Found over claimed", description=description
+    return dot_plot(
+        lines,
+        title="Found over claimed",
+        description=description,
+        axis="found over claimed; the red line is the claim",
+        scale=Scale(0.0, MOST),
+        limit=1.0,
     )
-
-
-def _axis(tick: float, height: float) -> str:
-    claim = tick == 1.0
-    line = element(
-        "line",
-        x1=_x(tick),
-        x2=_x(tick),
-        y1=6,
-        y2=height - STEP,
-        stroke="#c62828" if claim else "#cccccc",
-        stroke_width=2 if claim else 1,
-    )
-    return line + text(_x(tick), height, "claimed" if claim else f"{tick:g}", anchor="middle", font_size=11)
-
-
-def _x(ratio: float) -> float:
-    return LEFT + WIDTH * ratio / MOST

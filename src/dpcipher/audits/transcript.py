@@ -17,6 +17,7 @@ from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
 from dpcipher.privacy.noise import Mechanism, NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 
@@ -41,11 +42,12 @@ class Question:
     scale: float
     answer: Any
     names: tuple[str, ...] | None = None
+    tables: int = 1
 
     @property
     def rounds(self) -> int:
-        """How many candidates a choice chose."""
-        return len(self.answer) if self.kind == "choice" else 1
+        """How many candidates a choice chose, or how many tables were handed to the sampler together."""
+        return len(self.answer) if self.kind == "choice" else self.tables
 
     def gap(self, other: "Question") -> Counts:
         """How much more this table has than the other; of texts, those that both have."""
@@ -82,14 +84,15 @@ class Transcript:
     replayed: Sequence[Question] | None = None
     schema: str = ""
 
-    def ask(self, kind: Kind, truth: Counts, scale: float, draw: Any) -> Any:
+    def ask(self, kind: Kind, truth: Counts, scale: float, draw: Any, *, tables: int = 1) -> Any:
         """Note a question; its answer is drawn, or that of the run that is replayed."""
         if self.replayed is None:
             answer = draw()
         else:
             self._follow(kind, truth, scale)
             answer = self.replayed[len(self.questions)].answer
-        self.questions.append(Question(kind, np.array(truth, dtype=np.int64), scale, answer))
+        copy = np.array(truth, dtype=np.int64)
+        self.questions.append(Question(kind, copy, scale, answer, tables=tables))
         return answer
 
     def ask_named(
@@ -148,6 +151,19 @@ class _TapedNoise(NoiseSource):
                 mechanism.name, counts, mechanism.scale, lambda: self._inner.add(counts, mechanism)
             )
         )
+
+    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Mechanism) -> list[Counts]:
+        """The same of tables that the sampler is handed together: one question, which stands for all of them."""
+        if mechanism.name == "none":
+            raise Violation("true counts were asked for without noise")
+        answers = self._transcript.ask(
+            mechanism.name,
+            np.concatenate(tables),
+            mechanism.scale,
+            lambda: np.concatenate(self._inner.add_many(tables, [mechanism] * len(tables))),
+            tables=len(tables),
+        )
+        return split_like(answers, tables)
 
     def add_named(self, names: Sequence[str], counts: Counts, mechanism: Mechanism) -> Counts:
         """The same of texts."""
@@ -217,7 +233,7 @@ def compare(method: Synthesizer, here: Transcript, there: Transcript) -> list[tu
     """What each event tells the two runs apart by, and what it declares: name, true cost, declared cost; a Violation where it is more.
 
     Events are matched with their questions in order: a choice of k tables stands for k rounds, asked at once or one by one; an event of several
-    tables for all of them.
+    tables for all of them, which may have been handed to the sampler together.
     """
     if here.events != there.events:
         raise Violation("the certificate depends on private rows beyond the answers")

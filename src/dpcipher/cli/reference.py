@@ -10,7 +10,7 @@ WIDTH = 100
 HEAD = """\
 # Commands
 
-Written by `make docs` from the commands' own help; a test fails when it is out of date. Results go to stdout, progress and errors to
+Written by `make reference` from the commands' own help; a test fails when it is out of date. Results go to stdout, progress and errors to
 stderr. `--json` prints the result as JSON. Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.
 """
 

@@ -12,15 +12,19 @@ from dpcipher.cli import options, output
 from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint, checked_n_rows
+from dpcipher.joint.spark import spark_rows, spark_session, write_spark
 from dpcipher.joint.tally import Tally
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import check_writable, write_table
+from dpcipher.tables.write import check_writable
 
 
 @click.command("synth")
 @click.argument("release", type=options.FILE, required=False)
-@options.output("target", "Write rows here: .csv, .csv.gz or .parquet.")
+@options.output(
+    "target",
+    "Write rows here: .csv, .csv.gz, .parquet, or labelled .dta (Stata) or .sav (SPSS); with --spark, a new folder.",
+)
 @click.option("-n", "--n-rows", type=int, help="So many rows; by default the release's own total.")
 @click.option(
     "--seed", type=int, help="Repeat the same draw. Sampling costs no privacy, so a seed is harmless."
@@ -53,6 +57,11 @@ from dpcipher.tables.write import check_writable, write_table
     help="M files for multiple imputation: draws of the private table given the noise, from one release.",
 )
 @click.option("--independent", is_flag=True, help="Draw independent rows instead of evenly spread ones.")
+@click.option(
+    "--spark",
+    is_flag=True,
+    help="Let Spark's executors draw the rows, and write a folder of Parquet files; the cluster is that of spark-submit, or this machine.",
+)
 @click.option(
     "--raw-text",
     is_flag=True,
@@ -95,6 +104,7 @@ def command(
     reading: str,
     draws: int | None,
     independent: bool,
+    spark: bool,
     raw_text: bool,
     save_joint: Path | None,
     json_: bool,
@@ -110,12 +120,16 @@ def command(
     \b
     Example:
       dpcipher synth people.release.parquet -n 5000 -o synthetic.csv
+      dpcipher synth people.release.parquet -n 1_000_000_000 -o rows.parquet
+      dpcipher synth people.release.parquet -n 1_000_000_000 --spark -o rows.parquet
       dpcipher synth people.release.parquet --draws 5 -o imputed.csv
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
     source = _source(release, **published)
     _check_draw(source.schema, n_rows, dict(given))
-    check_writable(target)
+    session = spark_session() if spark else None
+    if session is None:
+        check_writable(target, labelled=True)
     with output.progress() as say:
         say("solving")
         joints = _joints(source, engine, reading, draws, seed, say)
@@ -123,12 +137,16 @@ def command(
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         tallies = [joint.tally() for joint in joints]
         for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
-            rows = joint.batches(n_rows, seed=seed, given=dict(given), independent=independent, tally=tally)
-            write_table(file, rows, formulas="keep" if raw_text else "quote")
+            rows = joint.stream(n_rows, seed=seed, given=dict(given), independent=independent)
+            if session is not None:
+                write_spark(spark_rows(joint, session, rows), file)
+            else:
+                rows.write(file, formulas="keep" if raw_text else "quote", tally=tally, progress=say)
             if save_joint is not None:
                 joint.save(_numbered(save_joint, number, len(joints)))
-    drawn = [_with_cost(joint, tally) for joint, tally in zip(joints, tallies, strict=True)]
-    _report(drawn, files, n_rows, json_)
+    if session is None:
+        joints = [_with_cost(joint, tally) for joint, tally in zip(joints, tallies, strict=True)]
+    _report(joints, files, n_rows, json_)
 
 
 def _with_cost(joint: Joint, tally: Tally) -> Joint:

@@ -61,6 +61,14 @@ def compare(
     kept in that folder (mode 0700): the same call after a kill goes on where it stopped, to the same result. Noise is seeded and nothing is
     charged: this is how a curator or researcher learns which method suits, not a release. A method that cannot run on this schema or budget is left
     out, and the result says why; where none can, that is an error.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> options = {"epsilons": [1.0], "repeats": 2, "unit": "add-remove", "workers": 1}
+    >>> dc.compare(people, schema, methods=["independent", "uniform"], **options).table("tvd_2").shape
+    (2, 1)
     """
     chosen, skipped = _methods(methods, schema, unit=unit, max_rows=max_rows, delta=delta)
     exact = _epsilons(epsilons)

@@ -8,20 +8,24 @@ from typing import Any
 
 import pandas as pd
 
+from dpcipher.comparison import shown
+from dpcipher.comparison.shown import describe
+from dpcipher.drawing.card import Card
 from dpcipher.drawing.curves import Curve, draw_curves
-from dpcipher.drawing.html import bullets, figure, page, table
+from dpcipher.drawing.plot import Plot, no_columns
 from dpcipher.drawing.svg import standalone
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.release.curator_only import WATERMARK, CuratorOnly, private_folder, write
+from dpcipher.release.curator_only import WATERMARK, CuratorShown, private_folder, save_plot, write
 from dpcipher.tables.write import csv_text
+
+__all__ = ["Comparison", "describe"]
 
 PAGE, NUMBERS = "compare.html", "compare.csv"
 _KEYS = ("method", "epsilon", "repeat")
-_NAMES = {"tvd": "Mean TVD of the {}-way tables", "linf": "Largest error of a share in the {}-way tables"}
 
 
-@dataclass(frozen=True)
-class Comparison(CuratorOnly):
+@dataclass(frozen=True, repr=False)
+class Comparison(CuratorShown):
     """Scores of every method at every epsilon in every repeat: one row a fit in `frame`. `skipped` says which methods could not run, and why."""
 
     frame: pd.DataFrame
@@ -40,13 +44,13 @@ class Comparison(CuratorOnly):
     def plot(self, score: str | None = None) -> str:
         """One score against epsilon as an SVG image: the mean of each method, and bars from the 10 % to the 90 % quantile."""
         name = self._score(score)
-        return standalone(draw_curves(self._curves(name), title=describe(name)))
+        return standalone(draw_curves(self.curves(name), title=describe(name)))
 
     def write_page(self, folder: str | Path, name: str = PAGE) -> Path:
         """Write tables, plots and all scores into a folder of mode 0700."""
         place = private_folder(folder)
         write(place / NUMBERS, f"# {WATERMARK}\n{csv_text(self.frame)}")
-        return write(place / name, self._page())
+        return write(place / name, shown.page_text(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the first says who may see them."""
@@ -61,7 +65,8 @@ class Comparison(CuratorOnly):
             )
         return name
 
-    def _curves(self, score: str) -> list[Curve]:
+    def curves(self, score: str) -> list[Curve]:
+        """The mean, and the 10 % and 90 % quantiles over the repeats, of every method at every epsilon."""
         curves = []
         for method, runs in self.frame.groupby("method", sort=False):
             groups = runs.groupby("epsilon")[score]
@@ -90,34 +95,12 @@ class Comparison(CuratorOnly):
         """The table with a line for those that could not run."""
         return self.table(score).reindex([*self.table(score).index, *self.skipped])
 
-    def _page(self) -> str:
-        sections = {describe(score): self._section(score) for score in self.scores}
-        if self.skipped:
-            sections["Methods that could not run"] = bullets(
-                [f"{method}: {reason}" for method, reason in self.skipped.items()]
-            )
-        return page("Methods compared", "curator's comparison", sections, watermark=WATERMARK)
+    def _card(self) -> Card:
+        return shown.card(self)
 
-    def _section(self, score: str) -> str:
-        means = self.table(score)
-        heads = ["method", *(f"ε = {epsilon:g}" for epsilon in means.columns)]
-        body = [
-            (str(name), *(f"{value:.4f}" for value in line))
-            for name, line in zip(means.index, means.to_numpy(), strict=True)
-        ]
-        body += [(name, *["not run"] * len(means.columns)) for name in self.skipped]
-        says = (
-            f"Means over {self.frame['repeat'].nunique()} repeats; bars from the 10 % to the 90 % quantile."
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        no_columns(columns, "a comparison")
+        name = self._score(None)
+        return Plot(
+            describe(name), shown.dot_plots(self, name), note=shown.SPREAD, stamp=WATERMARK, write=save_plot
         )
-        drawn = figure(draw_curves(self._curves(score), title=describe(score)), says)
-        return drawn + table(heads, body, caption=describe(score))
-
-
-def describe(score: str) -> str:
-    """A score in words.
-
-    >>> describe("tvd_2")
-    'Mean TVD of the 2-way tables'
-    """
-    kind, _, order = score.partition("_")
-    return _NAMES[kind].format(order)

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from dpcipher.curator.mismatch import ColumnCheck, Finding, SchemaCheck, said_format
 from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.schema.column import Column
 from dpcipher.schema.format import FileFormat
+from dpcipher.schema.open_column import AUTO, on_grid
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.atoms import Coded
 from dpcipher.schema.rules.cuts import settled
@@ -30,11 +32,9 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     format, wrong = _format(data, schema)
     source = open_table(data, format, numbers=number_columns(schema))
     absent = [_absent(source, schema, name) for name in schema.names if source.names.count(name) != 1]
-    # What is found privately while measuring is not declared, so that no cell can contradict it.
-    declared = [column.name for column in schema.columns if settled(column)]
-    present = [name for name in declared if source.names.count(name) == 1]
-    seen = _Seen(schema, {name: ColumnCheck(schema.column(name)) for name in present})
-    for batch in source.batches(present) if present else ():
+    present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
+    seen = _Seen(schema, {name: ColumnCheck(column) for name, column in present.items()})
+    for batch in source.batches(list(present)) if present else ():
         seen.add(batch)
     return SchemaCheck(
         seen.n_rows,
@@ -44,6 +44,15 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
         format.to_spec() if wrong else {},
         ready=not schema.needs_signature or schema.signed,
     )
+
+
+def _judged(schema: Schema) -> dict[str, Column]:
+    """The columns that a cell can contradict: those with open bins by their range, not those whose levels are to be found."""
+    return {
+        column.name: on_grid(column) if column.bins == AUTO else column
+        for column in schema.columns
+        if not column.discovers
+    }
 
 
 def _absent(source: Source, schema: Schema, name: str) -> Finding:
@@ -67,7 +76,9 @@ class _Seen:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in one batch."""
-        codes = {name: look.add(batch.column(name), self.n_rows) for name, look in self.columns.items()}
+        every = {name: look.add(batch.column(name), self.n_rows) for name, look in self.columns.items()}
+        # Levels that are yet to be found can break no rule.
+        codes = {name: codes for name, codes in every.items() if settled(self.schema.column(name))}
         for place, inside in _inside_zeros(self.schema, codes):
             if inside.any():
                 before = self.zeros.get(place) or _blank(self.schema.zeros[place])

@@ -116,6 +116,10 @@ class Incoming(ABC):
     def rows(self) -> list[Columns]:
         """The codes of all rows that count, in pieces."""
 
+    def on_demand(self) -> "CountSource | None":
+        """Counts of whatever is asked later, where rows stay in an engine that counts them; None where they are read here."""
+        return None
+
 
 @final
 class LocalRows(Incoming):
@@ -178,6 +182,18 @@ def is_spark(data: object) -> bool:
     )
 
 
+def is_ibis(data: object) -> bool:
+    """Whether `data` is an ibis table of some engine, told without importing ibis; one of rows in this process is read as a stream."""
+    if not any(
+        base.__module__ == "ibis.expr.types.relations" and base.__name__ == "Table"
+        for base in type(data).__mro__
+    ):
+        return False
+    from dpcipher.curator.warehouse.expressions import has_local_rows
+
+    return not has_local_rows(data)
+
+
 def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
     texts = private_texts(schema)
@@ -193,6 +209,10 @@ def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say
                 "in one process; write the frame to Parquet and measure that"
             )
         return SparkRows(data, schema, person)
+    if is_ibis(data):
+        from dpcipher.curator.warehouse.rows import WarehouseRows
+
+        return WarehouseRows(data, declared, person, say)
     return LocalRows(open_declared(data, declared), schema, person, texts, say)
 
 
@@ -247,6 +267,9 @@ class CountSource(ABC):
     def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
         """The true counts of many tables, in their order, counted when they are asked for."""
         return (self.counts(axes) for axes in tables)
+
+    def close(self) -> None:  # noqa: B027 - where rows are held here there is nothing to let go
+        """No more questions: an engine need not hold the state of its table any longer."""
 
     @abstractmethod
     def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> "CountSource":
@@ -333,6 +356,9 @@ def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | Non
     schema = schema.on_grid()
     if tables is not None:
         return CountedTables(incoming.tally(tables), tables)
+    later = incoming.on_demand()
+    if later is not None:
+        return later
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableCounts(incoming.tally([whole]).tables[0])

@@ -62,6 +62,14 @@ def measure(
     noise is drawn. A path that does not exist is refused, so that a slip of the pen opens no fresh budget: make it first with `Ledger.create`,
     or let `create=True` make one that is called `name` and whose limit is this release. With `save`, the release is written there before the
     ledger marks it as released.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> release = dc.measure(people, schema, workload=2, epsilon=1.0, unit="add-remove")
+    >>> release.statement.status, release.statement.budget["epsilon"]
+    ('unrecorded', '1')
     """
     auto = parse_auto(workload, weights=weights, **choice)
     protects = Unit.parse(unit, max_rows)
@@ -101,7 +109,7 @@ def _measure_given(
     if schema.is_open:
         find_bins(opened, given_tables(request), say=say)
         request = request_on(opened.schema, budget=opened.part(Fraction(1)))
-    return opened, opened.measure_many(request)
+    return opened, opened.measure_many(request, say=say)
 
 
 def _purpose(request: MeasurementRequest) -> dict[str, Any]:

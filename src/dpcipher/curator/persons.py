@@ -5,7 +5,7 @@ Rows are compared within a person only. Where all rows with their persons are to
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -28,16 +28,28 @@ Hashes = Mapping[int, NDArray[np.uint64]]  # for some axes, a number for each co
 NO_HASHES: Hashes = MappingProxyType({})
 
 PARTITIONS = 64
+HASH_PRIME = 2**31 - 1
 
 
 def limited_rows(
     batches: Iterable[pa.RecordBatch], schema: Schema, person: Person, texts: Dictionaries = NO_TEXTS
 ) -> Iterator[Columns]:
-    """Coded rows, at most `max_rows` of each person: of all persons at once or, where they are too many for memory, of some at a time.
-
-    All rows of a person are in one partition, so that it does not matter in which.
-    """
+    """Coded rows, at most `max_rows` of each person."""
     owned = in_threads(lambda batch: owned_rows(batch, schema, person, texts), batches)
+
+    def hashes() -> Hashes:
+        return {schema.attrs.index(name): dictionary.hashes() for name, dictionary in texts.items()}
+
+    return limited_owned(owned, person.max_rows, hashes)
+
+
+def limited_owned(
+    owned: Iterable[Owned], max_rows: int, hashes: Callable[[], Hashes] = lambda: NO_HASHES
+) -> Iterator[Columns]:
+    """At most `max_rows` rows of each person: of all persons at once or, where they are too many for memory, of some at a time.
+
+    All rows of a person are in one partition, so that it does not matter in which. `hashes` are asked for when all rows are there.
+    """
     held: list[Owned] = []
     n_bytes, partitions = 0, None
     for names, columns in owned:
@@ -48,12 +60,12 @@ def limited_rows(
         if partitions is not None:
             while held:
                 _distribute(*held.pop(), partitions)
-    hashes = {schema.attrs.index(name): dictionary.hashes() for name, dictionary in texts.items()}
+    numbers = hashes()
     if held:
-        yield limit_person(held, person.max_rows, hashes)
+        yield limit_person(held, max_rows, numbers)
     for partition in partitions or ():
         if partition.is_used:
-            yield limit_person(partition.read(), person.max_rows, hashes)
+            yield limit_person(partition.read(), max_rows, numbers)
 
 
 def owned_rows(
@@ -80,29 +92,70 @@ def limit_person(owned: Sequence[Owned], max_rows: int, hashes: Hashes = NO_HASH
     as the number of a private text does, `hashes` has for each code a number that does not.
     """
     rows = joined_columns([columns for _, columns in owned])
-    owner = pa.concat_arrays([ids for ids, _ in owned]).dictionary_encode().indices.to_numpy()
+    kept = _kept(pa.concat_arrays([ids for ids, _ in owned]), rows, max_rows, hashes)
+    return [column[kept] for column in rows]
+
+
+def limit_owned(owned: Owned, max_rows: int) -> Owned:
+    """Some of the rows with their persons: all that `limit_person` can still keep once the other rows of these persons are there."""
+    names, rows = owned
+    kept = _kept(names, rows, max_rows)
+    return names.take(pa.array(kept)), [column[kept] for column in rows]
+
+
+def _kept(names: pa.Array, rows: Columns, max_rows: int, hashes: Hashes = NO_HASHES) -> NDArray[np.intp]:
+    """Which rows stay, by number."""
+    owner = names.dictionary_encode().indices.to_numpy()
     order = np.lexsort((_row_hash(rows, hashes), owner))
     ranked = owner[order]
     starts = (
         np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.empty(0, dtype=np.int64)
     )
     rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(np.r_[starts, len(ranked)]))
-    kept = order[rank < max_rows]
-    return [column[kept] for column in rows]
+    return np.asarray(order[rank < max_rows])
 
 
-def _row_hash(rows: Columns, hashes: Hashes = NO_HASHES) -> NDArray[np.uint64]:
-    """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays."""
-    mixed = np.full(len(rows[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for axis, column in enumerate(rows):
-        mixed ^= (
-            (hashes[axis][column] if axis in hashes else column.astype(np.uint64))
-            + np.uint64(0x9E3779B97F4A7C15)
-            + (mixed << np.uint64(6))
-            + (mixed >> np.uint64(2))
-        )
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return mixed
+def _row_hash(rows: Columns, hashes: Hashes = NO_HASHES) -> NDArray[np.int64]:
+    """A fixed mix of a row's codes, 62 bits; equal rows hash alike, and then it does not matter which of them stays.
+
+    Each half is a weighted sum of the codes modulo a prime, raised to a power that permutes the remainders. Every product is below 2**62, so that any
+    engine of SQL computes the same number (`curator.warehouse.stages`).
+    """
+    high, low = (
+        _fifth_power(_weighted(rows, hashes, half, start, weights))
+        for half, (start, weights) in enumerate(hash_weights(len(rows)))
+    )
+    return (high << 31) | low
+
+
+def hash_weights(n_columns: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Of each half of the hash: where its sum starts, and the weight of each column."""
+    roots = (
+        48271,
+        69621,
+    )  # primitive roots of the prime (Fishman & Moore 1986), so that weights repeat only after all
+    return tuple(
+        (pow(root, 100, HASH_PRIME), tuple(pow(root, 101 + axis, HASH_PRIME) for axis in range(n_columns)))
+        for root in roots
+    )
+
+
+def _weighted(
+    rows: Columns, hashes: Hashes, half: int, start: int, weights: Sequence[int]
+) -> NDArray[np.int64]:
+    total = np.full(len(rows[0]), start, dtype=np.int64)
+    for axis, (column, weight) in enumerate(zip(rows, weights, strict=True)):
+        if axis in hashes:
+            number = (hashes[axis] >> np.uint64(32 * half)) % np.uint64(HASH_PRIME)
+            column = number.astype(np.int64)[column]
+        total += column.astype(np.int64) * weight % HASH_PRIME
+    return total % HASH_PRIME
+
+
+def _fifth_power(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Modulo the prime; 5 does not divide it less one, so that no two numbers become one."""
+    square = numbers * numbers % HASH_PRIME
+    return square * square % HASH_PRIME * numbers % HASH_PRIME
 
 
 def _distribute(names: pa.Array, columns: Columns, partitions: "Sequence[_Partition]") -> None:

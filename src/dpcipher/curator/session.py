@@ -38,6 +38,7 @@ from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya
 from dpcipher.privacy.noise import SMALLEST_SCALE, Mechanism, mechanism_for
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
+from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement, Status
@@ -141,8 +142,10 @@ class Session:
         each = share / sensitivity.factor(zcdp=self.is_zcdp)
         return mechanism_for(self.part(min(each, self._most)), self.unit)
 
-    def measure_many(self, request: MeasurementRequest) -> tuple[NoisyTable, ...]:
-        """Independent noise on every cell of every table of a request, in every set."""
+    def measure_many(
+        self, request: MeasurementRequest, *, say: Callable[[str], None] = lambda _: None
+    ) -> tuple[NoisyTable, ...]:
+        """Independent noise on every cell of every table of a request, in every set; `say` is told how far a large one has come."""
         share = sum(request.shares, Fraction(0)) * request.sets
         self._debit(share)
         costs = {noise: self._draws.noise.certificate(noise, self.unit) for noise in set(request.mechanisms)}
@@ -151,12 +154,24 @@ class Session:
         what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
         self._record(TablesMeasured(what, share, cost, n_tables, request.sets))
         counted = [self._truth.counts(axes) for axes in request.axes]
+        cells = request.sets * sum(counts.size for counts in counted)
+        noisy = self._draws.noise.add_many(
+            counted * request.sets,
+            request.mechanisms * request.sets,
+            progress=lambda done: (
+                say(f"drawing noise: {done / cells:.0%} of {cells:,} cells")
+                if cells > CELLS_AT_ONCE
+                else None
+            ),
+        )
         return tuple(
-            NoisyTable(attrs, self._draws.noise.add(counts, mechanism), mechanism, number)
-            for number in range(request.sets)
-            for attrs, counts, mechanism in zip(
-                request.workload.tables, counted, request.mechanisms, strict=True
+            NoisyTable(
+                request.workload.tables[place % n_tables],
+                answer,
+                request.mechanisms[place % n_tables],
+                place // n_tables,
             )
+            for place, answer in enumerate(noisy)
         )
 
     def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> NoisyTable:
@@ -297,6 +312,7 @@ class Session:
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
         self._spent = Fraction(1)
+        self._truth.close()
         self.terms.mark_released(self._charge, checksum)
 
     def statement(self) -> Statement:

@@ -157,7 +157,8 @@ def render(release: Release, rows: pa.Table, ledger: Ledger) -> str:
         "A few synthetic rows": _sample(rows),
         "The files": facts(FILES),
     }
-    return page("Synthetic people: a release and what it says", PUBLISHABLE, sections)
+    lead = words.lead(release, rows.num_rows)
+    return page("Synthetic people: a release and what it says", PUBLISHABLE, sections, lead=lead)
 
 
 def _sample(rows: pa.Table) -> str:

@@ -2,52 +2,72 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.drawing.html import rows
-from dpcipher.drawing.svg import clip, element, image, text
+from dpcipher.drawing.html import rows, share
+from dpcipher.drawing.svg import clip, element, hover, image, text
 
-BAR, MARK, WHISKER, GRID = "#3b75af", "#b34700", "#1a1a1a", "#d5d9de"
 WIDTH = 360
 FEW = 24
-NUMBERS, ROW = 86, 22
-AXIS_LEFT, AXIS_TOP, AXIS_HEIGHT = 40, 8, 130
-STACK_WIDTH, STACK_ROW, STACK_BAR = 640, 34, 20
+ROW = 27
+AXIS_LEFT, AXIS_TOP, AXIS_HEIGHT = 44, 8, 150
+STACK_WIDTH, STACK_ROW, STACK_BAR = 400, 34, 20
 
 
 @dataclass(frozen=True)
 class Series:
-    """What a chart shows of one column: counts by level, counts to compare with, a description, and intervals of the counts if there are any."""
+    """What a chart shows of one column: counts by level, a description, and, where there are any, counts to compare with and intervals.
+
+    `kinds` says in words what the counts are and what they are compared with; `shares` that they are parts of one.
+    """
 
     name: str
     labels: tuple[str, ...]
     counts: NDArray[np.float64]
-    compared: NDArray[np.float64]
+    compared: NDArray[np.float64] | None
     says: str
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    kinds: tuple[str, str] = ("estimate", "synthetic rows")
+    shares: bool = False
 
     @property
     def most(self) -> float:
         """The largest number that has to fit."""
-        high = self.counts if self.bounds is None else self.bounds[1]
-        return float(max(high.max(), self.compared.max(), self.counts.max(), 1e-9))
+        drawn = [self.counts]
+        drawn += [] if self.compared is None else [self.compared]
+        drawn += [] if self.bounds is None else [self.bounds[1]]
+        return float(max(*(values.max() for values in drawn), 1e-9))
 
     def largest(self, most: int) -> "Series":
         """The levels with the largest counts, in their order, and a name that says how many there are."""
         if len(self.labels) <= most:
             return self
         kept = np.sort(np.argsort(self.counts)[::-1][:most])
-        return Series(
-            f"{self.name} (the {most} largest of {len(self.labels):,} levels)",
-            tuple(self.labels[k] for k in kept),
-            self.counts[kept],
-            self.compared[kept],
-            self.says,
-            self.bounds and (self.bounds[0][kept], self.bounds[1][kept]),
+        return replace(
+            self,
+            name=f"{self.name} (the {most} largest of {len(self.labels):,} levels)",
+            labels=tuple(self.labels[k] for k in kept),
+            counts=self.counts[kept],
+            compared=None if self.compared is None else self.compared[kept],
+            bounds=self.bounds and (self.bounds[0][kept], self.bounds[1][kept]),
         )
+
+    def number(self, value: float) -> str:
+        """A count, or a share, as people read it."""
+        return share(value) if self.shares else rows(value)
+
+    def told(self, place: int) -> str:
+        """All numbers of one level in words."""
+        words = f"{self.labels[place]}: {self.number(float(self.counts[place]))}"
+        if self.bounds is not None:
+            low, high = (self.number(float(bound[place])) for bound in self.bounds)
+            words += f" (95 %: {low} to {high})"
+        if self.compared is not None:
+            words += f"; {self.kinds[1]} {self.number(float(self.compared[place]))}"
+        return words
 
 
 def bar_chart(series: Series) -> str:
@@ -57,67 +77,93 @@ def bar_chart(series: Series) -> str:
 
 def _horizontal(series: Series) -> str:
     # Text is measured in a wide font, so that no reader's font cuts a name.
-    left = min(158.0, 16 + 7.0 * max(len(label) for label in series.labels))
-    scale = (WIDTH - left - NUMBERS) / series.most
-    parts = [_horizontal_bar(series, place, left, scale) for place in range(len(series.labels))]
+    left = min(164.0, 12 + 7.2 * max(len(label) for label in series.labels))
+    numbers = [_number(series, place) for place in range(len(series.labels))]
+    right = 10 + 7.2 * max(map(len, numbers))
+    scale = max(WIDTH - left - right, 40) / series.most
+    parts = [_horizontal_bar(series, place, left, scale, number) for place, number in enumerate(numbers)]
     height = ROW * len(parts) + 4
-    return image(WIDTH, height, "".join(parts), title=series.name, description=series.says)
+    axis = element("path", d=f"M{left:.1f} 2V{height - 2}", class_="l-hatch")
+    return image(WIDTH, height, "".join(parts) + axis, title=series.name, description=series.says)
 
 
-def _horizontal_bar(series: Series, place: int, left: float, scale: float) -> str:
+def _number(series: Series, place: int) -> str:
+    count = float(series.counts[place])
+    if series.bounds is None:
+        return series.number(count)
+    return f"{series.number(count)} ±{series.number(float(series.bounds[1][place]) - count)}"
+
+
+def _horizontal_bar(series: Series, place: int, left: float, scale: float, number: str) -> str:
     top, count = 2 + ROW * place, float(series.counts[place])
+    middle = top + 10.0
     out = [
-        text(left - 6, top + 15, clip(series.labels[place], 22), anchor="end", class_="s"),
-        element("rect", x=left, y=top + 3, width=max(count, 0.0) * scale, height=ROW - 6, fill=BAR),
-        _diamond(left + float(series.compared[place]) * scale, top + ROW / 2),
+        hover(series.told(place)),
+        _reach(0, top, WIDTH, ROW),
+        text(left - 7, middle + 5, clip(series.labels[place], 21), anchor="end"),
+        element("rect", x=left, y=top + 3, width=max(count, 0.0) * scale, height=14, class_="f-bar"),
+        text(WIDTH - 1, middle + 5, number, anchor="end", class_="n"),
     ]
-    number = rows(count)
     if series.bounds is not None:
         low, high = (left + float(bound[place]) * scale for bound in series.bounds)
-        out.insert(2, _whisker(low, high, top + ROW / 2))
-        number += f" ±{rows(float(series.bounds[1][place]) - count)}"
-    out.append(text(WIDTH - 2, top + 15, number, anchor="end", class_="n"))
-    return "".join(out)
+        out.append(whisker(low, high, middle))
+    if series.compared is not None:
+        out.append(_pointer(left + float(series.compared[place]) * scale, top + 18))
+    return element("g", "".join(out))
 
 
-def _whisker(low: float, high: float, y: float) -> str:
-    path = f"M{low:.1f} {y - 4:.1f}v8M{low:.1f} {y:.1f}H{high:.1f}M{high:.1f} {y - 4:.1f}v8"
-    return element("path", d=path, stroke=WHISKER, fill="none")
+def _reach(x: float, y: float, width: float, height: float) -> str:
+    """Where the pointer may rest to be told the numbers."""
+    return element("rect", x=x, y=y, width=width, height=height, fill="none", pointer_events="all")
 
 
-def _diamond(x: float, y: float) -> str:
-    return element("path", d=f"M{x:.1f} {y - 5:.1f}l4 5-4 5-4-5z", fill=MARK, stroke="#fff", stroke_width=0.6)
+def whisker(low: float, high: float, y: float) -> str:
+    """An interval with its ends, on a rim of paper that keeps it visible on a bar."""
+    path = f"M{low:.1f} {y - 5:.1f}v10M{low:.1f} {y:.1f}H{high:.1f}M{high:.1f} {y - 5:.1f}v10"
+    rim = element("path", d=path, class_="l-paper", stroke_width=4, fill="none")
+    return rim + element("path", d=path, class_="l-ink", stroke_width=1.6, fill="none")
+
+
+def _pointer(x: float, y: float) -> str:
+    """A mark below a bar that points at its value, so that it hides no whisker."""
+    return element("path", d=f"M{x:.1f} {y:.1f}l4.5 7h-9z", class_="f-mark")
 
 
 def _vertical(series: Series) -> str:
     marks = ticks(series.most, 3)
     scale, step = AXIS_HEIGHT / marks[-1], (WIDTH - AXIS_LEFT - 4) / len(series.labels)
     floor = AXIS_TOP + AXIS_HEIGHT
-    parts = [_grid_line(mark, floor - mark * scale) for mark in marks]
+    parts = [_grid_line(series, mark, floor - mark * scale) for mark in marks]
     parts += [
         _vertical_bar(series, place, AXIS_LEFT + step * place, step, scale, floor)
         for place in range(len(series.labels))
     ]
-    names, height = level_names(series.labels, AXIS_LEFT, step, floor + 10)
+    # Of levels that were added up, the axis names the first: there is room for no more.
+    firsts = [label.split(" – ")[0] for label in series.labels]
+    names, height = level_names(firsts, AXIS_LEFT, step, floor + 10)
     return image(
         WIDTH, floor + 10 + height, "".join(parts) + names, title=series.name, description=series.says
     )
 
 
-def _grid_line(mark: float, y: float) -> str:
-    line = element("path", d=f"M{AXIS_LEFT} {y:.1f}H{WIDTH}", stroke=GRID)
-    return line + text(AXIS_LEFT - 5, y + 4, _short(mark), anchor="end", class_="n")
+def _grid_line(series: Series, mark: float, y: float) -> str:
+    line = element("path", d=f"M{AXIS_LEFT} {y:.1f}H{WIDTH}", class_="l-line")
+    words = share(mark) if series.shares else short(mark)
+    return line + text(AXIS_LEFT - 5, y + 4, words, anchor="end", class_="n")
 
 
 def _vertical_bar(series: Series, place: int, x: float, step: float, scale: float, floor: float) -> str:
     height = max(float(series.counts[place]), 0.0) * scale
     wide, middle = max(step - 0.6, 0.5), x + step / 2
-    out = element("rect", x=x, y=floor - height, width=wide, height=height, fill=BAR)
+    out = hover(series.told(place)) + _reach(x, AXIS_TOP, step, AXIS_HEIGHT)
+    out += element("rect", x=x, y=floor - height, width=wide, height=height, class_="f-bar")
+    if series.compared is not None:
+        y = floor - float(series.compared[place]) * scale
+        out += element("path", d=f"M{x:.1f} {y:.1f}h{wide:.1f}", class_="l-mark", stroke_width=2.2)
     if series.bounds is not None:
         low, high = (floor - float(bound[place]) * scale for bound in series.bounds)
-        out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", stroke="#666", stroke_width=0.8)
-    y = floor - float(series.compared[place]) * scale
-    return out + element("path", d=f"M{x:.1f} {y:.1f}h{wide:.1f}", stroke=MARK, stroke_width=2)
+        out += element("path", d=f"M{middle:.1f} {low:.1f}V{high:.1f}", class_="l-ink", stroke_width=1.2)
+    return element("g", out)
 
 
 def ticks(most: float, many: int = 4) -> list[float]:
@@ -134,41 +180,32 @@ def ticks(most: float, many: int = 4) -> list[float]:
     return [step * i for i in range(math.ceil(most / step - 1e-9) + 1)]
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """A number for an axis.
 
-    >>> _short(12000), _short(2500000), _short(0.5)
+    >>> short(12000), short(2500000), short(0.5)
     ('12k', '2.5M', '0.5')
     """
     for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:g}{name}"
-    return f"{value:g}"
+            return f"{value / size:.3g}{name}"
+    return f"{value:.3g}"
 
 
 def level_names(labels: Sequence[str], left: float, step: float, top: float) -> tuple[str, float]:
     """Level names under an axis, and the height they take: horizontal where they fit, else rotated, as many as there is room for."""
     longest = max(len(label) for label in labels)
     middles = [left + step * (place + 0.5) for place in range(len(labels))]
-    if 7 * longest <= step:
-        drawn = [
-            text(x, top + 4, label, anchor="middle", class_="s")
-            for x, label in zip(middles, labels, strict=True)
-        ]
-        return "".join(drawn), 12.0
-    every = max(1, int(np.ceil(14 / step)))
+    if 7.2 * longest <= step:
+        drawn = [text(x, top + 5, label, anchor="middle") for x, label in zip(middles, labels, strict=True)]
+        return "".join(drawn), 14.0
+    every = max(1, int(np.ceil(15 / step)))
+    most = 18 if len(labels) <= 8 else 13
     drawn = [
-        text(
-            x + 3,
-            top,
-            clip(label, 12),
-            anchor="end",
-            transform=f"rotate(-60 {x + 3:.1f} {top:.1f})",
-            class_="s",
-        )
+        text(x + 3, top, clip(label, most), anchor="end", transform=f"rotate(-60 {x + 3:.1f} {top:.1f})")
         for x, label in list(zip(middles, labels, strict=True))[::every]
     ]
-    return "".join(drawn), 10.0 + 5.6 * min(longest, 12)
+    return "".join(drawn), 12.0 + 6.2 * min(longest, most)
 
 
 def stacked_bars(bars: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], *, title: str) -> str:
@@ -182,7 +219,7 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], colours: Mapping[str, 
     legend, height = _legend(colours, top + 8)
     says = "; ".join(
         f"{label or 'shares'}: "
-        + ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share > 0)
+        + ", ".join(f"{name} {part:.0%}" for name, part in shares.items() if part > 0)
         for label, shares in bars.items()
     )
     return image(STACK_WIDTH, height, "".join(parts) + legend, title=title, description=says)
@@ -195,7 +232,12 @@ def _stacked_bar(
     for name, colour in colours.items():
         width = shares.get(name, 0.0) * wide
         if width > 0:
-            out.append(element("rect", x=x, y=top, width=width, height=STACK_BAR, fill=colour, stroke="#fff"))
+            told = hover(f"{name}: {shares[name]:.1%}")
+            out.append(
+                element(
+                    "rect", told, x=x, y=top, width=width, height=STACK_BAR, fill=colour, class_="l-paper"
+                )
+            )
         x += width
     return "".join(out)
 

@@ -1,27 +1,16 @@
 """Error against epsilon: one curve for each method, on logarithmic axes, with bars for the spread over repeats."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpcipher.drawing.svg import element, image, text
+from dpcipher.drawing.bars import short
+from dpcipher.drawing.colours import PALETTE, SERIES
+from dpcipher.drawing.dots import MARKS, Scale
+from dpcipher.drawing.svg import clip, element, hover, image, text
 
-# Okabe and Ito's palette, which most colour-blind readers can tell apart, and marks of different shapes.
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#e69f00",
-    "#1a1a1a",
-    "#7f7f7f",
-    "#8c564b",
-    "#b3a000",
-)
-MARKS = ("M-4 -4h8v8h-8z", "M0 -5l5 5-5 5-5-5z", "M0 -5l5 9h-10z", "M0 5l5 -9h-10z")
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 680, 360, 64, 180, 12, 44
-FAINT = "#d5d9de"
+COLOURS = tuple(PALETTE[f"s{number}"][0] for number in range(SERIES))
+FAINT = PALETTE["line"][0]
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, KEY = 400, 290, 52, 10, 10, 44, 20
 
 
 @dataclass(frozen=True)
@@ -32,78 +21,66 @@ class Curve:
     points: tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """A logarithmic axis between two positions on the screen."""
-
-    low: float
-    high: float
-    start: float
-    stop: float
-
-    def at(self, value: float) -> float:
-        """The position of a value; one below the axis is put on its edge."""
-        part = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
-        return self.start + part * (self.stop - self.start)
-
-    def ticks(self) -> list[float]:
-        """Powers of ten, with 2 and 5 between them where there are few."""
-        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        steps = (1, 2, 5) if len(powers) <= 4 else (1,)
-        ticks = [step * 10.0**power for power in powers for step in steps]
-        return [tick for tick in ticks if self.low * 0.999 <= tick <= self.high * 1.001]
-
-
 def draw_curves(curves: Sequence[Curve], *, title: str) -> str:
-    """The curves as an image with a legend."""
+    """The curves as an image with a legend below."""
     across, up = _axes(curves)
     drawn = [
         _grid(across, up),
         *(_curve(curve, number, len(curves), across, up) for number, curve in enumerate(curves)),
+        *(_key(curve, number) for number, curve in enumerate(curves)),
     ]
     errors = ", ".join(f"{curve.name} {curve.points[-1][1]:.4f}" for curve in curves)
-    return image(WIDTH, HEIGHT, "".join(drawn), title=title, description=f"At the largest epsilon: {errors}.")
+    height = HEIGHT + KEY * ((len(curves) + 1) // 2)
+    return image(WIDTH, height, "".join(drawn), title=title, description=f"At the largest epsilon: {errors}.")
 
 
-def _axes(curves: Sequence[Curve]) -> tuple[_Axis, _Axis]:
+def _axes(curves: Sequence[Curve]) -> tuple[Scale, Scale]:
     epsilons = [point[0] for curve in curves for point in curve.points]
     errors = [value for curve in curves for point in curve.points for value in point[1:] if value > 0] or [
         0.1
     ]
-    across = _Axis(min(epsilons) / 1.15, max(epsilons) * 1.15, LEFT, WIDTH - RIGHT)
-    return across, _Axis(max(min(errors) / 1.2, 1e-6), max(max(errors) * 1.2, 2e-6), HEIGHT - BOTTOM, TOP)
+    across = Scale(min(epsilons) / 1.15, max(epsilons) * 1.15, LEFT, WIDTH - RIGHT, log=True)
+    low = max(min(errors) / 1.2, 1e-6)
+    return across, Scale(low, max(max(errors) * 1.2, 2 * low), HEIGHT - BOTTOM, TOP, log=True)
 
 
-def _grid(across: _Axis, up: _Axis) -> str:
+def _grid(across: Scale, up: Scale) -> str:
     lines = [
-        element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up.at(tick), y2=up.at(tick), stroke=FAINT)
-        + text(LEFT - 6, up.at(tick) + 4, f"{tick:g}", anchor="end")
+        element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up.at(tick), y2=up.at(tick), class_="l-line")
+        + text(LEFT - 6, up.at(tick) + 4, f"{tick:g}", anchor="end", class_="n")
         for tick in up.ticks()
     ]
     lines += [
-        element("line", y1=TOP, y2=HEIGHT - BOTTOM, x1=across.at(tick), x2=across.at(tick), stroke=FAINT)
-        + text(across.at(tick), HEIGHT - BOTTOM + 18, f"{tick:g}", anchor="middle")
+        element("line", y1=TOP, y2=HEIGHT - BOTTOM, x1=across.at(tick), x2=across.at(tick), class_="l-line")
+        + text(across.at(tick), HEIGHT - BOTTOM + 16, short(tick), anchor="middle", class_="n")
         for tick in across.ticks()
     ]
-    return "".join(lines) + text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "epsilon", anchor="middle")
+    return "".join(lines) + text(
+        (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "epsilon", anchor="middle", class_="m"
+    )
 
 
-def _curve(curve: Curve, number: int, many: int, across: _Axis, up: _Axis) -> str:
-    colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
+def _curve(curve: Curve, number: int, many: int, across: Scale, up: Scale) -> str:
+    colour, mark = f"s{number % SERIES}", MARKS[number % len(MARKS)]
     path = "M" + "L".join(f"{across.at(point[0]):.1f} {up.at(point[1]):.1f}" for point in curve.points)
-    out = [element("path", d=path, fill="none", stroke=colour, stroke_width=2)]
+    out = [element("path", d=path, fill="none", class_=f"l-{colour}", stroke_width=2)]
     for epsilon, mean, low, high in curve.points:
         # Bars of different methods stand side by side.
         x = across.at(epsilon) + 2.5 * (number - (many - 1) / 2)
-        out.append(element("line", x1=x, x2=x, y1=up.at(low), y2=up.at(high), stroke=colour))
-        out.append(
-            element(
-                "path",
-                d=mark,
-                fill=colour,
-                transform=f"translate({across.at(epsilon):.1f} {up.at(mean):.1f})",
-            )
-        )
-    y = TOP + 16 + 20 * number
-    out.append(element("path", d=mark, fill=colour, transform=f"translate({WIDTH - RIGHT + 20} {y - 4})"))
-    return "".join(out) + text(WIDTH - RIGHT + 32, y, curve.name)
+        told = hover(f"{curve.name}, epsilon {epsilon:g}: {mean:.4f} ({low:.4f} to {high:.4f})")
+        out.append(element("line", x1=x, x2=x, y1=up.at(low), y2=up.at(high), class_=f"l-{colour}"))
+        at = f"translate({across.at(epsilon):.1f} {up.at(mean):.1f})"
+        out.append(element("path", told, d=mark, class_=f"f-{colour}", transform=at))
+    return "".join(out)
+
+
+def _key(curve: Curve, number: int) -> str:
+    """The mark and the name of a curve, two to a line."""
+    x, y = 12 + (number % 2) * WIDTH / 2, HEIGHT + 12 + KEY * (number // 2)
+    mark = element(
+        "path",
+        d=MARKS[number % len(MARKS)],
+        class_=f"f-s{number % SERIES}",
+        transform=f"translate({x:.1f} {y - 4})",
+    )
+    return mark + text(x + 12, y, clip(curve.name, 24))

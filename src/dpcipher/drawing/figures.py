@@ -1,49 +1,52 @@
-"""Two sets of counts side by side, as figures of a page: bars with marks for a column, two heat maps for a pair of columns."""
+"""Two sets of counts side by side, as figures of a page: bars with marks for a column, heat maps and their difference for a pair of columns."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.drawing.bars import BAR, MARK, WHISKER, Series, bar_chart, level_names
-from dpcipher.drawing.html import figure, rows
-from dpcipher.drawing.svg import clip, element, image, text
+from dpcipher.drawing.bars import Series, bar_chart, short
+from dpcipher.drawing.html import figure, key_list
+from dpcipher.drawing.maps import Grid, fold, heat_map
+from dpcipher.drawing.svg import element
 
 MOST_LEVELS = 120
-MAP_WIDTH, MAP_LEFT, MOST_MAP_LEVELS = 360, 100, 24
-FAINT, CROSS = "#e3e3e3", "#c4c9cf"
-# From light to dark in one hue, so that the map also reads without colour.
-LIGHT, DARK = np.array([222.0, 235.0, 247.0]), np.array([8.0, 48.0, 107.0])
+_RANGE = re.compile(r"\[?(-?[\d.]*\d)(?:\.\.|, )(-?[\d.]*\d)[)\]]?")
 _WHOLE_YEARS = re.compile(r"(\d{4})-01-01\.\.(\d{4})-12-31")
+
+
+def samples(*, bar: str, mark: str = "", whisker: str = "") -> dict[str, str]:
+    """What a bar, a mark and a whisker look like, by what they stand for."""
+    drawn = {
+        bar: element("rect", x=0, y=2, width=22, height=10, class_="f-bar"),
+        whisker: element("path", d="M2 2v10M2 7H20M20 2v10", class_="l-ink", stroke_width=1.6, fill="none"),
+        mark: element("path", d="M11 3l4.5 7h-9z", class_="f-mark"),
+    }
+    return {name: sample for name, sample in drawn.items() if name}
 
 
 def legend(*, bar: str, mark: str, whisker: str = "") -> str:
     """What the bars, the marks and (if there are any) the whiskers of a bar chart stand for."""
-    samples = {
-        bar: element("rect", x=0, y=2, width=22, height=10, fill=BAR),
-        whisker: element("path", d="M2 3v8M2 7H20M20 3v8", stroke=WHISKER, fill="none"),
-        mark: element("path", d="M11 2l4 5-4 5-4-5z", fill=MARK),
-    }
-    items = "".join(
-        f'<li><svg viewBox="0 0 22 14" aria-hidden="true">{sample}</svg>{escape(name)}</li>'
-        for name, sample in samples.items()
-        if name
-    )
-    return f'<ul class="key">{items}</ul>'
+    return key_list(samples(bar=bar, mark=mark, whisker=whisker))
 
 
-def charts(figures: Iterable[str]) -> str:
-    """Figures in as many columns as the page is wide enough for."""
-    return f'<div class="charts">{"".join(figures)}</div>'
+def charts(figures: Iterable[str], *, flowing: bool = False) -> str:
+    """Figures in as many columns as the page is wide enough for: side by side, or `flowing` down one column after the other, which leaves no gaps."""
+    return f'<div class="charts{" flow" if flowing else ""}">{"".join(figures)}</div>'
 
 
 def column_figure(series: Series, below: str = "") -> str:
     """The bar chart of a column, with its largest levels where it has too many to draw."""
+    return figure(column_chart(series), series.largest(MOST_LEVELS).name, below)
+
+
+def column_chart(series: Series) -> str:
+    """The same as an image alone."""
     shown = series.largest(MOST_LEVELS)
-    return figure(bar_chart(replace(shown, labels=tuple(map(_short, shown.labels)))), shown.name, below)
+    return bar_chart(replace(shown, labels=tuple(map(short_label, shown.labels))))
 
 
 def pair_figure(
@@ -53,135 +56,81 @@ def pair_figure(
     tables: Mapping[str, NDArray[np.float64]],
     variance: NDArray[np.float64],
     impossible: NDArray[np.bool_] | None = None,
+    *,
+    gaps: NDArray[np.float64] | None = None,
+    below: str = "",
 ) -> str:
-    """Heat maps of two-way tables on one scale of colour, by what each table shows.
+    """The maps of a pair in a box with a heading."""
+    maps = pair_maps(names, labels, tables, variance, impossible, gaps=gaps)
+    drawn = charts(figure(svg, caption) for caption, svg in maps.items())
+    return f'<div class="pair"><h3>{escape(title)}</h3>{drawn}{below}</div>'
 
-    Gray are the cells of the first table that are within two standard errors of zero, and those of the others that are empty. The variances
-    of folded levels are added as if independent: they only decide which cells are gray. Cells that are `impossible`, and groups of such cells alone, are
-    crossed out, whatever a table says of them.
+
+def pair_maps(
+    names: tuple[str, str],
+    labels: tuple[Sequence[str], Sequence[str]],
+    tables: Mapping[str, NDArray[np.float64]],
+    variance: NDArray[np.float64],
+    impossible: NDArray[np.bool_] | None = None,
+    *,
+    gaps: NDArray[np.float64] | None = None,
+    shares: bool = False,
+) -> dict[str, str]:
+    """Heat maps of two-way tables on one scale of colour, by what each table shows; of two tables also the difference.
+
+    Gray are the cells of the first table that are within two standard errors of zero, and those of the others that are empty. `gaps` are the variances that
+    the difference is held against, if not `variance`. Variances of folded levels are added as if independent: they decide which
+    cells are gray, and the size of a step of difference. Cells that are `impossible`, and groups of such cells alone, are hatched,
+    whatever a table says of them.
     """
     possible = np.ones(variance.shape) if impossible is None else (~impossible).astype(float)
-    down, folded = fold(labels[0], 0, *(table * possible for table in tables.values()), variance, possible)
-    across, (*counts, variance, possible) = fold(labels[1], 1, *folded)
-    levels = (tuple(map(_short, down)), tuple(map(_short, across)))
+    against = variance if gaps is None else gaps
+    given = [table * possible for table in tables.values()]
+    down, folded = fold(labels[0], 0, *given, variance, against, possible)
+    across, (*counts, variance, against, possible) = fold(labels[1], 1, *folded)
+    levels = (tuple(map(short_label, down)), tuple(map(short_label, across)))
     most = float(max(table.max() for table in counts))
     hidden = [2 * np.sqrt(variance), *(np.zeros_like(variance) for _ in counts[1:])]
-    maps = [
-        figure(
-            heat_map(
-                Grid(
-                    names,
-                    levels,
-                    table,
-                    table <= limit,
-                    most,
-                    f"{names[0]} by {names[1]}, {kind}",
-                    possible == 0,
-                )
-            ),
-            kind.capitalize(),
+    captions = {kind: f"{names[0]} by {names[1]}, {kind}" for kind in (*tables, DIFFERENCE)}
+    maps = {
+        kind.capitalize(): heat_map(
+            Grid(names, levels, table, table <= limit, possible == 0, captions[kind], most, shares)
         )
         for kind, table, limit in zip(tables, counts, hidden, strict=True)
-    ]
-    return f'<div class="pair"><h3>{escape(title)}</h3>{charts(maps)}</div>'
+    }
+    if len(counts) == 2:
+        gap = _in_errors(counts[1] - counts[0], against)
+        none = np.zeros(gap.shape, dtype=bool)
+        maps[DIFFERENCE.capitalize()] = heat_map(
+            Grid(names, levels, gap, none, possible == 0, captions[DIFFERENCE], None)
+        )
+    return maps
 
 
-def _short(label: str) -> str:
-    """A range of whole years by its years, so that it fits on an axis.
+DIFFERENCE = "difference, in standard errors"
 
-    >>> _short("2015-01-01..2016-12-31"), _short("2015-01-01..2016-06-30")
-    ('2015–2016', '2015-01-01..2016-06-30')
+
+def _in_errors(gap: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Gaps in standard errors; where a count is exact, any gap is large."""
+    return np.where(
+        variance > 0,
+        gap / np.sqrt(np.maximum(variance, 1e-12)),
+        np.where(np.abs(gap) > 0.5, 99.0 * np.sign(gap), 0.0),
+    )
+
+
+def short_label(label: str) -> str:
+    """A range by its ends, short enough for an axis; all of it is in the table and told to the pointer.
+
+    >>> short_label("2015-01-01..2016-12-31"), short_label("10..19"), short_label("[8000, 12000)"), short_label("[0.5, 1]")
+    ('2015–2016', '10–19', '8k–12k', '0.5–1')
     """
-    years = _WHOLE_YEARS.fullmatch(label)
-    return f"{years[1]}–{years[2]}" if years else label
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A two-way table to draw: names, level names, counts, the cells to leave gray, the count that is darkest, and the cells to cross out."""
-
-    names: tuple[str, str]
-    labels: tuple[tuple[str, ...], tuple[str, ...]]
-    counts: NDArray[np.float64]
-    faint: NDArray[np.bool_]
-    most: float
-    caption: str
-    crossed: NDArray[np.bool_]
-
-
-def heat_map(grid: Grid) -> str:
-    """The map: first name down, second name across."""
-    down, across = grid.counts.shape
-    step = (MAP_WIDTH - MAP_LEFT - 4) / across
-    tall = float(np.clip(step, 10, 20))
-    squares = "".join(
-        _square(grid, i, j, MAP_LEFT + step * j, 18 + tall * i, step, tall)
-        for i in range(down)
-        for j in range(across)
-    )
-    names = [
-        text(MAP_LEFT - 5, 18 + tall * (i + 0.5) + 4, clip(grid.labels[0][i], 13), anchor="end", class_="s")
-        for i in _spaced(down, tall)
-    ]
-    bottom = 18 + tall * down
-    heads = text(MAP_LEFT - 5, 12, clip(grid.names[0], 9) + " ↓", anchor="end", class_="b")
-    heads += text(MAP_LEFT, 12, clip(grid.names[1], 32) + " →", class_="b")
-    under, height = level_names(grid.labels[1], MAP_LEFT, step, bottom + 10)
-    return image(
-        MAP_WIDTH,
-        bottom + 10 + height,
-        heads + squares + "".join(names) + under,
-        title=grid.caption,
-        description=_says(grid),
-    )
-
-
-def _square(grid: Grid, i: int, j: int, x: float, y: float, wide: float, tall: float) -> str:
-    if grid.crossed[i, j]:
-        right, bottom = x + max(wide - 0.8, 0.5), y + tall - 0.8
-        return element(
-            "path",
-            d=f"M{x:.1f} {y:.1f}L{right:.1f} {bottom:.1f}M{x:.1f} {bottom:.1f}L{right:.1f} {y:.1f}",
-            stroke=CROSS,
-        )
-    depth = float(np.clip(grid.counts[i, j] / grid.most, 0, 1)) ** 0.5 if grid.most > 0 else 0.0
-    colour = FAINT if grid.faint[i, j] else _mix(depth)
-    return element("rect", x=x, y=y, width=max(wide - 0.8, 0.5), height=tall - 0.8, fill=colour)
-
-
-def _mix(depth: float) -> str:
-    red, green, blue = (LIGHT + (DARK - LIGHT) * depth).round().astype(int)
-    return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-def _spaced(count: int, tall: float) -> range:
-    """The rows that are named: all of them, or every few where rows are lower than a line of text."""
-    return range(0, count, max(1, int(np.ceil(12 / tall))))
-
-
-def _says(grid: Grid) -> str:
-    """The largest cells in words, for screen readers."""
-    largest = np.argsort(grid.counts, axis=None)[::-1][:3]
-    cells = [np.unravel_index(int(k), grid.counts.shape) for k in largest]
-    named = "; ".join(
-        f"{grid.labels[0][i]} and {grid.labels[1][j]}: {rows(float(grid.counts[i, j]))}" for i, j in cells
-    )
-    return f"{grid.names[0]} by {grid.names[1]}. Largest cells: {named}."
-
-
-def fold(
-    labels: Sequence[str], axis: int, *tables: NDArray[np.float64]
-) -> tuple[tuple[str, ...], list[NDArray[np.float64]]]:
-    """Keep the levels that are largest in the first table, in their order, and sum the others into one, so that a map stays readable."""
-    if len(labels) <= MOST_MAP_LEVELS:
-        return tuple(labels), list(tables)
-    size = tables[0].sum(axis=1 - axis)
-    keep = np.sort(np.argsort(size)[::-1][: MOST_MAP_LEVELS - 1])
-    rest = np.setdiff1d(np.arange(len(labels)), keep)
-    folded = [
-        np.concatenate(
-            [table.take(keep, axis), table.take(rest, axis).sum(axis=axis, keepdims=True)], axis=axis
-        )
-        for table in tables
-    ]
-    return (*(labels[k] for k in keep), f"{len(rest)} others"), folded
+    if years := _WHOLE_YEARS.fullmatch(label):
+        return years[1] if years[1] == years[2] else f"{years[1]}–{years[2]}"
+    ends = _RANGE.fullmatch(label)
+    if not ends:
+        return label
+    first, last = (end.replace("-", "−") for end in ends.groups())
+    if label.startswith("["):
+        first, last = (short(float(end)).replace("-", "−") for end in ends.groups())
+    return label if first == last else f"{first}–{last}"

@@ -1,28 +1,32 @@
 """Every page and its pieces: one file, no script, nothing fetched; and numbers as people read them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
-from pathlib import Path
+
+from dpcipher.drawing.colours import page_style
 
 # The browser itself is told to fetch nothing; the page then cannot, whatever a level's name contains.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
 
-def page(title: str, kind: str, sections: Mapping[str, str], *, watermark: str = "") -> str:
-    """A whole page: heading, contents, and sections by heading. `kind` tells programs what the file is; a watermark stays in view and is printed on every sheet."""
-    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+def page(title: str, kind: str, sections: Mapping[str, str], *, lead: str = "", watermark: str = "") -> str:
+    """A whole page: heading, a first sentence, contents, and sections by heading.
+
+    `kind` tells people and programs what the file is; a watermark stays in view and is printed on every sheet.
+    """
     links = "".join(f'<li><a href="#{_key(name)}">{escape(name)}</a></li>' for name in sections)
     body = "".join(
         f'<section id="{_key(name)}" aria-labelledby="{_key(name)}-h"><h2 id="{_key(name)}-h">{escape(name)}</h2>{content}</section>\n'
         for name, content in sections.items()
     )
+    first = f'<p class="lead">{escape(lead)}</p>' if lead else ""
     banner = f'<p class="watermark" role="note">{escape(watermark)}</p>\n' if watermark else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="dpcipher: {escape(kind)}">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n'
-        f'<a class="skip" href="#main">Skip to the text</a>\n{banner}<header><h1>{escape(title)}</h1>'
+        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>\n{page_style()}</style>\n</head>\n<body>\n'
+        f'<a class="skip" href="#main">Skip to the text</a>\n{banner}<header><p class="kind">{escape(kind[:1].upper() + kind[1:])}</p><h1>{escape(title)}</h1>{first}'
         f'<nav aria-label="Contents"><ul>{links}</ul></nav></header>\n<main id="main">\n{body}</main>\n</body>\n</html>\n'
     )
 
@@ -37,18 +41,53 @@ def bullets(texts: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
-def table(heads: Sequence[str], body: Iterable[Sequence[str]], *, caption: str = "") -> str:
-    """A table whose first column names the row; every other column is set as numbers."""
+def table(
+    heads: Sequence[str],
+    body: Iterable[Sequence[str]],
+    *,
+    caption: str = "",
+    best: Collection[tuple[int, int]] = (),
+) -> str:
+    """A table whose first column names the row; every other column is set as numbers, and the `best` cells (row, column) in bold."""
+    # Wide tables scroll inside their box, which must be reachable with the keyboard.
+    return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}">{plain_table(heads, body, caption=caption, best=best)}</div>'
+
+
+def plain_table(
+    heads: Sequence[str],
+    body: Iterable[Sequence[str]],
+    *,
+    caption: str = "",
+    best: Collection[tuple[int, int]] = (),
+) -> str:
+    """The table alone; columns of words are set to the left."""
+    body = [list(line) for line in body]
+    words = [_is_words([line[place] for line in body]) for place in range(len(heads))]
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    top = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    top = "".join(
+        f'<th scope="col"{_side(left)}>{escape(head)}</th>' for head, left in zip(heads, words, strict=True)
+    )
     lines = "".join(
         f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        + "".join(_cell(cell, words[column], (row, column) in best) for column, cell in enumerate(rest, 1))
         + "</tr>"
-        for first, *rest in body
+        for row, (first, *rest) in enumerate(body)
     )
-    # Wide tables scroll inside their box, which must be reachable with the keyboard.
-    return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}"><table>{title}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _is_words(cells: Sequence[str]) -> bool:
+    """Whether no cell begins like a number."""
+    return not any(cell[:1].isdigit() or cell[:1] in ("", *"+-−±<–") for cell in cells)
+
+
+def _side(left: bool) -> str:
+    return ' class="w"' if left else ""
+
+
+def _cell(cell: str, left: bool, best: bool) -> str:
+    shown = f"<strong>{escape(cell)}</strong>" if best else escape(cell)
+    return f"<td{_side(left)}>{shown}</td>"
 
 
 def facts(pairs: Mapping[str, str], *, style: str = "facts") -> str:
@@ -62,7 +101,17 @@ def facts(pairs: Mapping[str, str], *, style: str = "facts") -> str:
 
 def figure(svg: str, caption: str, below: str = "") -> str:
     """An image with its caption."""
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}{below}</figure>"
+    words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure>{words}{svg}{below}</figure>"
+
+
+def key_list(signs: Mapping[str, str]) -> str:
+    """What the signs of an image stand for: drawings of 22 by 14 by their meaning."""
+    items = "".join(
+        f'<li><svg class="dpc" viewBox="0 0 22 14" aria-hidden="true">{sign}</svg>{escape(name)}</li>'
+        for name, sign in signs.items()
+    )
+    return f'<ul class="key">{items}</ul>' if items else ""
 
 
 def folded(summary: str, content: str) -> str:

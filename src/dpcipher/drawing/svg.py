@@ -1,6 +1,13 @@
 """SVG elements as text; every image has a title and a description for screen readers."""
 
+import re
 from html import escape
+
+from dpcipher.drawing.colours import own_style, with_attributes
+
+MARGIN = 14
+FONT = 'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="12"'
+_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)" width="[\d.]+" height="[\d.]+"')
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
@@ -22,12 +29,22 @@ def text(x: float, y: float, words: str, *, anchor: str | None = None, **attribu
     return element("text", escape(words), x=x, y=y, text_anchor=anchor, **attributes) if words else ""
 
 
+def hover(words: str) -> str:
+    """What a shape says when the pointer rests on it; it is the content of the shape.
+
+    >>> element("rect", hover("F: 12"), x=1)
+    '<rect x="1"><title>F: 12</title></rect>'
+    """
+    return element("title", escape(words)) if words else ""
+
+
 def image(width: float, height: float, content: str, *, title: str, description: str) -> str:
     """An image for an HTML page: it scales with the page, and screen readers announce what it shows."""
     head = element("title", escape(title)) + element("desc", escape(description))
     return element(
         "svg",
         head + content,
+        class_="dpc",
         viewBox=f"0 0 {_value(width)} {_value(height)}",
         width=width,
         height=height,
@@ -37,10 +54,16 @@ def image(width: float, height: float, content: str, *, title: str, description:
 
 
 def standalone(svg: str) -> str:
-    """An image as a file of its own, with the name space and the font that a page would give it."""
-    return svg.replace(
-        "<svg ", '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="13" ', 1
+    """An image as a file of its own: on paper with a margin, with the name space, the font and the colours that a page would give it."""
+    head, _, rest = svg.partition(">")
+    width, height = (float(size) + 2 * MARGIN for size in _SIZE.findall(head)[0])
+    sized = _SIZE.sub(
+        f'viewBox="{-MARGIN} {-MARGIN} {_value(width)} {_value(height)}" width="{_value(width)}" height="{_value(height)}"',
+        head,
     )
+    named = sized.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" {FONT} ', 1)
+    paper = element("rect", x=-MARGIN, y=-MARGIN, width=width, height=height, rx=6, class_="f-paper")
+    return with_attributes(f"{named}><style>{own_style()}</style>{paper}{rest}")
 
 
 def clip(words: str, length: int) -> str:

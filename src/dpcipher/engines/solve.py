@@ -109,6 +109,13 @@ def solve(
 
     Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
     draws none by default, says so in its `health`, and a `DpcipherWarning` says it too. `progress` is told what is going on, column by column.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> joint = dc.solve(release)
+    >>> joint.health.engine, joint.n_rows
+    ('table', 1000)
     """
     say = progress or silent
     if draws is not None:

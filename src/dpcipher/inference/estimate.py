@@ -73,6 +73,13 @@ def estimate(
 
     `function` takes the probabilities as an array with one dimension for each of `columns`, in their order, and gives a number or an array of
     numbers. `population`, `interactions` and `seed` are those of `posterior`, which has the model.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> risk = dc.estimate(release, lambda joint: joint[1, 1] / joint[1].sum(), ("smokes", "ill"), draws=100, seed=1)
+    >>> round(float(risk.estimate), 1)
+    0.5
     """
     drawn = posterior(release, columns, draws, seed, population=population, interactions=interactions)
     values = _values(function, drawn.draws)

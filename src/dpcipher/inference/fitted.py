@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.combine import Combined
 from dpcipher.inference.drawn import Drawn
@@ -32,8 +34,8 @@ class ReleaseFit:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Models:
+@dataclass(frozen=True, repr=False)
+class Models(Shown, Drawable):
     """A fitted model: one row per parameter, and what to keep in mind.
 
     `estimates` and `variances` keep the fits: sets by parameters, NaN where a set does not identify a parameter. From a release, `estimates` holds
@@ -113,10 +115,15 @@ class Models:
 
         return as_text(self)
 
-    def _repr_html_(self) -> str:
-        from dpcipher.inference.shown import as_html
+    def _card(self) -> Card:
+        from dpcipher.inference.shown import card
 
-        return as_html(self)
+        return card(self)
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        from dpcipher.inference.shown import draw
+
+        return draw(self, columns)
 
 
 def _plain(value: Any) -> Any:

@@ -40,6 +40,13 @@ def fit_models(
 
     **Sets** are a list of data frames, or one frame (then the variance leaves out the privacy noise, and a note says so): one fit per set, combined
     by `combine`, which has the rule and its limits. `firth=None` penalises every set as soon as one is separated.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> models = dc.fit_models(release, "ill ~ smokes", draws=100, seed=1)
+    >>> models.frame["term"].tolist()
+    ['Intercept', 'smokes']
     """
     check_family(family)
     if isinstance(sets, Release):

@@ -1,14 +1,16 @@
 """Fitted models for people: as text, as HTML for a notebook or a page, as a coefficient plot."""
 
 import math
-from collections.abc import Callable
-from html import escape
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from dpcipher.drawing import html
+from dpcipher.drawing.card import Card
 from dpcipher.drawing.forest import Estimate, forest_plot
-from dpcipher.drawing.svg import standalone
+from dpcipher.drawing.plot import Plot
+from dpcipher.drawing.svg import element, standalone
+from dpcipher.errors import ParameterError
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.fitted import Models
 
@@ -52,16 +54,44 @@ def as_text(models: Models, level: float = 0.95) -> str:
     return "\n".join([headline(models), *lines, *notes])
 
 
-def as_html(models: Models, level: float = 0.95) -> str:
-    """The same for a notebook: table, coefficient plot, notes."""
-    return "".join(
-        [
-            f"<p><strong>{escape(headline(models))}</strong></p>",
-            coefficient_table(models, level),
-            standalone(coefficient_plot(models, level)),
-            notes_list(models),
-        ]
+def card(models: Models, level: float = 0.95) -> Card:
+    """The same for a notebook: coefficient plot, table, notes."""
+    sets = (
+        {"Draws": f"{len(models.estimates):,}"}
+        if models.release is not None
+        else {"Sets": f"{models.combined.sets}"}
     )
+    table = coefficient_table(models, level)
+    return Card(
+        f"{models.family.capitalize()} model {models.formula}".strip(),
+        {
+            "Parameters": f"{len(models.terms):,}",
+            **sets,
+            "Fitted to": "one release" if models.release is not None else "synthetic sets",
+        },
+        below=f"{standalone(coefficient_plot(models, level))}{table}{notes_list(models)}",
+    )
+
+
+def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
+    """The coefficient plot, or that of the terms of some columns."""
+    kept = [term for term in models.terms if columns is None or any(name in term for name in columns)]
+    if not kept:
+        raise ParameterError(
+            f"columns ({', '.join(columns or ())}) must be in a term of the model, one of {', '.join(models.terms[:8])}"
+        )
+    title = f"{models.family.capitalize()} model {models.formula}".strip()
+    closed = {
+        "if what no table shows is taken for none": element(
+            "path", d="M0 7H22", class_="l-pale", stroke_width=9
+        )
+    }
+    interval = {
+        "estimate and 95 % interval": element("path", d="M0 7H22", class_="l-bar", stroke_width=3)
+        + element("circle", cx=11, cy=7, r=5, class_="f-bar")
+    }
+    key = interval | (closed if models.release is not None and models.release.closed is not None else {})
+    return Plot(title, {title: coefficient_plot(models, terms=kept)}, key)
 
 
 def coefficient_table(models: Models, level: float = 0.95) -> str:
@@ -81,9 +111,10 @@ def coefficient_svg(models: Models, level: float = 0.95) -> str:
     return standalone(coefficient_plot(models, level))
 
 
-def coefficient_plot(models: Models, level: float = 0.95) -> str:
-    """Estimates and intervals; intercepts and cut points, on a scale of their own, are left to the table."""
+def coefficient_plot(models: Models, level: float = 0.95, *, terms: Sequence[str] | None = None) -> str:
+    """Estimates and intervals of all or some terms; intercepts and cut points, on a scale of their own, are left to the table."""
     frame = models.to_frame(level)
+    frame = frame if terms is None else frame[frame["term"].isin(terms)]
     free = frame[~frame["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)]
     shown = free if len(free) else frame
     closed = "closed_low" in shown

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
+from dpcipher.joint.batch import CodeBatches, batch_size
 from dpcipher.joint.even_rows import systematic
 from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
@@ -59,11 +60,26 @@ class Chain:
         Low-variance rows match the tables that the chain was fitted to nearly to rounding. `independent=True` draws plain
         independent rows. See `sample_given` for what `allowed` does.
         """
+        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
+
+    def in_batches(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Masks | None = None,
+        chunk: int = CHUNK,
+    ) -> CodeBatches:
+        """The same rows in batches that do not need one another."""
         largest = min(chunk, self._rows_at_once(OVERSAMPLE if allowed else 1))
         pieces = ceil(n_rows / largest)
-        for piece in range(pieces):
-            size = n_rows // pieces + (piece < n_rows % pieces)
-            yield self.sample_given(size, rng, allowed or {}, independent=independent)[0]
+
+        def draw(number: int, rng: np.random.Generator) -> Codes:
+            size = batch_size(n_rows, pieces, number)
+            return self.sample_given(size, rng, allowed or {}, independent=independent)[0]
+
+        return CodeBatches(pieces, draw)
 
     def sample_given(
         self, n_rows: int, rng: np.random.Generator, allowed: Masks, *, independent: bool = False

@@ -9,6 +9,7 @@ Mean TVD between the rows' tables and the fitted ones, 1/2/3-way, 500 rows from 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -16,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
+from dpcipher.joint.batch import CodeBatches, batch_size
 from dpcipher.joint.even_rows import balance
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import dropped
 
 CHUNK = 1 << 18
-# Larger tables, and more rows than one chunk, are left as the snake drew them.
-_BALANCED_CELLS = 1 << 22
+# Of larger tables the heights are not kept from draw to draw; they, and more rows than one chunk, are left as the snake drew them.
+_KEPT_CELLS = 1 << 22
+_SORTED_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -85,13 +88,42 @@ class DenseTable:
         every two-way table (`balance`); `independent` draws each row on its own.
         `allowed` masks the levels of some attributes: rows then follow the exact conditional distribution.
         """
+        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
+
+    def in_batches(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int = CHUNK,
+    ) -> CodeBatches:
+        """The same rows in batches that do not need one another; even rows are even over all batches, and each batch is by itself."""
         levels = _allowed_levels(self.shape, allowed or {})
         part = self.probabilities[np.ix_(*levels)] if allowed else self.probabilities
-        heights = np.cumsum(_snake(part))
+        heights = self._heights if not allowed and part.size <= _KEPT_CELLS else np.cumsum(_snake(part))
         if not heights[-1] > 0:
             raise ConditionError("given must describe rows of non-zero probability; loosen the condition")
-        drawn = _draw(part, heights, n_rows, rng, independent, chunk)
-        return (_relabel(rows, levels) for rows in drawn) if allowed else drawn
+        steps = _Steps.of(n_rows, -(-n_rows // chunk), rng)
+
+        def draw(number: int, rng: np.random.Generator) -> Codes:
+            places = (
+                _loose_places(heights, steps.size(number), rng)
+                if independent
+                else rng.permutation(_places(heights, steps.uniforms(number)))
+            )
+            rows = _levels(places, part.shape)
+            if not independent and steps.n_batches == 1 and part.size <= _KEPT_CELLS:
+                balance(rows, part, rng)
+            return _relabel(rows, levels) if allowed else rows
+
+        return CodeBatches(steps.n_batches, draw)
+
+    @cached_property
+    def _heights(self) -> Floats:
+        """The cumulative probabilities along the snake."""
+        return np.cumsum(_snake(self.probabilities))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays for the file."""
@@ -145,17 +177,42 @@ def _levels(places: NDArray[np.intp], shape: Shape) -> Codes:
     return levels
 
 
-def _draw(
-    part: Floats, heights: Floats, n_rows: int, rng: np.random.Generator, independent: bool, chunk: int
-) -> Iterator[Codes]:
-    """Chunks of levels; an even draw takes every n-th step in each chunk, so that every chunk is spread over all cells."""
-    start, n_chunks = rng.random(), -(-n_rows // chunk)
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """Evenly spaced uniforms, dealt out to batches: each takes every so-manieth, from a place of its own at random."""
+
+    n_rows: int
+    start: float
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n_rows: int, n_batches: int, rng: np.random.Generator) -> "_Steps":
+        start = rng.random()
+        first = rng.permutation(n_batches) if n_batches > 1 else np.arange(n_batches)
+        return cls(n_rows, start, first)
+
+    @property
+    def n_batches(self) -> int:
+        return len(self.first)
+
+    def size(self, number: int) -> int:
+        """How many rows a batch has."""
+        return batch_size(self.n_rows, self.n_batches, int(self.first[number]))
+
+    def uniforms(self, number: int) -> Floats:
+        """The uniforms of a batch, in order."""
+        steps = np.arange(self.first[number], self.n_rows, self.n_batches)
+        return np.asarray((steps + self.start) / self.n_rows)
+
+
+def _places(heights: Floats, uniforms: Floats) -> NDArray[np.intp]:
+    """The cells, by their place on the snake, in which shares of all probability end."""
     below_top = np.nextafter(heights[-1], 0.0)
-    for number in range(n_chunks):
-        steps = np.arange(number, n_rows, n_chunks)
-        uniforms = rng.random(len(steps)) if independent else rng.permutation((steps + start) / n_rows)
-        places = np.searchsorted(heights, np.minimum(uniforms * heights[-1], below_top), side="right")
-        levels = _levels(places, part.shape)
-        if not independent and n_chunks == 1 and part.size <= _BALANCED_CELLS:
-            balance(levels, part, rng)
-        yield levels
+    return np.asarray(np.searchsorted(heights, np.minimum(uniforms * heights[-1], below_top), side="right"))
+
+
+def _loose_places(heights: Floats, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Independent cells. Many are found in order and then shuffled: the law is the same, and a long array is read once."""
+    if n_rows < _SORTED_ROWS:
+        return _places(heights, rng.random(n_rows))
+    return np.asarray(rng.permutation(_places(heights, np.sort(rng.random(n_rows)))))

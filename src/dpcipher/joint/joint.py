@@ -1,6 +1,7 @@
 """The joint distribution of all columns: project it, sample from it, ask it for probabilities, save it."""
 
 import math
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,14 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
-from dpcipher.joint import file
+from dpcipher.joint import file, shown
+from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.enforce import Enforcer
-from dpcipher.joint.given import asked_values, put_values
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.joint.spark import spark_rows
+from dpcipher.joint.stream import RowStream
 from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.marginal import Marginal
@@ -51,6 +55,17 @@ class Core(Protocol):
     ) -> Iterator[Codes]:
         """Rows of codes, at most `chunk` at a time; `allowed` masks the levels of some attributes."""
 
+    def in_batches(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int = CHUNK,
+    ) -> CodeBatches:
+        """The same rows in batches that can be drawn in any order, each with a generator of its own; what they share is drawn now."""
+
     def log_prob(self, codes: Codes) -> Floats:
         """The log-probability of each row of codes."""
 
@@ -65,11 +80,20 @@ class Core(Protocol):
 _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}
 
 
-@dataclass(frozen=True)
-class Joint:
+@dataclass(frozen=True, repr=False)
+class Joint(Shown, Drawable):
     """A distribution over all columns of a schema.
 
     `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> joint = dc.solve(release)
+    >>> joint.project("smokes").frame["value"].round(1).tolist()
+    [0.5, 0.5]
+    >>> joint.sample(4, seed=1, given={"ill": 1}).ill.tolist()
+    [1, 1, 1, 1]
     """
 
     schema: Schema
@@ -84,7 +108,13 @@ class Joint:
         Names may also be columns inside a compound.
         """
         cover = self.schema.cover(attrs)
-        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)))
+        return Marginal(cover.names, cover.labels, cover.fold(self.core.project(cover.axes)), cover.shown)
+
+    def _card(self) -> Card:
+        return shown.card(self)
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        return shown.draw(self, columns)
 
     def sample(
         self,
@@ -111,23 +141,57 @@ class Joint:
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         independent: bool = False,
+        size: int | None = None,
         tally: Tally | None = None,
     ) -> Iterator[pa.Table]:
-        """The same rows as `sample`, as Arrow tables of bounded size; `tally` counts what the rules of the schema cost."""
+        """The same rows as `sample`, as Arrow tables of at most `size` rows, one after another; `tally` counts what the rules of the schema cost.
+
+        The first table is empty, so that a draw of no rows has its columns too.
+        """
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent, size=size)
+        return chain([stream.empty()], (stream.batch(number, tally=tally) for number in range(len(stream))))
+
+    def stream(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+        size: int | None = None,
+    ) -> RowStream:
+        """The same rows as `sample`, by the million: `stream.write("rows.parquet")` writes them in bounded memory, `stream.batch(k)` is one batch.
+
+        A batch has at most `size` rows, and is a function of the joint, the seed and its number alone: batches may be drawn in any order, on any
+        machine. Another `size` gives other rows of the same distribution.
+        """
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
-        rng = np.random.default_rng(seed)
-        if given:
-            self.schema.allowed(given)  # refused now, not with the first batch
-        drawn = self._enforced(count, rng, independent=independent, given=given, tally=tally)
-        # An empty table first, so that a draw of no rows has its columns too.
-        none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
-        return chain([self.schema.decode(none, rng)], (table for _, table in drawn))
+        drawn_seed = secrets.randbits(63) if seed is None else seed
+        most = CHUNK if size is None else checked_n_rows(size, "size")
+        return RowStream(
+            self.schema, self.core, count, drawn_seed, most, given or {}, independent, self._masses
+        )
+
+    def sample_spark(
+        self,
+        session: Any,
+        n_rows: int | None = None,
+        *,
+        seed: int | None = None,
+        given: Mapping[str, object] | None = None,
+        independent: bool = False,
+        partitions: int | None = None,
+    ) -> Any:
+        """The rows of `stream` as a data frame of a Spark session, drawn by its executors when they are needed."""
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent)
+        return spark_rows(self, session, stream, partitions=partitions)
 
     def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:
         """The codes of rows that keep the rules of the schema."""
         if not self.schema.rules and not self.schema.zeros:
             return np.concatenate(list(self.core.sample(n_rows, rng, independent=independent)))
-        return np.concatenate([codes for codes, _ in self._enforced(n_rows, rng, independent=independent)])
+        stream = self.stream(n_rows, seed=int(rng.integers(2**63)), independent=independent)
+        return np.concatenate([stream.coded_batch(number)[0] for number in range(len(stream))])
 
     def rule_cost(self, n_rows: int = RULE_ROWS, *, seed: int = 0) -> RuleCost:
         """What the rules of the schema cost a draw of `n_rows`: the share of rows drawn again, and how far each column moves by it."""
@@ -139,31 +203,6 @@ class Joint:
     def tally(self) -> Tally:
         """An empty count of what rules cost, for `batches`."""
         return Tally(self.schema.attrs, self.core.shape)
-
-    def _enforced(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        given: Mapping[str, object] | None = None,
-        tally: Tally | None = None,
-    ) -> Iterator[tuple[Codes, pa.Table]]:
-        """Codes and rows, chunk by chunk, of which none breaks a rule or lies in a structural zero."""
-        allowed = self.schema.allowed(given) if given else None
-        asked = asked_values(self.schema, given) if given else {}
-
-        def decode(codes: Codes) -> pa.Table:
-            rows = self.schema.decode(codes, rng, masses=self._masses)
-            return put_values(self.schema, rows, asked, rng) if asked else rows
-
-        drawn = self.core.sample(n_rows, rng, independent=independent, allowed=allowed, chunk=CHUNK)
-        if not self.schema.rules and not self.schema.zeros:
-            yield from ((codes, decode(codes)) for codes in drawn)
-            return
-        enforcer = Enforcer(self.schema, self.core, decode, rng, independent, allowed, tuple(asked))
-        for codes in drawn:
-            yield enforcer.rows(codes, self.tally() if tally is None else tally)
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
@@ -227,9 +266,9 @@ def with_rule_cost(joint: Joint) -> Joint:
         return replace(joint, health=replace(joint.health, warnings=warnings))
 
 
-def checked_n_rows(n_rows: int) -> int:
+def checked_n_rows(n_rows: int, name: str = "n_rows") -> int:
     """A number of rows is a whole number above 0."""
     whole = isinstance(n_rows, (int, np.integer)) and not isinstance(n_rows, bool)
     if not whole or not 0 < n_rows < math.inf:
-        raise ParameterError(f"n_rows ({n_rows!r}) must be a whole number above 0; try n_rows=1000")
+        raise ParameterError(f"{name} ({n_rows!r}) must be a whole number above 0; try {name}=1000")
     return int(n_rows)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
+from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.even_rows import Ladder, spread
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import cell_numbers
@@ -81,11 +82,27 @@ class Network:
         chunk: int = CHUNK,
     ) -> Iterator[Codes]:
         """Rows of codes, node by node; evenly spread within what each node is given, or independent."""
+        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
+
+    def in_batches(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int = CHUNK,
+    ) -> CodeBatches:
+        """The same rows in batches that do not need one another."""
         if allowed:
             raise ConditionError(
                 "given is not available for a network this large; sample without it, then filter the rows"
             )
-        return (self._chunk(min(chunk, n_rows - done), rng, independent) for done in range(0, n_rows, chunk))
+
+        def draw(number: int, rng: np.random.Generator) -> Codes:
+            return self._chunk(min(chunk, n_rows - number * chunk), rng, independent)
+
+        return CodeBatches(math.ceil(n_rows / chunk), draw)
 
     def log_prob(self, codes: Codes) -> Floats:
         """The log-probability of each row of codes."""

@@ -64,6 +64,14 @@ class Tally:
             change = np.bincount(final[:, axis], minlength=size) - np.bincount(first[:, axis], minlength=size)
             self._moved[axis] = self._moved[axis] + change if axis in self._moved else change
 
+    def merge(self, other: "Tally") -> None:
+        """Add what was counted elsewhere."""
+        self.n_rows += other.n_rows
+        self.redrawn += other.redrawn
+        self.values += other.values
+        for axis, change in other._moved.items():
+            self._moved[axis] = self._moved[axis] + change if axis in self._moved else change
+
     @property
     def cost(self) -> RuleCost:
         """The shares so far."""

@@ -8,14 +8,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpcipher.drawing.card import MOST_LINES, Card, Shown
 from dpcipher.errors import ParameterError, WorkloadError, did_you_mean
 
 
-@dataclass(frozen=True, eq=False)
-class Marginal(np.lib.mixins.NDArrayOperatorsMixin):
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginal(np.lib.mixins.NDArrayOperatorsMixin, Shown):
     """Values over the levels of `attrs`, one dimension for each, in their order.
 
-    Arithmetic, comparison and indexing are those of the plain array, and give plain arrays.
+    Arithmetic, comparison and indexing are those of the plain array, and give plain arrays. `shown` are the levels as people read them, where the
+    schema has labels for them.
 
     >>> table = Marginal(("sex",), (("F", "M"),), np.array([3.0, 4.0]))
     >>> table.to_frame()["value"].tolist()
@@ -25,6 +27,7 @@ class Marginal(np.lib.mixins.NDArrayOperatorsMixin):
     attrs: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
     values: NDArray[np.generic]
+    shown: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.asarray(self.values))
@@ -78,15 +81,22 @@ class Marginal(np.lib.mixins.NDArrayOperatorsMixin):
             raise WorkloadError(f"attrs ({attrs!r}) must be a sequence of names, each named once")
         kept = [attr for attr in self.attrs if attr in attrs]
         summed = self.values.sum(axis=tuple(i for i, attr in enumerate(self.attrs) if attr not in attrs))
-        levels = tuple(self.levels[self.attrs.index(attr)] for attr in attrs)
+        places = [self.attrs.index(attr) for attr in attrs]
+        levels, shown = (
+            tuple(names[place] for place in places) if names else () for names in (self.levels, self.shown)
+        )
         return Marginal(
-            tuple(attrs), levels, np.asarray(summed).transpose([kept.index(attr) for attr in attrs])
+            tuple(attrs), levels, np.asarray(summed).transpose([kept.index(attr) for attr in attrs]), shown
         )
 
-    def to_frame(self, value: str = "value") -> pd.DataFrame:
-        """One row for each cell: its levels, and its value in the column `value`."""
-        index = pd.MultiIndex.from_product(self.levels, names=list(self.attrs))
+    def to_frame(self, value: str = "value", *, labels: bool = False) -> pd.DataFrame:
+        """One row for each cell: its levels, and its value in the column `value`; with `labels`, the levels as people read them."""
+        levels = self.shown if labels and self.shown else self.levels
+        index = pd.MultiIndex.from_product(levels, names=list(self.attrs))
         return pd.DataFrame({value: self.values.ravel()}, index=index).reset_index()
+
+    def _card(self) -> Card:
+        return _card(self, {"value": self})
 
 
 class Bounds(NamedTuple):
@@ -98,4 +108,55 @@ class Bounds(NamedTuple):
     @property
     def frame(self) -> pd.DataFrame:
         """One row for each cell: its levels, its lower and its upper bound."""
-        return self.low.to_frame("low").assign(high=self.high.values.ravel())
+        return self.to_frame()
+
+    def to_frame(self, *, labels: bool = False) -> pd.DataFrame:
+        """The same; with `labels`, the levels as people read them."""
+        return self.low.to_frame("low", labels=labels).assign(high=self.high.values.ravel())
+
+    def __repr__(self) -> str:
+        return _card(self.low, {"low": self.low, "high": self.high}).line
+
+    def _repr_html_(self) -> str:
+        return _card(self.low, {"low": self.low, "high": self.high}).markup
+
+
+def _card(table: Marginal, values: dict[str, Marginal]) -> Card:
+    """The first cells of a table, with their labels."""
+    levels = table.shown or table.levels
+    places = list(np.ndindex(table.shape))[:MOST_LINES] if table.values.size <= 1_000_000 else []
+    lines = [
+        (
+            ", ".join(names[place] for names, place in zip(levels, cell, strict=True)),
+            *(number(value.values[cell]) for value in values.values()),
+        )
+        for cell in places
+    ]
+    kind = "Table" if "value" in values else "Interval"
+    return Card(
+        f"{kind} of {' × '.join(table.attrs)}",
+        {
+            "Cells": f"{table.values.size:,}",
+            **(
+                {"Sum": number(table.values.sum())}
+                if "value" in values and table.values.dtype != bool
+                else {}
+            ),
+        },
+        (", ".join(table.attrs), *values),
+        lines,
+        table.values.size,
+        [".frame has all of it."] if table.values.size > MOST_LINES else [],
+    )
+
+
+def number(value: object) -> str:
+    """A count or a probability with as many digits as it takes.
+
+    >>> number(12345.678), number(0.01234), number(3)
+    ('12,345.7', '0.01234', '3')
+    """
+    size = abs(float(value))  # type: ignore[arg-type]
+    if size == round(size):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if size >= 100 else f"{value:.4g}"

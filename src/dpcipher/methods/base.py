@@ -17,6 +17,8 @@ from dpcipher.curator.count import CountSource, RowCounts, TableCounts
 from dpcipher.curator.find import after_finding, find_bins
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot, plot
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.outcome import require_possible
@@ -34,13 +36,30 @@ from dpcipher.selection.binning import PlannedTables
 _PARTS = 2**16
 
 
-@dataclass(frozen=True)
-class Fitted:
+@dataclass(frozen=True, repr=False)
+class Fitted(Shown, Drawable):
     """What a fit leaves behind: one joint for each set, what was spent, and the release where noisy tables were measured."""
 
     joints: tuple[Joint, ...]
     statement: Statement
     release: Release | None = None
+
+    def _card(self) -> Card:
+        first = self.joints[0]
+        return Card(
+            "Fitted method",
+            {
+                "Sets": f"{len(self.joints)}" if len(self.joints) > 1 else "",
+                "Columns": f"{len(first.schema.attrs):,}",
+                "Rows": f"{first.n_rows:,}",
+                "Engine": first.health.engine,
+                "Status": self.statement.status,
+            },
+            notes=["fitted.sample() draws rows; fitted.joint gives any table."],
+        )
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        return plot(self.joints[0], columns)
 
     @property
     def joint(self) -> Joint | list[Joint]:

@@ -36,6 +36,16 @@ class Cipher(Synthesizer):
     fields are the old spelling of its options). `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
     tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine`,
     `reading` and `lam` are those of `solve`.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.Cipher(epsilon=1.0, unit="add-remove", workload=2).fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
+    >>> fitted.release.workload
+    (('smokes', 'ill'),)
     """
 
     title: ClassVar[str] = "CIPHER"

@@ -81,6 +81,14 @@ class Fourier(Synthesizer):
 
     `rounded` takes the table to whole numbers, as the source does. The linear program needs every cell: at most 8,192 cells, and
     2,097,152 entries of coefficients times cells, judged on the schema.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.Fourier(epsilon=1.0, unit="add-remove").fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
     """
 
     title: ClassVar[str] = "Fourier"

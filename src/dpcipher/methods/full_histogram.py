@@ -17,7 +17,16 @@ from dpcipher.selection.binning import PlannedTables
 
 @dataclass(frozen=True)
 class FullHistogram(Synthesizer):
-    """Noisy counts of the full table, negative ones set to zero, normalised."""
+    """Noisy counts of the full table, negative ones set to zero, normalised.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.FullHistogram(epsilon=1.0, unit="add-remove").fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
+    """
 
     title: ClassVar[str] = "FDH"
 

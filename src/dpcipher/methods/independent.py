@@ -18,7 +18,16 @@ from dpcipher.selection.binning import PlannedTables
 
 @dataclass(frozen=True)
 class Independent(Synthesizer):
-    """One-way tables, an equal share each, as if the columns knew nothing of one another."""
+    """One-way tables, an equal share each, as if the columns knew nothing of one another.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.Independent(epsilon=1.0, unit="add-remove").fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
+    """
 
     title: ClassVar[str] = "independent"
 

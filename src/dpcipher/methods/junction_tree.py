@@ -144,6 +144,14 @@ class JunctionTree(Synthesizer):
 
     `beta` is the share that finds the graph. A pair becomes an edge if its noisy dependence exceeds what Cramér's V of `strength` allows, and
     two standard deviations of the noise. Clusters stay θ-useful: a mean count of `theta` noise scales a cell.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.JunctionTree(epsilon=1.0, unit="add-remove").fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
     """
 
     title: ClassVar[str] = "junction tree"

@@ -20,6 +20,14 @@ class Modips(Synthesizer):
     """Noisy counts of the full table, bounded to [0, n]; probabilities from Dirichlet(α + counts); `sets` independent times.
 
     Each set takes an equal share of the budget. n is public under replacement; otherwise the sum of the noisy counts stands for it.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.Modips(epsilon=1.0, unit="add-remove", sets=2).fit(people, schema)
+    >>> len(fitted.joint)
+    2
     """
 
     title: ClassVar[str] = "modips"

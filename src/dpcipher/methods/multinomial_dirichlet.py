@@ -48,6 +48,14 @@ class MultinomialDirichlet(Synthesizer):
 
     `n_rows`, how many, is part of the promise: it is fixed here, drawn once at `fit` with secure randomness and charged; `sample` only
     resamples those rows. Pure epsilon only.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.MultinomialDirichlet(epsilon=1.0, unit="add-remove", n_rows=100).fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
     """
 
     title: ClassVar[str] = "multinomial-Dirichlet"

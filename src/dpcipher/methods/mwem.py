@@ -71,6 +71,14 @@ class MWEM(Synthesizer):
     their number of cells; `"cells"` takes single counts, scored by their error, as the paper has it. `rounds` defaults to the number of columns, at
     most the number of tables: a rule that looks at the schema alone. Where the number of rows is private, a tenth of the budget
     buys it.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.MWEM(epsilon=1.0, unit="add-remove", rounds=1).fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
     """
 
     title: ClassVar[str] = "MWEM"

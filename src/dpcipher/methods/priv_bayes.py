@@ -47,6 +47,14 @@ class PrivBayes(Synthesizer):
     `score` is "F" (binary columns only), "R" or "I" (which needs unit="replace"); by default F where all columns are binary and R
     elsewhere. `beta` is the share that chooses the network, `theta` the usefulness. The first column of the schema is the root; the
     source takes a random one. Where the number of rows is private, a tenth of the budget buys it.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.PrivBayes(epsilon=1.0, unit="add-remove").fit(people, schema)
+    >>> fitted.sample(100, seed=1).shape
+    (100, 2)
     """
 
     title: ClassVar[str] = "PrivBayes"

@@ -17,7 +17,16 @@ from dpcipher.selection.binning import PlannedTables
 
 @dataclass(frozen=True)
 class Uniform(Synthesizer):
-    """Every cell equally likely. A budget buys the number of rows where that is private; without one nothing is read or spent."""
+    """Every cell equally likely. A budget buys the number of rows where that is private; without one nothing is read or spent.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> fitted = dc.Uniform(unit="replace").fit(people, schema)
+    >>> fitted.sample(100, seed=1).groupby(["smokes", "ill"]).size().tolist()
+    [25, 25, 25, 25]
+    """
 
     title: ClassVar[str] = "uniform"
     needs_budget: ClassVar[bool] = False

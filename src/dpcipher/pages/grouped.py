@@ -5,6 +5,7 @@ as if these had missed something. Groups of neighbours are chosen by the schema 
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,17 +27,18 @@ def grouped(release: Release, axis: int, series: Series, most: int) -> Series:
         return series
     each = math.ceil(n_levels / most)
     starts = list(range(0, n_levels, each))
-    counts, compared = (np.add.reduceat(values, starts) for values in (series.counts, series.compared))
+    counts = np.add.reduceat(series.counts, starts)
+    compared = None if series.compared is None else np.add.reduceat(series.compared, starts)
     labels = tuple(
         _span(series.labels[start], series.labels[min(start + each, n_levels) - 1]) for start in starts
     )
-    return Series(
-        f"{series.name} ({n_levels:,} levels, {each} to a bar)",
-        labels,
-        counts,
-        compared,
-        series.says,
-        interval(counts, _variances(release, axis, starts, n_levels), 0.95),
+    return replace(
+        series,
+        name=f"{series.name} ({n_levels:,} levels, {each} to a bar)",
+        labels=labels,
+        counts=counts,
+        compared=compared,
+        bounds=interval(counts, _variances(release, axis, starts, n_levels), 0.95),
     )
 
 

@@ -51,12 +51,19 @@ def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     sections |= dictionary(release.schema)
     sections["How people are protected"] = paragraphs(words.protection(release))
     sections["Certificate"] = certificate(release)
-    return page(f"{models.family.capitalize()} model: {models.formula}", PUBLISHABLE, sections)
+    data = release.schema.title or "a protected release"
+    lead = f"A {models.family} model fitted to {data}, {words.budget_symbols(release.statement)}: estimates and intervals that hold the privacy noise."
+    if not release.statement.budget:
+        lead = (
+            f"A {models.family} model fitted to {data}: estimates and intervals that hold the privacy noise."
+        )
+    return page(f"{models.formula}", PUBLISHABLE, sections, lead=lead)
 
 
 def _cards(models: Models, release: Release) -> str:
     numbers = {
         "Model": models.family,
+        "Privacy budget": words.budget_symbols(release.statement),
         "Rows": f"{release.n_rows:,}",
         "Parameters": f"{len(models.terms):,}",
         "Draws": f"{len(models.estimates):,}",

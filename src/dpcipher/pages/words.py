@@ -19,6 +19,28 @@ MOST_TABLES = 500
 NOT_STATED = "not stated by the publisher"
 
 
+def lead(release: Release, n_synthetic: int) -> str:
+    """The first sentence of a page: what was released, and under which budget."""
+    budget = budget_symbols(release.statement)
+    under = "" if budget == NOT_STATED else f" under a privacy budget of {budget}"
+    number = "one table" if len(release.workload) == 1 else f"{len(release.workload):,} tables"
+    return (
+        f"{number.capitalize()} of noisy counts of {len(release.schema.attrs):,} columns, released{under}, and {n_synthetic:,} synthetic rows made from them: "
+        "what was released, and how far to trust it."
+    )
+
+
+def budget_symbols(statement: Statement) -> str:
+    """The budget as short as a formula."""
+    if not statement.budget:
+        return NOT_STATED
+    budget = Budget.from_dict(dict(statement.budget))
+    values = {"ε": budget.epsilon, "ρ": budget.rho, "δ": budget.delta}
+    return ", ".join(
+        f"{name}\u00a0=\u00a0{float(value):.4g}" for name, value in values.items() if value is not None
+    )
+
+
 def summary(release: Release, n_synthetic: int) -> list[str]:
     """What was measured, and what the synthetic rows were made from."""
     schema, tables = release.schema, len(release.workload)
@@ -77,15 +99,32 @@ def _strength(budget: Budget) -> str:
 
 def noise(release: Release) -> list[str]:
     """How large the noise is, and the typical margin of tables of one, two, … columns."""
-    described = sorted({table.mechanism.describe() for table in release.tables})
-    listed = ", ".join(described[:3]) + (" and others" if len(described) > 3 else "")
     margins = [f"in {_tables(order)} ±{rows(margin)} rows" for order, margin in _margins(release).items()]
     return [
-        f"Every count carries {listed}. Tables overlap, so the same number was often measured more than once; the "
+        f"Every count carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
         "estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count in "
         "19 cases out of 20.",
         f"Typical margins of one count: {'; '.join(margins)}.",
     ]
+
+
+def noise_range(release: Release) -> str:
+    """The noise of all tables in a phrase: its kind, and its standard deviation in rows from the least to the most."""
+    kinds = sorted(
+        {table.mechanism.name.capitalize() for table in release.tables if table.mechanism.variance > 0}
+    )
+    spreads = [
+        math.sqrt(table.mechanism.variance) for table in release.tables if table.mechanism.variance > 0
+    ]
+    exact = sum(table.mechanism.variance == 0 for table in release.tables)
+    if not spreads:
+        return "no noise"
+    but = f" ({exact:,} of {len(release.tables):,} tables are exact)" if exact else ""
+    least, most = (rows(end) for end in (min(spreads), max(spreads)))
+    same = {table.mechanism for table in release.tables if table.mechanism.variance > 0}
+    if len(same) == 1:
+        return f"{same.pop().describe()} (a standard deviation of {least} rows){but}"
+    return f"discrete {' or '.join(kinds)} noise with standard deviations from {least} to {most} rows, by table{but}"
 
 
 def _tables(order: int) -> str:
@@ -148,6 +187,7 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
         "On whose word": evidence(known),
         "Protected unit": _unit(statement),
         "Budget": budget_text(statement),
+        "Noise": noise_range(release),
         "Privacy loss, by the sampler's own privacy map": _loss(statement.certificate),
         **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
@@ -187,12 +227,12 @@ def _measured(release: Release) -> str:
     noise: dict[tuple[str, ...], list[str]] = {attrs: [] for attrs in release.workload[:MOST_TABLES]}
     for measured in release.tables:
         if measured.set == 0 and measured.attrs in noise:
-            noise[measured.attrs].append(measured.mechanism.describe())
+            noise[measured.attrs].append(f"{math.sqrt(measured.mechanism.variance):,.4g}")
     lines = [
-        (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", "; again ".join(described))
-        for attrs, described in noise.items()
+        (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", ", again ".join(spreads))
+        for attrs, spreads in noise.items()
     ]
-    return table(["table", "cells", "noise on every cell"], lines)
+    return table(["table", "cells", "standard deviation of the noise"], lines)
 
 
 def _unit(statement: Statement) -> str:

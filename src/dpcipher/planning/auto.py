@@ -8,8 +8,10 @@ from typing import Any
 from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
 from dpcipher.curator.find import after_finding, chosen_pairs
 from dpcipher.curator.request import Terms, check_sets
-from dpcipher.marginals.arrays import Axes
-from dpcipher.planning import page
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
+from dpcipher.marginals.arrays import Attrs, Axes
+from dpcipher.planning import page, shown
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
@@ -46,8 +48,8 @@ class Step:
     sd: float
 
 
-@dataclass(frozen=True)
-class AutoPlan:
+@dataclass(frozen=True, repr=False)
+class AutoPlan(Shown, Drawable):
     """What is known before tables are selected; nothing in it comes from data.
 
     `design` says that the tables follow from the number of rows alone, as for every small table: nothing is looked at before. Otherwise
@@ -82,6 +84,12 @@ class AutoPlan:
 
     def __str__(self) -> str:
         return page.auto_text(self)
+
+    def _card(self) -> Card:
+        return shown.auto_card(self)
+
+    def _draw(self, columns: Attrs | None) -> Plot:
+        return shown.auto_draw(self, columns)
 
 
 def plan_auto(

@@ -11,9 +11,11 @@ import numpy as np
 from dpcipher.curator.find import after_finding, given_tables
 from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import DpcipherError, ParameterError
 from dpcipher.marginals.arrays import Attrs
-from dpcipher.planning import page
+from dpcipher.planning import page, shown
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
@@ -30,8 +32,8 @@ from dpcipher.selection.target import Auto
 RECONCILE_CELLS = 2_000_000
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown, Drawable):
     """Noise, expected error, memory and time of a release; nothing in it comes from data."""
 
     budget: Budget
@@ -67,6 +69,12 @@ class Plan:
 
     def __str__(self) -> str:
         return page.to_text(self)
+
+    def _card(self) -> Card:
+        return shown.card(self)
+
+    def _draw(self, columns: Attrs | None) -> Plot:
+        return shown.draw(self, columns)
 
 
 class _Promise(TypedDict, total=False):
@@ -125,6 +133,12 @@ def plan(
     No data is read. `n_rows` is a rough size of the table, from public knowledge; with it, errors are also given as total variation
     distances, and counts smaller than their noise are warned of. With workload="auto" the tables are not known yet: the plan gives the
     candidates, the steps of the selection with their shares and noise, and whether to select at all.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"age": 10, "sex": 2, "region": 8})
+    >>> plan = dc.plan(schema, workload=2, epsilon=1.0, unit="add-remove", n_rows=20_000)
+    >>> plan.n_cells, round(plan.tables[0].sd, 1)
+    (116, 4.2)
     """
     budget = Budget.parse(
         epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers

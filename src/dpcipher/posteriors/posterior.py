@@ -66,6 +66,13 @@ def posterior(
     `population=True` draws the distribution that the rows are a sample of, `population=False` the proportions of the private table
     itself. The model is log-linear with the interactions that the measured tables show; `interactions` adds others, an order or
     sets of columns, that only the prior knows of. Chains that have not converged are a `SolveError`, never an answer.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> drawn = dc.posterior(release, ("smokes", "ill"), draws=50, seed=1)
+    >>> drawn.draws.shape
+    (50, 2, 2)
     """
     _check_draws(draws)
     cover = release.schema.cover(columns)

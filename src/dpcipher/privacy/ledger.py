@@ -20,8 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
-from dpcipher.privacy import durable, witness
+from dpcipher.privacy import durable, shown, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount
 from dpcipher.privacy.durable import check_supported
@@ -41,10 +43,18 @@ from dpcipher.privacy.witness import Verdict, Witness, verify
 LONGEST_NOTE = 1 << 20
 
 
-class Ledger:
+class Ledger(Shown, Drawable):
     """The record of what was spent on one private table.
 
     `name` is what the curator calls the table. Nothing that is computed from its rows ever goes into the file.
+
+    >>> import tempfile
+    >>> import dpcipher as dc
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = dc.Ledger.create(f"{folder.name}/people.ledger", epsilon=3.0, unit="add-remove")
+    >>> ledger.spent.describe(), ledger.remaining.describe()
+    ('epsilon = 0', 'epsilon = 3')
+    >>> folder.cleanup()
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -211,6 +221,12 @@ class Ledger:
     def has_head(self, head: str) -> bool:
         """Whether this chain once ended with `head`; `verify` says what it means if it did not."""
         return head in self.statement().heads
+
+    def _card(self) -> Card:
+        return shown.card(self.path, self.statement)
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        return shown.draw(self.statement(), columns)
 
     def _read(self, fd: int) -> Book:
         """The whole file, verified, and as its witness saw it."""

@@ -4,7 +4,7 @@ import importlib.metadata
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -16,6 +16,7 @@ from dpcipher.errors import BudgetError, DpcipherError, NotPrivate, ParameterErr
 from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.accounting import float_up, gaussian_scale, laplace_scale, sqrt_up
 from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.together import runs_of_cells, split_like
 from dpcipher.privacy.unit import Unit
 
 MechanismName = Literal["laplace", "gaussian", "none"]
@@ -133,13 +134,49 @@ class NoiseSource(ABC):
     @final
     def add(self, counts: Counts, mechanism: Mechanism) -> Counts:
         """The counts with fresh noise on every cell, observed or not; the input is left as it was."""
+        self._refuse(counts, mechanism)
+        return self._noisy(np.ascontiguousarray(counts).reshape(-1), mechanism).reshape(counts.shape)
+
+    @final
+    def add_many(
+        self,
+        tables: Sequence[Counts],
+        mechanisms: Sequence[Mechanism],
+        *,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> list[Counts]:
+        """The same for many tables, each with noise of its own; those that share a mechanism are handed to the sampler together.
+
+        `progress` is told how many cells have their noise.
+        """
+        for counts, mechanism in zip(tables, mechanisms, strict=True):
+            self._refuse(counts, mechanism)
+        by_mechanism: dict[Mechanism, list[int]] = {}
+        for place, mechanism in enumerate(mechanisms):
+            by_mechanism.setdefault(mechanism, []).append(place)
+        noisy: dict[int, Counts] = {}
+        done = 0
+        for mechanism, members in by_mechanism.items():
+            for some in runs_of_cells(members, tables):
+                flat = [np.ascontiguousarray(tables[place]).reshape(-1) for place in some]
+                drawn = self._noisy_tables(flat, mechanism)
+                noisy |= {
+                    place: answer.reshape(tables[place].shape)
+                    for place, answer in zip(some, drawn, strict=True)
+                }
+                done += sum(counts.size for counts in flat)
+                progress(done)
+        return [noisy[place] for place in range(len(tables))]
+
+    @final
+    def _refuse(self, counts: Counts, mechanism: Mechanism) -> None:
+        """Refuse what is no table of counts, and a release without noise."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
             raise ParameterError(f"counts ({type(counts).__name__}) must be an int64 array")
         if mechanism.name == "none" and self.is_private:
             raise NotPrivate(
                 "mechanism ('none') adds no noise, so its table cannot be released; try 'laplace'"
             )
-        return self._noisy(np.ascontiguousarray(counts).reshape(-1), mechanism).reshape(counts.shape)
 
     def add_named(self, names: Sequence[str], counts: Counts, mechanism: Mechanism) -> Counts:
         """The same for counts of things with names that are private, of which there may be none; an audit tells by the names which is which."""
@@ -148,6 +185,10 @@ class NoiseSource(ABC):
     @abstractmethod
     def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
         """Flat counts with noise, as a new array."""
+
+    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Mechanism) -> list[Counts]:
+        """The same for several flat tables, one by one unless it is cheaper together."""
+        return [self._noisy(counts, mechanism) for counts in tables]
 
     @abstractmethod
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
@@ -165,6 +206,10 @@ class OpenDPNoise(NoiseSource):
 
     def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
         return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)
+
+    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Mechanism) -> list[Counts]:
+        """One call for all: noise is independent from cell to cell, so that it is no matter to which table a cell belongs."""
+        return split_like(self._noisy(np.concatenate(tables), mechanism), tables)
 
     def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
         """What OpenDP's privacy map says about one table."""

@@ -7,6 +7,8 @@ from typing import Final, final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpcipher.drawing.card import Shown
+from dpcipher.drawing.plot import Drawable
 from dpcipher.errors import NotPrivate, TableFileError
 from dpcipher.files import write_text
 from dpcipher.release.file import KEY
@@ -33,6 +35,15 @@ class CuratorOnly(ABC):
     def save(self, folder: str | Path, name: str = "scores.txt") -> Path:
         """Write the text into a folder that only its owner can open."""
         return write(private_folder(folder) / name, str(self) + "\n")
+
+
+class CuratorShown(CuratorOnly, Shown, Drawable):
+    """The same for what shows itself in a notebook and as a plot, under the watermark."""
+
+
+def save_plot(path: Path, text: str) -> Path:
+    """Write a plot of private rows into a folder that only its owner can open."""
+    return write(private_folder(path.parent) / path.name, text)
 
 
 def private_folder(folder: str | Path) -> Path:

@@ -7,7 +7,7 @@ normal: the noise is public, so no simulation is needed.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +43,7 @@ def quantile(level: float) -> float:
     return float(ndtri(0.5 + level / 2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """The answer to a linear query: an estimate and the standard error that the privacy noise gives it.
 
@@ -52,6 +52,7 @@ class Answer:
 
     estimate: float
     std_error: float
+    label: str = field(default="", compare=False)  # what was asked
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Normal bounds `(low, high)`; the chance that the private table's own answer lies inside is `level`."""
@@ -60,7 +61,11 @@ class Answer:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return f"{self.estimate:.6g} ± {self.std_error:.3g} (95 %: {low:.6g} to {high:.6g})"
+        asked = f"{self.label}: " if self.label else ""
+        return f"{asked}{self.estimate:.6g} ± {self.std_error:.3g} (95 %: {low:.6g} to {high:.6g})"
+
+    def __repr__(self) -> str:
+        return f"<Answer: {self}>"
 
 
 def ask(
@@ -88,7 +93,32 @@ def ask(
         )
     for axis, mask in allowed.items():
         wanted = wanted * broadcast_over(mask, (axis,), cover.axes)
-    return answer(reconciled, cover.axes, wanted, share=share)
+    found = answer(reconciled, cover.axes, wanted, share=share)
+    return replace(found, label=_label(schema, cover, weights is not None, where or {}, share))
+
+
+def _label(schema: Schema, cover: Cover, weighted: bool, where: Mapping[str, object], share: bool) -> str:
+    """What was asked, in the names and labels of the schema."""
+    kind = ("weighted " if weighted else "") + ("share" if share else "sum" if weighted else "rows")
+    if weighted and share:
+        kind = "weighted sum over all rows"
+    named = " × ".join(schema.heading(name) for name in cover.names)
+    told = " and ".join(f"{name} = {_condition(schema, name, wanted)}" for name, wanted in where.items())
+    return (
+        f"{kind} with {told}"
+        if told and not weighted
+        else f"{kind} of {named}" + (f" where {told}" if told else "")
+    )
+
+
+def _condition(schema: Schema, name: str, wanted: object) -> str:
+    """A condition as people read it: labels of levels, ends of a range."""
+    if isinstance(wanted, Mapping):
+        return " ".join(f"{end} {value}" for end, value in wanted.items())
+    values = wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+    labels, shown = schema.labels(name), schema.shown_labels(name)
+    words = dict(zip(labels, shown, strict=True))
+    return " or ".join(words.get(str(value), str(value)) for value in values)
 
 
 def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool = False) -> Answer:

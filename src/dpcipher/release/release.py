@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Attrs, Floats
 from dpcipher.marginals.marginal import Bounds, Marginal
-from dpcipher.release import declared, file, load
+from dpcipher.release import declared, file, load, shown
 from dpcipher.release.file import NoisyTable
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
@@ -24,13 +26,21 @@ from dpcipher.schema.schema import Schema
 __all__ = ["NoisyTable", "Release"]
 
 
-@dataclass(frozen=True)
-class Release:
+@dataclass(frozen=True, repr=False)
+class Release(Shown, Drawable):
     """Noisy tables over a public schema, with the statement of how they were made.
 
     `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. A set may hold the same table more
     than once, each with noise of its own; estimates combine them by inverse variance. `kind` remembers, in memory only, which
     library the rows came from, so that synthetic rows can go back to it.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> release.workload, release.n_rows
+    ((('smokes', 'ill'),), 1000)
+    >>> release.query(("smokes", "ill"), where={"smokes": 1, "ill": 1}).estimate
+    240.0
     """
 
     schema: Schema
@@ -133,7 +143,12 @@ class Release:
     def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
         cover = self._inside(attrs)
-        return Marginal(cover.names, cover.labels, cover.fold(self.reconciled.table(cover.axes)))
+        return self._labelled(cover, cover.fold(self.reconciled.table(cover.axes)))
+
+    def std_error(self, attrs: str | Sequence[str]) -> Marginal:
+        """The standard error that the privacy noise gives every count of a table inside a measured one; labelled like `project`."""
+        cover = self._inside(attrs)
+        return self._labelled(cover, np.sqrt(self._variance(cover)))
 
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
@@ -143,7 +158,7 @@ class Release:
         """
         cover = self._inside(attrs)
         bounds = interval(cover.fold(self.reconciled.table(cover.axes)), self._variance(cover), level)
-        return Bounds(*(Marginal(cover.names, cover.labels, bound) for bound in bounds))
+        return Bounds(*(self._labelled(cover, bound) for bound in bounds))
 
     def query(
         self,
@@ -159,6 +174,15 @@ class Release:
         `share=True` asks for the share of all rows.
         """
         return ask(self.schema, self.reconciled, self._inside(attrs), weights, where=where, share=share)
+
+    def _labelled(self, cover: Cover, values: Floats) -> Marginal:
+        return Marginal(cover.names, cover.labels, values, cover.shown)
+
+    def _card(self) -> Card:
+        return shown.card(self)
+
+    def _draw(self, columns: Attrs | None) -> Plot:
+        return shown.draw(self, columns)
 
     def _variance(self, cover: Cover) -> Floats:
         """The noise variance of every cell of a table, sums over the rest of a compound included."""

@@ -240,6 +240,12 @@ class Column:
         values = self.domain.draw(inside, rng, masses=masses, within=within)
         return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
 
+    @cached_property
+    def cells(self) -> pa.Array:
+        """The cell of every code of a column in which no value is drawn."""
+        assert not self.draws_values
+        return self.decode(np.arange(self.size, dtype=np.int32), np.random.default_rng(0))
+
     def find(self, value: object) -> int | None:
         """The code of a public value or label; None where there is no such level."""
         code = self.find_value(value)

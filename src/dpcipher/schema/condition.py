@@ -126,6 +126,7 @@ class Cover:
     axes: Axes
     labels: tuple[tuple[str, ...], ...]
     opened: tuple[tuple[str, int], ...]  # the dimensions once compounds are taken apart: name and size
+    shown: tuple[tuple[str, ...], ...] = ()  # the levels as people read them
 
     def fold(self, table: Floats) -> Floats:
         """Sum out what was not asked for, and put the axes in the order of the names."""
@@ -156,7 +157,8 @@ def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
     if len(homes) < len(wanted) or not homes.keys() <= {name for name, _ in opened}:
         raise WorkloadError(f"attrs ({', '.join(wanted)}) must name each column once; remove the repeats")
     labels = tuple(schema.labels(name) for name in wanted)
-    return Cover(wanted, attrs, tuple(schema.attrs.index(attr) for attr in attrs), labels, opened)
+    shown = tuple(schema.shown_labels(name) for name in wanted)
+    return Cover(wanted, attrs, tuple(schema.attrs.index(attr) for attr in attrs), labels, opened, shown)
 
 
 def _home(schema: "Schema", name: str) -> str:

@@ -81,6 +81,20 @@ class Listed:
         texts = pa.concat_arrays([levels, pa.array([text for text, _ in others], pa.string())])
         return texts, np.array([*range(self.size), *(code for _, code in others), -1], dtype=np.int32)
 
+    @property
+    def spellings(self) -> dict[str, int]:
+        """The code of every text that stands for a level; none where levels are numbers or truth values."""
+        if not isinstance(self.levels[0], str):
+            return {}
+        texts, homes = self._spellings
+        return dict(zip(texts.to_pylist(), homes.tolist(), strict=False))
+
+    @property
+    def numbers(self) -> dict[float, int]:
+        """The code of the first level that is each number; texts may be numbers too."""
+        levels = enumerate(self._numbers.tolist())
+        return {number: code for code, number in reversed(tuple(levels)) if number == number}
+
     @cached_property
     def _numbers(self) -> Floats:
         """The levels as numbers, NaN for those that are none."""

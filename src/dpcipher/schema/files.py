@@ -142,8 +142,8 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
         plain: dict[Any, Any] = {}
         for key_node, value in node.value:
             key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str) and not (isinstance(key, int) and not isinstance(key, bool)):
-                raise _wrong("a key must be a text", key_node)
+            if isinstance(key, bool) or not isinstance(key, str | int | float):
+                raise _wrong("a key must be a text or a number", key_node)
             if str(key) in plain:
                 raise _wrong("a key appears twice", key_node)
             plain[str(key)] = self.construct_object(value, deep=True)

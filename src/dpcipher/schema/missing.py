@@ -81,6 +81,22 @@ class MissingCodes:
         except SchemaError as wrong:
             raise SchemaError(f"missing_{str(wrong).replace('levels', 'values', 1)}") from None
 
+    @property
+    def listed(self) -> Listed | None:
+        """The codes as levels, where there are any."""
+        return self._listed if self.values else None
+
+    @property
+    def spellings(self) -> dict[str, int]:
+        """The kind of missing that each text stands for."""
+        return self._listed.spellings if self.values else {}
+
+    @property
+    def days(self) -> dict[float, int]:
+        """The kind of missing of each code that is a date, by its day."""
+        days = enumerate(self._days.tolist() if self.values else [])
+        return {day: kind for kind, day in reversed(tuple(days)) if day == day}
+
     def codes(self, cells: pa.Array, *, dates: bool = False) -> Codes:
         """Which kind of missing each cell is, from that cell alone, -1 for none: by its text, as the same number or, with `dates`, day."""
         if not self.values:

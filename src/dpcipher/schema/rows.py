@@ -12,6 +12,7 @@ import pyarrow as pa
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
+from dpcipher.schema.lookup import is_looked_up, looked_up
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.plain import product_within
 
@@ -131,12 +132,20 @@ def decode(
     rng: np.random.Generator,
     *,
     masses: Mapping[str, Floats] | None = None,
+    dictionaries: bool = False,
 ) -> pa.Table:
-    """A cell for each code, in the order of the user's columns; `masses` are the probabilities of the levels of some columns."""
+    """A cell for each code, in the order of the user's columns; `masses` are the probabilities of the levels of some columns.
+
+    With `dictionaries` the texts of columns in which no value is drawn come as dictionary arrays, each text once.
+    """
     apart, known = by_column(schema, codes), masses or {}
-    arrays = [
-        column.decode(apart[column.name], rng, masses=known.get(column.name)) for column in schema.columns
-    ]
+    arrays = []
+    for column in schema.columns:
+        own = apart[column.name]
+        if is_looked_up(column, len(own)) or (dictionaries and not column.draws_values):
+            arrays.append(looked_up(column, own, dictionaries=dictionaries))
+        else:
+            arrays.append(column.decode(own, rng, masses=known.get(column.name)))
     return pa.table(arrays, names=list(schema.names))
 
 

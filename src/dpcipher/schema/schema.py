@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from dpcipher.drawing.card import Card, Shown
 from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
-from dpcipher.schema import files, rows, spec
+from dpcipher.schema import files, rows, shown, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, attr_masks, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
@@ -36,8 +37,8 @@ from dpcipher.schema.words import check_text, joined
 _CODE_LIMIT = 2**31
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """The columns of a table in order, the compounds among them, and the combinations that cannot be.
 
     What is measured are the `attrs`: the columns, with each compound standing where its first part stood.
@@ -93,6 +94,9 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(self.columns)
+
+    def _card(self) -> Card:
+        return shown.card(self)
 
     def _check_columns(self) -> None:
         if not self.columns:
@@ -284,13 +288,19 @@ class Schema:
         return rows.encode_columns(self, table)
 
     def decode(
-        self, codes: Codes, rng: np.random.Generator, *, masses: Mapping[str, Floats] | None = None
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        masses: Mapping[str, Floats] | None = None,
+        dictionaries: bool = False,
     ) -> pa.Table:
         """Codes as rows again, with the columns and types of the user's table.
 
         `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
+        With `dictionaries`, texts come as dictionary arrays.
         """
-        return rows.decode(self, codes, rng, masses=masses)
+        return rows.decode(self, codes, rng, masses=masses, dictionaries=dictionaries)
 
     # Files
 

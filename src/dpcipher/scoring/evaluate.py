@@ -41,6 +41,14 @@ def evaluate(
     compared, or a sample of `limit` of each order chosen by `seed` (by default 10,000 of orders 1 and 2, 100 of others).
     `holdout`, private rows the release was not made from, and the column to `predict` (once called `target`) add the accuracy of a classifier
     trained on synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment.
+
+    >>> import pandas as pd
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> people = pd.DataFrame({"smokes": [0, 0, 1, 1] * 250, "ill": [0, 0, 0, 1] * 250})
+    >>> scores = dc.evaluate(people, people.sample(frac=1.0, random_state=1), schema)
+    >>> scores.tvd[2]
+    0.0
     """
     if target is not None:
         warnings.warn(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.figures import charts, column_figure, legend, pair_figure
-from dpcipher.drawing.html import bullets, page, paragraphs, rows, share, table
+from dpcipher.drawing.html import bullets, facts, page, paragraphs, rows, share, table
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.marginals.arrays import Codes
 from dpcipher.marginals.tables import count_rows
@@ -50,10 +50,20 @@ def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> 
     sections |= dictionary(schema)
     if scores.model is not None:
         sections["Sign and significance"] = _model(scores.model)
-    return page("Synthetic rows against private rows", "curator's report", sections, watermark=WATERMARK)
+    title = (
+        f"{schema.title}: synthetic against private rows"
+        if schema.title
+        else "Synthetic rows against private rows"
+    )
+    return page(title, "curator's report", sections, watermark=WATERMARK)
 
 
 def _summary(scores: Scores) -> str:
+    numbers = {
+        **{f"Mean TVD, {order}-way tables": f"{value:.4f}" for order, value in scores.tvd.items()},
+        "pMSE, times chance": f"{scores.propensity.ratio:.2f}",
+        "Overlap of intervals": share(scores.overlap),
+    }
     lines = [
         (
             f"{order}-way",
@@ -84,12 +94,14 @@ def _summary(scores: Scores) -> str:
             f"Predicting {a.target} on held-out rows: {share(a.synthetic)} right after training on synthetic rows, {share(a.private)} after "
             f"training on private rows, {share(a.majority)} by always saying the most common level."
         )
-    return table(heads, lines, caption="Distances between private and synthetic tables") + bullets(said)
+    distances = table(heads, lines, caption="Distances between private and synthetic tables")
+    return facts(numbers, style="cards") + distances + bullets(said)
 
 
 def _columns(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
     worst = sorted(scores.tables.get(1, ()), key=lambda score: -score.tvd)[:MOST_CHARTS]
-    drawn = charts(_column(score.attrs[0], score.tvd, private, synthetic, schema) for score in worst)
+    figures = (_column(score.attrs[0], score.tvd, private, synthetic, schema) for score in worst)
+    drawn = charts(figures, flowing=True)
     frame = scores.per_column()
     heads = ["column", *(f"mean TVD of its {name.removeprefix('tvd_')}-way tables" for name in frame.columns)]
     body = [
@@ -105,20 +117,34 @@ def _column(attr: str, tvd: float, private: Codes, synthetic: Codes, schema: Sch
     true, drawn = _both(private, synthetic, schema, schema.axes((attr,)))
     worst = int(np.argmax(np.abs(true - drawn)))
     says = f"Largest difference: {labels[worst]}, private {rows(float(true[worst]))}, synthetic {rows(float(drawn[worst]))}."
-    return column_figure(Series(f"{schema.heading(attr)}: TVD {tvd:.4f}", labels, true, drawn, says))
+    return column_figure(
+        Series(
+            f"{schema.heading(attr)}: TVD {tvd:.4f}",
+            labels,
+            true,
+            drawn,
+            says,
+            kinds=("private rows", "synthetic rows"),
+        )
+    )
 
 
 def _pairs(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
     worst = sorted(scores.tables[2], key=lambda score: -score.tvd)[:MOST_MAPS]
     maps = [_pair(score.attrs, score.tvd, private, synthetic, schema) for score in worst]
-    return paragraphs(["Darker means more rows; light gray cells are empty."]) + "".join(maps)
+    says = (
+        "The first two maps of a pair share a scale of colour; gray cells are empty. The third is the difference, in standard errors of a private count as if it were drawn at random "
+        "(its square root): orange where the synthetic rows have more, blue where they have fewer."
+    )
+    return paragraphs([says]) + "".join(maps)
 
 
 def _pair(attrs: tuple[str, ...], tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
     names, labels = (attrs[0], attrs[1]), (schema.shown_labels(attrs[0]), schema.shown_labels(attrs[1]))
     true, drawn = _both(private, synthetic, schema, schema.axes(attrs))
     tables = {"private rows": true, "synthetic rows": drawn}
-    return pair_figure(f"{' × '.join(names)}: TVD {tvd:.4f}", names, labels, tables, np.zeros_like(true))
+    title = f"{' × '.join(map(schema.heading, names))}: TVD {tvd:.4f}"
+    return pair_figure(title, names, labels, tables, np.zeros_like(true), gaps=np.maximum(true, 1.0))
 
 
 def _both(

@@ -1,6 +1,6 @@
 """Scores: how close synthetic rows are to private ones. Curator only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpcipher.drawing.card import Card
+from dpcipher.drawing.dots import Dot, Line, dot_plot, fit_scale
+from dpcipher.drawing.plot import Plot
+from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.models import Models
 from dpcipher.inference.sss import SSS
-from dpcipher.release.curator_only import WATERMARK, CuratorOnly
+from dpcipher.release.curator_only import WATERMARK, CuratorShown, save_plot
 from dpcipher.scoring.classifier import Accuracy, Propensity
+
+MOST_DRAWN = 20
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class ModelScore:
     overlap: float
 
 
-@dataclass(frozen=True)
-class Scores(CuratorOnly):
+@dataclass(frozen=True, repr=False)
+class Scores(CuratorShown):
     """Distances of all tables by order, and what else was asked for. Computed from private rows: not for publication."""
 
     tables: Mapping[int, tuple[TableScore, ...]]
@@ -126,6 +132,44 @@ class Scores(CuratorOnly):
             }
         return plain
 
+    def _card(self) -> Card:
+        return Card(
+            "Scores",
+            {f"Mean TVD, {order}-way": f"{value:.4f}" for order, value in self.tvd.items()}
+            | {"pMSE ratio": f"{self.propensity.ratio:.2f}", "Interval overlap": f"{self.overlap:.3f}"},
+            ("order", "tables", "mean TVD", "worst TVD", "largest difference", "k-marginal"),
+            [
+                (
+                    f"{order}-way",
+                    f"{len(tables):,} of {self.of_tables[order]:,}",
+                    f"{self.tvd[order]:.4f}",
+                    f"{self.worst_tvd[order]:.4f}",
+                    f"{self.linf[order]:.4f}",
+                    f"{self.k_marginal[order]:.1f}",
+                )
+                for order, tables in self.tables.items()
+            ],
+            notes=[
+                "TVD is the share of rows that would have to move for two tables to be equal. dc.plot(scores) draws the worst."
+            ],
+            stamp=WATERMARK,
+        )
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        """The worst tables of every order, or of those that hold some columns."""
+        known = {attr for tables in self.tables.values() for table in tables for attr in table.attrs}
+        for name in columns or ():
+            if name not in known:
+                raise ParameterError(
+                    f"column {name!r} is in no scored table{did_you_mean(name, sorted(known))}"
+                )
+        panels = {
+            f"{order}-way tables, the worst first": _worst_plot(order, kept)
+            for order, tables in self.tables.items()
+            if (kept := [table for table in tables if set(columns or ()) <= set(table.attrs)])
+        }
+        return Plot("Distance of synthetic from private rows", panels, stamp=WATERMARK, write=save_plot)
+
     def _text(self) -> str:
         lines = ["order  tables       TVD  (worst)    l-inf  k-marginal"]
         for order, tables in self.tables.items():
@@ -149,3 +193,24 @@ class Scores(CuratorOnly):
                 f"model {self.model.formula}: SSS {shares}; interval overlap {self.model.overlap:.3f}"
             )
         return "\n".join(lines)
+
+
+def _worst_plot(order: int, tables: Sequence[TableScore]) -> str:
+    ordered = sorted(tables, key=lambda table: -table.tvd)[:MOST_DRAWN]
+    lines = [
+        Line(
+            name,
+            (Dot(table.tvd, f"{name}: TVD {table.tvd:.4f}, largest difference of a share {table.linf:.4f}"),),
+            f"{table.tvd:.4f}",
+        )
+        for table in ordered
+        for name in [" × ".join(table.attrs)]
+    ]
+    told = "; ".join(f"{line.name} {line.numbers}" for line in lines[:5])
+    return dot_plot(
+        lines,
+        title=f"Worst {order}-way tables",
+        description=f"Total variation distance: {told}.",
+        axis="total variation distance",
+        scale=fit_scale([table.tvd for table in tables]),
+    )

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
 from dpcipher.marginals.arrays import Codes
@@ -48,7 +49,7 @@ class Source:
     def batches(self, columns: Sequence[str]) -> Batches:
         """The rows in batches, these columns only; every batch holds each of them once."""
         check_names(self.names, columns)
-        return self.read(tuple(columns))
+        return map(_checked, self.read(tuple(columns)))
 
     def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Batches:
         """The same; of files it is said when each quarter is read. The same lines whatever is in them: a log must not depend on rows."""
@@ -64,6 +65,18 @@ class Source:
         for each in range(told + 1, min(quarter, 3) + 1):
             say(f"reading: {25 * each} %")
         return max(told, min(quarter, 3))
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch as it is, if its dictionaries have every value that its cells refer to: in a damaged file they may not, and Arrow does not look."""
+    for name, cells in zip(batch.schema.names, batch.columns, strict=True):
+        if isinstance(cells, pa.DictionaryArray) and len(cells) > cells.null_count:
+            least, most = pc.min_max(cells.indices).values()
+            if not 0 <= least.as_py() <= most.as_py() < len(cells.dictionary):
+                raise TableFileError(
+                    f"column {name!r}: cells refer to values that its dictionary does not have; the table is damaged, write it again"
+                )
+    return batch
 
 
 def open_table(data: object, format: FileFormat = PLAIN, *, numbers: frozenset[str] = frozenset()) -> Source:

@@ -1,12 +1,13 @@
 """Rows back to the user: as the kind of table that went in, or as a file that is complete or absent."""
 
+import base64
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +22,8 @@ from dpcipher.schema.cells import quoted, quoted_text, starts_formula
 Formulas = Literal["quote", "keep"]
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
+_LABELLED = (".dta", ".sav")
+_GROUP_ROWS, _GROUP_BYTES = 2**20, 2**26  # in a group of rows of a Parquet file, at least one of them
 
 
 def mirror(kind: str, table: pa.Table) -> object:
@@ -67,8 +70,12 @@ def write_table(
     """
     target, quoting = _checked(path), _Quoting()
     parts = iter([batches] if isinstance(batches, pa.Table) else batches)
-    if _checked_formulas(formulas) == "quote" and not target.name.endswith(".parquet"):
-        parts = map(quoting, parts)
+    if not target.name.endswith(".parquet"):
+        parts = map(_without_dictionaries, parts)
+        if _checked_formulas(formulas) == "quote":
+            parts = map(quoting, parts)
+    elif _checked_formulas(formulas):
+        parts = _row_groups(parts)
     first = next(parts, None)
     if first is None:
         raise TableFileError(f"{path}: there is nothing to write, not even column names")
@@ -121,9 +128,9 @@ def _checked_formulas(formulas: str) -> str:
     return formulas
 
 
-def check_writable(path: str | PathLike[str]) -> None:
-    """Refuse a path that could not be written, before anything is spent on what would go there."""
-    target = _checked(path)
+def check_writable(path: str | PathLike[str], *, labelled: bool = False) -> None:
+    """Refuse a path that could not be written, before anything is spent on what would go there; `labelled` files are for rows with a schema."""
+    target = _checked(path, (*_ENDINGS, *_LABELLED) if labelled else _ENDINGS)
     with _as_table_error(target), beside(target):
         pass
 
@@ -131,7 +138,8 @@ def check_writable(path: str | PathLike[str]) -> None:
 @contextmanager
 def _writer(target: Path, temporary: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
     if target.name.endswith(".parquet"):
-        with pq.ParquetWriter(temporary, schema) as parquet:
+        described, options = _described(schema)
+        with pq.ParquetWriter(temporary, described, **options) as parquet:
             yield parquet
         return
     compression = "gzip" if target.name.endswith(".gz") else None
@@ -142,10 +150,52 @@ def _writer(target: Path, temporary: Path, schema: pa.Schema) -> Iterator[pq.Par
         yield writer
 
 
-def _checked(path: str | PathLike[str]) -> Path:
+def _row_groups(parts: Iterator[pa.RecordBatch | pa.Table]) -> Iterator[pa.Table]:
+    """Neighbouring batches as one table, large enough for a group of rows that readers like, small enough to hold."""
+    held: list[pa.Table] = []
+    for part in parts:
+        held.append(pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part)
+        if (
+            sum(table.num_rows for table in held) >= _GROUP_ROWS
+            or sum(table.nbytes for table in held) >= _GROUP_BYTES
+        ):
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _described(schema: pa.Schema) -> tuple[pa.Schema, dict[str, Any]]:
+    """The schema of a Parquet file, and options of its writer: dictionaries are how texts are stored, and are read back as texts.
+
+    Readers take the Arrow types of columns from the entry `ARROW:schema` of the file, which the writer would make of the batches.
+    """
+    plain = _plain(schema)
+    if plain.equals(schema):
+        return schema, {}
+    entry = base64.b64encode(plain.remove_metadata().serialize().to_pybytes())
+    return schema.with_metadata({**(schema.metadata or {}), b"ARROW:schema": entry}), {"store_schema": False}
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with the type of its values in the place of every dictionary."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    ]
+    return pa.schema(fields, metadata=schema.metadata)
+
+
+def _without_dictionaries(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+    """A batch with its texts written out."""
+    plain = _plain(part.schema)
+    return part if plain.equals(part.schema) else part.cast(plain)
+
+
+def _checked(path: str | PathLike[str], endings: tuple[str, ...] = _ENDINGS) -> Path:
     target = Path(path)
-    if not target.name.endswith(_ENDINGS):
-        raise TableFileError(f"{target}: must end in {', '.join(_ENDINGS)}; rename it")
+    if not target.name.endswith(endings):
+        raise TableFileError(f"{target}: must end in {', '.join(endings)}; rename it")
     if target.exists() and not target.is_file():
         raise TableFileError(f"{target}: is there already and is no regular file; choose another name")
     if not target.parent.is_dir():

@@ -1,0 +1,80 @@
+"""How an object shows itself: one line of plain text, and a short card in a notebook, in light and in dark."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import final
+
+from dpcipher.drawing import html
+from dpcipher.drawing.colours import own_style
+
+MOST_LINES = 12
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "table"), counted(1200, "table")
+    ('1 table', '1,200 tables')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a person wants to know first: what it is, a few facts, a short table, what to do next.
+
+    >>> Card("Release", {"Rows": "5,000", "Budget": "epsilon = 1"}).line
+    '<Release: rows 5,000, budget epsilon = 1>'
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    heads: Sequence[str] = ()
+    lines: Sequence[Sequence[str]] = ()
+    of_lines: int = 0  # how many there are, if not all are shown
+    notes: Sequence[str] = ()
+    stamp: str = ""  # who may not see it
+    below: str = field(default="", repr=False)  # more HTML, such as an image
+    most: int = MOST_LINES
+
+    @property
+    def line(self) -> str:
+        """The facts on one line."""
+        said = ", ".join(
+            f"{name[:1].lower()}{name[1:]} {value}" for name, value in self.facts.items() if value
+        )
+        marked = f"; {self.stamp}" if self.stamp else ""
+        return f"<{self.title}: {said}{marked}>"
+
+    @property
+    def markup(self) -> str:
+        """The card for a notebook; its style comes with it."""
+        parts = [f'<p class="stamp">{escape(self.stamp)}</p>'] if self.stamp else []
+        parts += [
+            f'<div class="h">{escape(self.title)}</div>',
+            html.facts({name: value for name, value in self.facts.items() if value}, style="f"),
+        ]
+        shown = self.lines[: self.most]
+        if shown:
+            parts.append(html.plain_table(self.heads, shown))
+        hidden = max(self.of_lines, len(self.lines)) - len(shown)
+        notes = [f"… and {hidden:,} more."] if hidden > 0 else []
+        parts += [html.paragraphs([*notes, *self.notes]), self.below]
+        return f'<div class="dpc"><style>{own_style()}</style>{"".join(parts)}</div>'
+
+
+class Shown(ABC):
+    """An object that shows itself by a card: shortly as text, and in a notebook."""
+
+    @abstractmethod
+    def _card(self) -> Card:
+        """What is shown."""
+
+    @final
+    def __repr__(self) -> str:
+        return self._card().line
+
+    def _repr_html_(self) -> str:
+        return self._card().markup

@@ -1,0 +1,186 @@
+"""Synthetic rows by the million: batches that can be drawn in any order, by anybody who has the joint and the seed, and written as they come.
+
+Batch k is a function of the joint, the seed and k alone. So it does not matter how many cores or machines draw, nor which of them draws what; and where
+rows are even, they are even over all batches together: the batches share out one draw (`in_batches` of a core).
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from dpcipher.errors import ParameterError
+from dpcipher.joint.batch import CodeBatches
+from dpcipher.joint.enforce import Enforcer
+from dpcipher.joint.given import Asked, asked_values, put_values
+from dpcipher.joint.tally import Tally
+from dpcipher.marginals.arrays import Bools, Codes, Floats
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.labelled import is_labelled, write_labelled
+from dpcipher.tables.write import Formulas, write_table
+
+if TYPE_CHECKING:
+    from dpcipher.joint.joint import Core
+
+Made = TypeVar("Made")
+
+_TOLD = 50  # times that progress is told, at most twice as often
+
+
+@dataclass(frozen=True, eq=False)
+class RowStream:
+    """`n_rows` synthetic rows, in `len(stream)` batches; `stream.batch(k)` is one of them, and iterating gives all.
+
+    `seed` is a whole number, also where none was asked for: with it somebody else draws the same rows. `masses` are the probabilities of the levels of the
+    columns whose values are drawn inside bins.
+    """
+
+    schema: Schema
+    core: "Core"
+    n_rows: int
+    seed: int
+    size: int
+    given: Mapping[str, object] = field(default_factory=dict)
+    independent: bool = False
+    masses: Mapping[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self._plan, self._asked  # what cannot be drawn is refused now, not with the first batch
+
+    def __len__(self) -> int:
+        return self._plan[0].n_batches
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return (self.batch(number) for number in range(len(self)))
+
+    def batch(self, number: int, *, tally: Tally | None = None, dictionaries: bool = False) -> pa.Table:
+        """The rows of one batch; `tally` counts what the rules of the schema cost, `dictionaries` gives texts as dictionary arrays."""
+        return self.coded_batch(number, tally=tally, dictionaries=dictionaries)[1]
+
+    def coded_batch(
+        self, number: int, *, tally: Tally | None = None, dictionaries: bool = False
+    ) -> tuple[Codes, pa.Table]:
+        """The codes of one batch, and its rows."""
+        if not 0 <= number < len(self):
+            raise ParameterError(f"number ({number}) of a batch must lie in 0..{len(self) - 1}")
+        rng = self._generator(number)
+        codes = self._plan[0].draw(number, rng)
+        dictionaries = dictionaries and not self.schema.rules  # rules compare the texts themselves
+
+        def decode(codes: Codes) -> pa.Table:
+            rows = self.schema.decode(codes, rng, masses=self.masses, dictionaries=dictionaries)
+            return put_values(self.schema, rows, self._asked, rng) if self._asked else rows
+
+        if not self.schema.rules and not self.schema.zeros:
+            return codes, decode(codes)
+        enforcer = Enforcer(
+            self.schema, self.core, decode, rng, self.independent, self._allowed, tuple(self._asked)
+        )
+        return enforcer.rows(codes, self.tally() if tally is None else tally)
+
+    def tally(self) -> Tally:
+        """An empty count of what rules cost."""
+        return Tally(self.schema.attrs, self.core.shape)
+
+    def empty(self) -> pa.Table:
+        """No rows, with their columns."""
+        none: Codes = np.empty((0, len(self.schema.attrs)), dtype=np.int32)
+        return self.schema.decode(none, np.random.default_rng(0))
+
+    def write(
+        self,
+        path: str | PathLike[str],
+        *,
+        formulas: Formulas = "quote",
+        workers: int | None = None,
+        tally: Tally | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """Write all rows as CSV (also gzipped) or Parquet, by the ending of the path, without ever holding more than a few batches.
+
+        `workers` batches are drawn at once, by default as many as there are processors; the file is the same for any number. Stata (.dta) and
+        SPSS (.sav) files, with the labels of the schema, are written from memory.
+        """
+        rows = self._drawn(_checked_workers(workers), tally, progress)
+        if is_labelled(path):
+            write_labelled(path, rows, self.schema)
+        else:
+            write_table(path, rows, formulas=formulas)
+
+    def _drawn(
+        self, workers: int, tally: Tally | None, progress: Callable[[str], None] | None
+    ) -> Iterator[pa.Table]:
+        """All batches in order, texts as dictionaries."""
+        if not len(self):
+            yield self.empty()
+
+        def draw(number: int) -> tuple[pa.Table, Tally]:
+            own = self.tally()
+            return self.batch(number, tally=own, dictionaries=True), own
+
+        told = max(1, len(self) // _TOLD)
+        for number, (rows, own) in enumerate(_in_order(draw, len(self), workers)):
+            if tally is not None:
+                tally.merge(own)
+            if progress is not None and number % told == 0 and len(self) > _TOLD:
+                progress(f"drawing rows: {number / len(self):.0%}")
+            yield rows
+
+    @cached_property
+    def _plan(self) -> tuple[CodeBatches, dict[str, Any]]:
+        """The batches, and the state of the generator after what they have in common was drawn."""
+        rng = np.random.default_rng(self.seed)
+        batches = self.core.in_batches(
+            self.n_rows, rng, independent=self.independent, allowed=self._allowed, chunk=self.size
+        )
+        return batches, dict(rng.bit_generator.state)
+
+    def _generator(self, number: int) -> np.random.Generator:
+        """The generator of a batch, whoever makes it: of its own or, where there is one batch alone, the one that made the plan."""
+        if len(self) > 1:
+            return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = self._plan[1]
+        return rng
+
+    @cached_property
+    def _allowed(self) -> Mapping[int, Bools] | None:
+        return self.schema.allowed(self.given) if self.given else None
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return asked_values(self.schema, self.given)
+
+
+def _in_order(draw: Callable[[int], Made], count: int, workers: int) -> Iterator[Made]:
+    """What `draw` makes of 0, 1, …, in order, a few of them ahead in other threads: NumPy and Arrow let go of the interpreter while they work."""
+    if workers == 1 or count == 1:
+        yield from map(draw, range(count))
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[Future[Made]] = deque()
+        try:
+            for number in range(count):
+                ahead.append(pool.submit(draw, number))
+                if len(ahead) > workers:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for waiting in ahead:
+                waiting.cancel()
+
+
+def _checked_workers(workers: int | None) -> int:
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise ParameterError(f"workers ({workers!r}) must be a whole number above 0; try workers=2")
+    return workers

@@ -1,0 +1,111 @@
+"""Beyond the library: completion in the shell, the container, the package's metadata, and R."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dpcipher as dc
+from conftest import missing
+from dpcipher.demo.people import SCHEMA, invent_people
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell: str) -> None:
+    """The line that the guide gives prints a script for each shell."""
+    script = _dpcipher({"_DPCIPHER_COMPLETE": f"{shell}_source"})
+    assert "_DPCIPHER_COMPLETE" in script
+    assert "dpcipher" in script
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("dpcipher mea", "measure"), ("dpcipher ledger ver", "verify"), ("dpcipher plan --work", "--workload")],
+)
+def test_tab_completes_commands_and_options(typed: str, offered: str) -> None:
+    """What bash asks for after a Tab names the command or option that was begun."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    assert offered in _dpcipher({"_DPCIPHER_COMPLETE": "bash_complete", **words})
+
+
+def _dpcipher(environment: dict[str, str]) -> str:
+    call = "import sys; sys.argv[0] = 'dpcipher'; from dpcipher.cli import main; main(prog_name='dpcipher')"
+    command = [sys.executable, "-c", call]
+    surroundings = {**os.environ, **environment, "COLUMNS": "80"}
+    return subprocess.run(
+        command, env=surroundings, capture_output=True, text=True, timeout=120, check=False
+    ).stdout
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile, continued lines joined."""
+    text = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def test_the_dockerfile_is_sound() -> None:
+    """Known instructions, one base with a version, no root at the end, nothing piped into a shell, exec forms, files that exist."""
+    found = instructions()
+    kinds = [kind for kind, _ in found]
+    said = dict(found)
+    assert kinds[0] == "FROM"
+    assert set(kinds) <= {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
+    assert re.fullmatch(r"[\w./-]+:\d+(\.\d+)+[\w.-]*", said["FROM"])
+    assert kinds.index("USER") > max(place for place, kind in enumerate(kinds) if kind == "RUN")
+    assert said["USER"] not in ("root", "0")
+    assert said["WORKDIR"].startswith("/")
+    assert all(said[kind].startswith("[") for kind in ("ENTRYPOINT", "CMD"))
+    assert not re.search(r"\bsudo\b|\|\s*(ba)?sh\b|--privileged|apt-get upgrade", said["RUN"])
+    assert "--no-cache-dir" in said["RUN"]
+    assert all(
+        (ROOT / source).exists() for kind, words in found if kind == "COPY" for source in words.split()[:-1]
+    )
+    assert {".git", ".venv", "dist", "build"} <= set((ROOT / ".dockerignore").read_text().split())
+
+
+def test_the_metadata_is_complete() -> None:
+    """Name, version, description, readme, licence and Python versions are declared, and the version is the package's own."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == dc.__version__
+    assert {"name", "description", "readme", "license", "requires-python", "authors", "keywords"} <= set(
+        project
+    )
+    declared = [
+        line for line in project["classifiers"] if line.startswith("Programming Language :: Python :: 3.")
+    ]
+    assert declared[0].endswith(project["requires-python"].lstrip(">="))
+    constrained = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().split()}
+    needed = [
+        re.split(r"[<>=\[]", line)[0].lower()
+        for extra in project["optional-dependencies"].values()
+        for line in extra
+    ]
+    assert [name for name in [*needed] if name not in constrained and name != "dpcipher"] == []
+
+
+def test_r_reads_a_release_and_rows(tmp_path: Path) -> None:
+    """The R example prints a noisy table and a summary of the rows."""
+    script = shutil.which("Rscript")
+    if script is None:
+        missing("r", "no Rscript on the path")
+    arrow = subprocess.run([str(script), "-e", "library(arrow)"], capture_output=True, check=False)
+    if arrow.returncode:
+        missing("r", "the R package arrow is not installed")
+    (tmp_path / "people.yaml").write_text(SCHEMA, encoding="utf-8")
+    schema = dc.Schema.load(tmp_path / "people.yaml")
+    release = dc.measure(invent_people(1_000), schema, epsilon=1.0, unit="add-remove")
+    release.save(tmp_path / "people.release.parquet")
+    dc.solve(release).sample(500, seed=1).to_parquet(tmp_path / "synthetic.parquet")
+    example = ROOT / "examples" / "release.R"
+    done = subprocess.run(
+        [str(script), str(example)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "500 synthetic rows" in done.stdout
