@@ -122,7 +122,11 @@ def test_the_page_holds_every_sentence_and_every_picture(
     measured = [v for v in done.verdicts if v.claim.key.startswith(("best", "linf", "rmse", "odds"))]
     assert OPEN in {finding.outcome for v in measured for finding in v.findings.values()}
     page = done.page.read_text()
-    assert all(v.claim.says in page and v.claim.where in page and v.claim.rule in page for v in done.verdicts)
+    assert all(
+        text.replace("|", "\\|").replace("%", " %").replace("  %", " %") in page
+        for v in done.verdicts
+        for text in (v.claim.says, v.claim.where, v.claim.rule)
+    )
     assert "**3 repeats** of experiment 1" in page
     assert STAMP in page
     drawn = {path.name for path in (tmp_path / "reproduction").glob("*.svg")}
@@ -156,13 +160,21 @@ def test_many_comparisons_at_once_rarely_refute_what_is_true() -> None:
     assert np.mean(refuted) < 0.2
 
 
+def test_chance_alone_is_rarely_called_a_difference() -> None:
+    """Where nothing differs, one comparison is called sure as often as two standard errors say, and so are thirty together."""
+    rng = np.random.default_rng(0)
+    for points in (1, 30):
+        called = [np.any(Margins(replicated_mean(rng.normal(size=(200, points)))).marks) for _ in range(600)]
+        assert 0.015 < np.mean(called) < 0.08
+
+
 def test_the_jackknife_equals_leaving_groups_out_by_hand() -> None:
     """The error of a ratio of means, group by group; of a mean it is the usual one."""
     rng = np.random.default_rng(2)
-    a, b = rng.normal(3, 1, 60), rng.normal(2, 1, 60)
+    a, b = rng.normal(3, 1, 120), rng.normal(2, 1, 120)
     ratio = replicated_mean(a) / replicated_mean(b)
-    left = [np.delete(a, np.s_[g::20]).mean() / np.delete(b, np.s_[g::20]).mean() for g in range(20)]
-    by_hand = np.sqrt(19 / 20 * np.sum((np.array(left) - np.mean(left)) ** 2))
+    left = [np.delete(a, np.s_[g::50]).mean() / np.delete(b, np.s_[g::50]).mean() for g in range(50)]
+    by_hand = np.sqrt(49 / 50 * np.sum((np.array(left) - np.mean(left)) ** 2))
     assert ratio[0] == pytest.approx(a.mean() / b.mean())
     assert float(standard_error(ratio)) == pytest.approx(by_hand)
     many = rng.normal(size=4000)

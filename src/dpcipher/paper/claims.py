@@ -16,7 +16,7 @@ import numpy as np
 from dpcipher.inference.combine import t_quantile
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.replicates import GROUPS, standard_error
+from dpcipher.paper.replicates import freedom, standard_error
 
 HOLDS, FAILS, OPEN, UNDECIDABLE = "holds", "does not hold", "too few repeats", "not decidable"
 OUTCOMES = (HOLDS, FAILS, OPEN, UNDECIDABLE)
@@ -152,8 +152,8 @@ class Margins:
     def marks(self) -> Floats:
         """1 where it surely holds, −1 where it surely does not, 0 where the repeats do not tell."""
         gap, error = self.gap[0], standard_error(self.gap)
-        # Student's t: an error from twenty groups is itself known to about a sixth.
-        limit = float(t_quantile(1 - 2 * _TAIL / max(gap.size, 1), GROUPS - 1)) * error
+        # Student's t: an error from fifty groups is itself known to about a tenth.
+        limit = float(t_quantile(1 - 2 * _TAIL / max(gap.size, 1), freedom(self.gap))) * error
         exact = (error == 0) & (gap >= 0)
         return np.asarray(np.where((gap > limit) | exact, 1, np.where(gap < -limit, -1, 0)))
 
@@ -200,7 +200,9 @@ def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     |---|---|
     | 200 | .1 |
     """
-    rows = ["| " + " | ".join(cells) + " |\n" for cells in (heads, *lines)]
+    rows = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n" for cells in (heads, *lines)
+    ]
     return rows[0] + "|" + "---|" * len(heads) + "\n" + "".join(rows[1:])
 
 

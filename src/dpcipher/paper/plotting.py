@@ -43,9 +43,11 @@ class Line:
 
     @property
     def dash(self) -> str:
-        """MWEM by cells is dotted, by tables dashed; what the original says is dotted too."""
+        """MWEM by cells is dotted, by tables dashed; 3-way tables are dash-dotted; what the original says is dotted too."""
         if self.name.startswith("original") or self.name.endswith(", cells"):
             return ":"
+        if "3-way" in self.name:
+            return "-."
         return "--" if self.name.endswith(", tables") else "-"
 
     @property
@@ -191,6 +193,7 @@ def draw_bars(path: Path, bars: Sequence[Sequence[Bars]]) -> None:
             cell.set_yticks(np.arange(len(start)), list(panel.places), fontsize=7)
             cell.tick_params(labelsize=7)
             cell.set_xlim(0, 1)
+            cell.set_xticks([0.0, 0.5, 1.0], ["0", "½", "1"])
             cell.set_title(panel.title, fontsize=8.5)
             if place == 0:
                 cell.set_ylabel(panel.y, fontsize=8)

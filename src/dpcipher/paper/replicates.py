@@ -9,14 +9,14 @@ import numpy as np
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.contenders import Stack
 
-GROUPS = 20
+GROUPS = 50
 
 
 def replicated_sum(values: Stack) -> Floats:
     """The sum over all repeats (first axis), and over all but each group.
 
-    >>> replicated_sum(np.arange(40.0))[:3].tolist()
-    [780.0, 760.0, 758.0]
+    >>> replicated_sum(np.arange(100.0))[:3].tolist()
+    [4950.0, 4900.0, 4898.0]
     """
     member = np.arange(len(values)) % GROUPS
     parts = np.stack([values[member == group].sum(axis=0) for group in range(GROUPS)])
@@ -37,6 +37,12 @@ def standard_error(replicated: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         error = np.sqrt((GROUPS - 1) / GROUPS * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
     return np.asarray(np.where(np.isnan(error), np.inf, error))
+
+
+def freedom(replicated: Floats) -> int:
+    """The degrees of freedom of a standard error: one less than the groups that held any repeats."""
+    left = replicated[1:].reshape(GROUPS, -1)
+    return max(int(np.any(left != replicated[0].ravel(), axis=1).sum()) - 1, 1)
 
 
 def exactly(value: Stack | float) -> Floats:

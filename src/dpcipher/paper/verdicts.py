@@ -69,9 +69,9 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 
 LITERALLY, PARTLY, ELSEWHERE = (
-    "confirmed for the literal reading, not for all others",
-    "confirmed for the literal reading under some of the other choices",
-    "confirmed only for readings other than the literal one",
+    "confirmed literally, not under every reading",
+    "confirmed under some choices only",
+    "confirmed only under other readings",
 )
 _CLASSES = (CONFIRMED, LITERALLY, PARTLY, ELSEWHERE, REFUTED, OPEN, UNDECIDABLE)
 
