@@ -107,8 +107,12 @@ def test_the_page_regenerates_to_the_byte_from_stored_results(
     """Page, figures, small plots and numbers; nothing is computed the second time."""
     run(tmp_path, "clipped")
     before = rows_of(tmp_path)
-    for module, name in ((bankruptcy, "run_block"), (simulated, "run_block")):
-        invented.setattr(module, name, None)
+
+    def refuse(*args: object) -> dict[str, np.ndarray]:
+        raise AssertionError("a stored block was computed again")
+
+    for module in (bankruptcy, simulated):
+        invented.setattr(module, "run_block", refuse)
     run(tmp_path, "clipped")
     assert rows_of(tmp_path) == before
     assert {"reproduction.md", "numbers.json", "reproduction/fig2-tvd.svg"} <= set(before)

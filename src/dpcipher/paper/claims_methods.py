@@ -154,7 +154,7 @@ def better_on_all_metrics(view: View) -> Finding:
         "coverage": _shortfall(view, other) - _shortfall(view, own),
         "Best": view.share(own, "Best") - view.share(other, "Best"),
     }
-    if view.bankruptcy is not None:
+    if view.bankruptcy is not None and view.condition.reading in (OURS, *view.second.readings):
         gaps["Best (2)"] = view.category(view.second_cipher, "Best") - view.category(view.second_mwem, "Best")
         gaps["accuracy (2)"] = view.accuracy(view.second_cipher) - view.accuracy(view.second_mwem)
     marks = {name: Margins(gap) for name, gap in gaps.items()}

@@ -168,7 +168,9 @@ def _repeats(first: SimulatedSummary | None, second: BankruptcySummary | None) -
             f"**{first.repeats} repeats** of experiment 1 for each n and ε (the paper: 1,000), {len(first.readings)} readings"
         )
     if second:
-        told.append(f"**{second.repeats} repeats** of experiment 2 for each m and ε")
+        told.append(
+            f"**{second.repeats} repeats** of experiment 2 for each m and ε, {len(second.readings)} readings"
+        )
     return "This page: " + "; ".join(told) + "." if told else ""
 
 

@@ -14,7 +14,7 @@ _DASHES = ("", "4 2", "1 2", "6 2 1 2")
 def draw_spark(verdict: Verdict, folder: Path) -> str | None:
     """Write the small plot of a verdict and return its name; None where there is nothing to draw.
 
-    Red: the literal reading, one line for each column, on a band from the lowest to the highest of all readings. Blue: our engine. Dashed
+    Red: the literal reading, one line for each column, each on a band from the lowest to the highest of all readings. Blue: our engine. Dashed
     grey: the level.
     """
     lines = [finding.line for finding in verdict.literal.values() if finding.line]
@@ -24,12 +24,7 @@ def draw_spark(verdict: Verdict, folder: Path) -> str | None:
     ours = [finding.line for finding in verdict.ours.values() if finding.line]
     levels = [finding.level for finding in verdict.literal.values() if finding.level is not None]
     scale = _Scale([*every, *ours, *([(level,) for level in levels[:1]])])
-    parts = []
-    if len(every) > len(lines):
-        low = [min(values) for values in zip(*every, strict=True)]
-        high = [max(values) for values in zip(*every, strict=True)]
-        outline = [*scale.points(high), *reversed(scale.points(low))]
-        parts.append(f'<polygon points="{_joined(outline)}" fill="{FAMILIES["CIPHER"]}" opacity=".15"/>')
+    parts = [_band(scale, column) for column in _columns(verdict) if len(column) > 1]
     if levels:
         y = scale.y(levels[0])
         parts.append(
@@ -47,6 +42,23 @@ def draw_spark(verdict: Verdict, folder: Path) -> str | None:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 34}" height="{HEIGHT}" viewBox="0 0 {WIDTH + 34} {HEIGHT}">'
     write_text(folder / name, head + "".join(parts) + "</svg>\n")
     return name
+
+
+def _columns(verdict: Verdict) -> list[list[tuple[float, ...]]]:
+    """The lines of all readings, for each column."""
+    columns: dict[object, list[tuple[float, ...]]] = {}
+    for where, finding in verdict.findings.items():
+        if finding.line:
+            columns.setdefault(where.choices, []).append(finding.line)
+    return list(columns.values())
+
+
+def _band(scale: "_Scale", lines: Sequence[Sequence[float]]) -> str:
+    """From the lowest to the highest of several lines."""
+    low = [min(values) for values in zip(*lines, strict=True)]
+    high = [max(values) for values in zip(*lines, strict=True)]
+    outline = [*scale.points(high), *reversed(scale.points(low))]
+    return f'<polygon points="{_joined(outline)}" fill="{FAMILIES["CIPHER"]}" opacity=".12"/>'
 
 
 class _Scale:

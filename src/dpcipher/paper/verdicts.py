@@ -52,14 +52,16 @@ def judge_all(
     *, storage: bool, first: SimulatedSummary | None, second: BankruptcySummary | None
 ) -> dict[str, tuple[Verdict, ...]]:
     """The verdicts by part of the paper, of what was run."""
-    summary = first or second
-    readings = summary.readings if summary else (LITERAL,)
     run = {STORAGE: storage, BANKRUPTCY: second is not None}
-    return {
-        title: tuple(judge(claim, lambda where: View(where, first, second), readings) for claim in claims)
-        for title, claims in CLAIMS.items()
-        if run.get(title, first is not None)
-    }
+    judged = {}
+    for title, claims in CLAIMS.items():
+        if run.get(title, first is not None):
+            summary = second if title == BANKRUPTCY else first
+            readings = summary.readings if summary else (LITERAL,)
+            judged[title] = tuple(
+                judge(claim, lambda where: View(where, first, second), readings) for claim in claims
+            )
+    return judged
 
 
 def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
