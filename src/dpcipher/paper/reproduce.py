@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcipher.errors import ParameterError, TableFileError, did_you_mean
+from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy, figures, simulated
 from dpcipher.paper.bankruptcy_data import load
 from dpcipher.paper.blocks import STAMP, Say
@@ -17,9 +18,12 @@ from dpcipher.paper.claims import OURS, Condition, Finding, Verdict
 from dpcipher.paper.page import LINK, write_page
 from dpcipher.paper.plotting import figure
 from dpcipher.paper.readings import LITERAL, chosen
+from dpcipher.paper.replicates import standard_error
 from dpcipher.paper.storage import checks
 from dpcipher.paper.summary import (
     BankruptcySummary,
+    Card,
+    Inference,
     SimulatedSummary,
     summarise_bankruptcy,
     summarise_simulated,
@@ -184,8 +188,33 @@ def _prefixed(say: Say, words: str) -> Callable[[str], None]:
     return lambda text: say(f"{words}: {text}")
 
 
+def _with_error(replicated: Floats) -> dict[str, Any]:
+    """A replicated value as its value and its Monte Carlo error."""
+    return {"value": plain(replicated[0]), "error": plain(standard_error(replicated))}
+
+
+def _card(card: Card) -> dict[str, Any]:
+    """The scores of a method in a scenario, each with its error."""
+    metrics = ("bias", "rmse", "coverage", "width")
+    return {
+        **{key: _with_error(values) for key, values in card.means.items()},
+        "spread": plain(card.spread),
+        "regressions": [
+            {
+                **{name: _with_error(getattr(inference, name)) for name in metrics},
+                "shares": {name: _with_error(share) for name, share in inference.shares.items()},
+            }
+            for inference in card.inference
+        ],
+    }
+
+
 def plain(value: Any) -> Any:
     """Dataclasses, arrays and keyed tables as what JSON can hold, numbers rounded to what they mean."""
+    if isinstance(value, Card):
+        return _card(value)
+    if isinstance(value, Inference):
+        return _card(Card({}, {}, (value,)))["regressions"][0]
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -197,4 +226,6 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return round(float(value), 5) if isinstance(value, (float, np.floating)) else value
+    if isinstance(value, (float, np.floating)):
+        return round(float(value), 5) if np.isfinite(value) else None
+    return value
