@@ -9,7 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from noise import reconcile, shrinkage
-from results import what_comes_out
+from plots import report_column, report_pair
+from results import plot_column, plot_pair, plot_plan, what_comes_out
 
 from engines import rows_engine, selection, table_engine
 from tables import bias, equations, pairs
@@ -25,6 +26,11 @@ PICTURES = {
     "rows-engine": rows_engine,
     "selection": selection,
     "what-comes-out": what_comes_out,
+    "plot-plan": plot_plan,
+    "plot-column": plot_column,
+    "plot-pair": plot_pair,
+    "report-column": report_column,
+    "report-pair": report_pair,
 }
 
 if __name__ == "__main__":

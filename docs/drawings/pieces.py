@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import dpcipher as dc
-from dpcipher.drawing.svg import element, image, standalone, text
+from dpcipher.drawing.svg import element, image, text
 from dpcipher.marginals.arrays import Floats
 
 STYLE = """
@@ -21,7 +21,9 @@ def picture(width: int, height: int, parts: Iterable[str], *, title: str, descri
     """A file of its own that is readable on light and on dark ground."""
     ground = element("rect", x=0, y=0, width=width, height=height, rx=8, class_="ground")
     content = element("style", STYLE) + ground + "".join(parts)
-    return standalone(image(width, height, content, title=title, description=description)) + "\n"
+    svg = image(width, height, content, title=title, description=description)
+    named = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="13" '
+    return svg.replace("<svg ", named, 1) + "\n"
 
 
 def line(x1: float, y1: float, x2: float, y2: float, style: str = "line", width: float = 1.0) -> str:

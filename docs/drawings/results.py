@@ -32,6 +32,22 @@ def released() -> dc.Release:
     return dc.Release.from_tables(tables, schema, scale=SCALE)
 
 
+def plot_plan() -> str:
+    """What `dc.plot(plan)` draws."""
+    plan = dc.plan(released().schema, epsilon=1.0, unit="add-remove", n_rows=5_000)
+    return dc.plot(plan).svg + "\n"
+
+
+def plot_column() -> str:
+    """What `dc.plot(release, "income")` draws."""
+    return dc.plot(released(), COLUMN).svg + "\n"
+
+
+def plot_pair() -> str:
+    """What `dc.plot(release, ("age", "income"))` draws."""
+    return dc.plot(released(), PAIR).svg + "\n"
+
+
 def _counts(codes: Codes, axes: tuple[int, ...], shape: tuple[int, ...]) -> Floats:
     table = np.zeros([shape[axis] for axis in axes])
     np.add.at(table, tuple(codes[:, axis] for axis in axes), 1.0)

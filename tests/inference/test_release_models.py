@@ -265,3 +265,22 @@ def test_the_monte_carlo_error_is_that_of_a_normal_quantile() -> None:
     draws = np.random.default_rng(1).normal(size=(400, 3_000))
     spread = np.quantile(draws, 0.975, axis=0).std()
     assert Drawn(draws).monte_carlo_error() == pytest.approx(spread, rel=0.05)
+
+
+def test_a_note_says_where_special_values_of_an_ordinal_outcome_stand() -> None:
+    """Zero comes after the bins unless the order is given; then the first class is zero, and the cut points are others."""
+    spend = {"kind": "number", "edges": [0, 100, 1000], "special": [0]}
+    schema = dc.Schema.from_dict(
+        {"columns": {"sex": {"kind": "categorical", "levels": ["F", "M"]}, "spend": spend}}
+    )
+    counts = np.array([[300.0, 200, 500], [200.0, 300, 100]])
+    release = dc.Release.from_tables({("sex", "spend"): counts}, schema, scale=2)
+    as_coded = dc.fit_models(release, "spend ~ sex", "ordinal", draws=100, seed=1)
+    order = ["0", "[0, 100)", "[100, 1000]"]
+    ordered = dc.fit_models(release, "spend ~ sex", "ordinal", levels={"spend": order}, draws=100, seed=1)
+    about = [[note for note in models.notes if "special values" in note] for models in (as_coded, ordered)]
+    assert [len(notes) for notes in about] == [1, 0]
+    assert "special values of spend (0)" in about[0][0]
+    share = counts[0, 2] / counts[0].sum()
+    assert ordered.frame.estimate[0] == pytest.approx(np.log(share / (1 - share)), abs=0.35)
+    assert as_coded.frame.estimate[0] < ordered.frame.estimate[0]

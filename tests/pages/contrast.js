@@ -17,7 +17,9 @@
   const painted = (element) => {
     const style = getComputedStyle(element);
     if (element instanceof SVGElement && !(element instanceof SVGSVGElement)) {
-      return ["rect", "path", "circle"].includes(element.tagName) ? channels(style.fill) : null;
+      if (!["rect", "path", "circle"].includes(element.tagName)) return null;
+      const area = element.getBBox();
+      return area.width && area.height ? channels(style.fill) : null; // a straight line has no inside
     }
     return channels(style.backgroundColor);
   };

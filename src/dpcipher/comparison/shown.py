@@ -46,7 +46,8 @@ def page_text(comparison: "Comparison") -> str:
     """The text of the page."""
     repeats = comparison.frame["repeat"].nunique()
     wins = [
-        f"{describe(score)}: {'; '.join(winners(comparison.table(score)))}." for score in comparison.scores
+        f"{describe(score)}: best is {'; '.join(winners(comparison.table(score)))}."
+        for score in comparison.scores
     ]
     sections = {
         "In short": paragraphs([f"{SPREAD} {repeats} repeats. Noise was seeded; nothing was charged."])
@@ -63,9 +64,12 @@ def page_text(comparison: "Comparison") -> str:
 def winners(means: pd.DataFrame) -> list[str]:
     """Who is best at each epsilon.
 
-    >>> winners(pd.DataFrame({1.0: [0.2, 0.1]}, index=["a", "b"]))
-    ['b at ε = 1 (0.1000)']
+    >>> winners(pd.DataFrame({1.0: [0.2, 0.1], 2.0: [0.05, 0.06]}, index=["a", "b"]))
+    ['b at ε = 1 (0.1000)', 'a at ε = 2 (0.0500)']
     """
+    best = set(means.idxmin())
+    if len(best) == 1 and len(means.columns) > 1:
+        return [f"{best.pop()} at every ε ({means.min().max():.4f} to {means.min().min():.4f})"]
     return [
         f"{means[epsilon].idxmin()} at ε = {epsilon:g} ({means[epsilon].min():.4f})"
         for epsilon in means.columns
@@ -115,13 +119,12 @@ def dot_plots(comparison: "Comparison", score: str) -> dict[str, str]:
 def _section(comparison: "Comparison", score: str) -> str:
     heads, lines, best = _means(comparison, score)
     lines += [(name, *["not run"] * (len(heads) - 1)) for name in comparison.skipped]
-    drawn = [figure(svg, caption) for caption, svg in dot_plots(comparison, score).items()]
-    if len(heads) > 2:
-        drawn.append(
-            figure(draw_curves(comparison.curves(score), title=describe(score)), "Error against epsilon")
-        )
-    caption = f"{describe(score)}; the best of each column in bold"
-    return charts(drawn) + table(heads, lines, caption=caption, best=best)
+    drawn = charts(figure(svg, caption) for caption, svg in dot_plots(comparison, score).items())
+    numbers = table(heads, lines, caption=f"{describe(score)}; the best of each column in bold", best=best)
+    if len(heads) == 2:
+        return drawn + numbers
+    curves = draw_curves(comparison.curves(score), title=describe(score))
+    return f'{drawn}<div class="beside">{figure(curves, "Error against epsilon")}<div>{numbers}</div></div>'
 
 
 def _means(

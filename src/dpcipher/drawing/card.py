@@ -62,7 +62,13 @@ class Card:
         hidden = max(self.of_lines, len(self.lines)) - len(shown)
         notes = [f"… and {hidden:,} more."] if hidden > 0 else []
         parts += [html.paragraphs([*notes, *self.notes]), self.below]
-        return f'<div class="dpc"><style>{own_style()}</style>{"".join(parts)}</div>'
+        return carded("".join(parts))
+
+
+def carded(content: str) -> str:
+    """Content on paper of its own, with its style."""
+    card = f'<div class="dpc">{content}</div>'
+    return card.replace('<div class="dpc">', f'<div class="dpc"><style>{own_style(card)}</style>', 1)
 
 
 class Shown(ABC):

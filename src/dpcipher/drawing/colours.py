@@ -5,6 +5,7 @@ them, and plain attributes beside them for programs that do not read style sheet
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -89,6 +90,7 @@ PALETTE: dict[str, tuple[str, str]] = {
     **{f"th{number}": (_over(light), _over(dark)) for number, (light, dark) in enumerate(_HEAT)},
     **{f"td{number}": (_over(light), _over(dark)) for number, (light, dark) in enumerate(_GAP)},
 }
+_BASE = ("paper", "ink", "soft", "line", "bad")  # of text and paper
 SERIES, HEAT, GAP = len(_SERIES), len(_HEAT), len(_GAP)
 # Where a notebook is dark whatever the reader's system prefers.
 _DARK_NOTEBOOKS = ('body[data-jp-theme-light="false"]', "body.vscode-dark")
@@ -102,13 +104,18 @@ def page_style() -> str:
     return f":root {{ {_values(0)} }}\n{dark}\n{_sheet('page.css')}{_drawings()}\n"
 
 
-@cache
-def own_style() -> str:
-    """The style of a drawing or a card that stands alone, in a file or in a notebook: its colours are its own, whatever is around it."""
-    dark = f"@media (prefers-color-scheme: dark){{.dpc{{{_values(1)}}}}}"
-    told = ",".join(f"{body} .dpc" for body in _DARK_NOTEBOOKS) + f"{{{_values(1)}}}"
-    told += ",".join(f"{body} .dpc" for body in _LIGHT_NOTEBOOKS) + f"{{{_values(0)}}}"
-    return f".dpc{{{_values(0)}}}{dark}{told}{_sheet('card.css')}{_drawings()}"
+def own_style(content: str) -> str:
+    """The style of a drawing or a card that stands alone, in a file or in a notebook: its colours are its own, whatever is around it.
+
+    It holds the colours that `content` paints with, and those of text and paper.
+    """
+    names = tuple(name for name in PALETTE if name in _BASE or re.search(f'class="[fl]-{name}"', content))
+    light, dark = (_values(scheme, names) for scheme in (0, 1))
+    told = ",".join(f"{body} .dpc" for body in _DARK_NOTEBOOKS) + f"{{{dark}}}"
+    told += ",".join(f"{body} .dpc" for body in _LIGHT_NOTEBOOKS) + f"{{{light}}}"
+    system = f"@media (prefers-color-scheme:dark){{.dpc{{{dark}}}}}"
+    layout = _sheet("card.css") if "<div" in content else ""
+    return f".dpc{{{light}}}{system}{told}{layout}{_drawings(names)}"
 
 
 def with_attributes(svg: str) -> str:
@@ -121,15 +128,17 @@ def with_attributes(svg: str) -> str:
     return re.sub(r'class="([fl])-(\w+)"', painted, svg)
 
 
-def _values(scheme: int) -> str:
-    return " ".join(f"--{name}: {pair[scheme]};" for name, pair in PALETTE.items())
+def _values(scheme: int, names: Iterable[str] = PALETTE) -> str:
+    return " ".join(f"--{name}: {PALETTE[name][scheme]};" for name in names)
 
 
-def _drawings() -> str:
-    return _sheet("drawing.css") + "".join(
-        f".dpc .f-{name}{{fill:var(--{name})}}.dpc .l-{name}{{stroke:var(--{name})}}" for name in PALETTE
+def _drawings(names: Iterable[str] = PALETTE) -> str:
+    painted = (
+        f".dpc .f-{name}{{fill:var(--{name})}}.dpc .l-{name}{{stroke:var(--{name})}}" for name in names
     )
+    return _sheet("drawing.css") + "".join(painted)
 
 
+@cache
 def _sheet(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from dpcipher.drawing.svg import clip, element, hover, image, text
 
 COLOURS = tuple(PALETTE[f"s{number}"][0] for number in range(SERIES))
 FAINT = PALETTE["line"][0]
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, KEY = 400, 290, 52, 10, 10, 44, 20
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, KEY = 360, 290, 52, 10, 10, 44, 20
 
 
 @dataclass(frozen=True)
@@ -83,4 +83,4 @@ def _key(curve: Curve, number: int) -> str:
         class_=f"f-s{number % SERIES}",
         transform=f"translate({x:.1f} {y - 4})",
     )
-    return mark + text(x + 12, y, clip(curve.name, 24))
+    return mark + text(x + 12, y, clip(curve.name, 21))

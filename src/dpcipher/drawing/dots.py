@@ -3,11 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from textwrap import wrap
 
 from dpcipher.drawing.bars import short, ticks
 from dpcipher.drawing.svg import clip, element, hover, image, text
 
-WIDTH, SIDE, LINE, TOP, BOTTOM = 400, 10, 34, 4, 38
+WIDTH, SIDE, LINE, WORDS, TOP, BOTTOM = 350, 8, 36, 15, 4, 40
 # Shapes that are told apart without colour.
 MARKS = ("M-4 -4h8v8h-8z", "M0 -5.5l5.5 5.5-5.5 5.5-5.5-5.5z", "M0 -5l5.5 9.5h-11z", "M0 5l5.5 -9.5h-11z")
 
@@ -75,10 +77,20 @@ def dot_plot(
     limit: float | None = None,
 ) -> str:
     """The lines from top to bottom on one axis; `limit` is a value to stay below."""
-    floor = TOP + LINE * len(lines)
+    heights = [LINE + WORDS * (len(_words(line)) - 1) for line in lines]
+    floor = TOP + sum(heights)
     parts = [_grid(scale, floor, axis, limit)]
-    parts += [_line(line, scale, TOP + LINE * place) for place, line in enumerate(lines)]
+    parts += [
+        _line(line, scale, top + TOP) for line, top in zip(lines, accumulate([0, *heights]), strict=False)
+    ]
     return image(WIDTH, floor + BOTTOM, "".join(parts), title=title, description=description)
+
+
+def _words(line: Line) -> list[str]:
+    """The name on one line beside the numbers, or on two."""
+    room = max(int((WIDTH - 2 * SIDE - 7.8 * len(line.numbers)) / 7.8), 8)
+    first, *rest = wrap(line.name, room) or [""]
+    return [first, clip(" ".join(rest), int((WIDTH - 2 * SIDE) / 7.8))] if rest else [first]
 
 
 def fit_scale(values: Sequence[float], *, log: bool = False) -> Scale:
@@ -97,23 +109,22 @@ def _grid(scale: Scale, floor: float, axis: str, limit: float | None) -> str:
         x = scale.at(tick)
         colour = "hatch" if tick == 0 and scale.low < 0 else "line"
         out.append(element("path", d=f"M{x:.1f} {TOP}V{floor:.1f}", class_=f"l-{colour}"))
-        anchor = "start" if x < 24 else "end" if x > WIDTH - 24 else "middle"
+        anchor = "start" if x < 22 else "end" if x > WIDTH - 22 else "middle"
         words = short(round(tick, 12)).replace("-", "−")
-        out.append(text(x, floor + 15, words, anchor=anchor, class_="n"))
+        out.append(text(x, floor + 16, words, anchor=anchor, class_="n big"))
     if limit is not None:
         out.append(
             element("path", d=f"M{scale.at(limit):.1f} {TOP}V{floor:.1f}", class_="l-bad", stroke_width=2)
         )
-    return "".join(out) + text(WIDTH / 2, floor + 32, axis, anchor="middle", class_="m")
+    return "".join(out) + text(WIDTH / 2, floor + 34, axis, anchor="middle", class_="m big")
 
 
 def _line(line: Line, scale: Scale, top: float) -> str:
-    y = top + 24
-    room = int((WIDTH - 2 * SIDE - 7.2 * len(line.numbers)) / 7.2)
-    weight = "b" if line.strong else None
+    words, weight = _words(line), "b big" if line.strong else "big"
+    y = top + 25 + WORDS * (len(words) - 1)
     parts = [
-        text(SIDE, top + 13, clip(line.name, max(room, 8)), class_=weight),
-        text(WIDTH - SIDE, top + 13, line.numbers, anchor="end", class_="n"),
+        *(text(SIDE, top + 13 + WORDS * row, part, class_=weight) for row, part in enumerate(words)),
+        text(WIDTH - SIDE, top + 13, line.numbers, anchor="end", class_="n big"),
         element("path", d=f"M{scale.start:.1f} {y:.1f}H{scale.stop:.1f}", class_="l-line"),
     ]
     if line.band is not None:

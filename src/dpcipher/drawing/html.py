@@ -1,9 +1,12 @@
 """Every page and its pieces: one file, no script, nothing fetched; and numbers as people read them."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 
 from dpcipher.drawing.colours import page_style
+
+_NUMBER = re.compile(r"[+\-−±<]?\d[\d,.]*(e[+-]?\d+)?([\s\u00a0]?[%sk]|( (of|to|/|again) .*)|, again .*)?|–")
 
 # The browser itself is told to fetch nothing; the page then cannot, whatever a level's name contains.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
@@ -49,8 +52,10 @@ def table(
     best: Collection[tuple[int, int]] = (),
 ) -> str:
     """A table whose first column names the row; every other column is set as numbers, and the `best` cells (row, column) in bold."""
-    # Wide tables scroll inside their box, which must be reachable with the keyboard.
-    return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}">{plain_table(heads, body, caption=caption, best=best)}</div>'
+    # Wide tables scroll inside their box, which must be reachable with the keyboard; what they are stays in view above it.
+    title = f'<p class="caption">{escape(caption)}</p>' if caption else ""
+    box = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or heads[0])}">'
+    return f"{title}{box}{plain_table(heads, body, caption=caption, best=best)}</div>"
 
 
 def plain_table(
@@ -63,7 +68,7 @@ def plain_table(
     """The table alone; columns of words are set to the left."""
     body = [list(line) for line in body]
     words = [_is_words([line[place] for line in body]) for place in range(len(heads))]
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    title = f' aria-label="{escape(caption)}"' if caption else ""
     top = "".join(
         f'<th scope="col"{_side(left)}>{escape(head)}</th>' for head, left in zip(heads, words, strict=True)
     )
@@ -73,12 +78,17 @@ def plain_table(
         + "</tr>"
         for row, (first, *rest) in enumerate(body)
     )
-    return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<table{title}><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _is_words(cells: Sequence[str]) -> bool:
-    """Whether no cell begins like a number."""
-    return not any(cell[:1].isdigit() or cell[:1] in ("", *"+-−±<–") for cell in cells)
+    """Whether most cells are no numbers.
+
+    >>> _is_words(["12 %", "3 of 4", "not run"]), _is_words(["0..9, 10..19", "yes"])
+    (False, True)
+    """
+    told = [cell for cell in cells if cell]
+    return 2 * sum(not _NUMBER.fullmatch(cell) for cell in told) > len(told)
 
 
 def _side(left: bool) -> str:

@@ -9,7 +9,7 @@ from re import compile as pattern
 from textwrap import wrap
 
 from dpcipher.drawing import html
-from dpcipher.drawing.colours import own_style
+from dpcipher.drawing.card import carded
 from dpcipher.drawing.svg import clip, element, image, standalone, text
 from dpcipher.errors import ParameterError, TableFileError
 from dpcipher.files import write_text
@@ -62,8 +62,11 @@ class Plot:
         panels = "".join(
             html.figure(svg, caption if caption != self.title else "") for caption, svg in self.panels.items()
         )
-        parts = f'{stamp}<div class="h">{escape(self.title)}</div>{html.key_list(self.key)}<div class="panels">{panels}</div>'
-        return f'<div class="dpc"><style>{own_style()}</style>{parts}{html.paragraphs([self.note] if self.note else [])}</div>'
+        style = "panels many" if len(self.panels) > self.columns else "panels"
+        head = f'{stamp}<div class="h">{escape(self.title)}</div>{html.key_list(self.key)}'
+        return carded(
+            f'{head}<div class="{style}">{panels}</div>{html.paragraphs([self.note] if self.note else [])}'
+        )
 
     def _image(self) -> str:
         sizes = {caption: tuple(map(float, _SIZE.findall(svg)[0])) for caption, svg in self.panels.items()}

@@ -63,7 +63,9 @@ def standalone(svg: str) -> str:
     )
     named = sized.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" {FONT} ', 1)
     paper = element("rect", x=-MARGIN, y=-MARGIN, width=width, height=height, rx=6, class_="f-paper")
-    return with_attributes(f"{named}><style>{own_style()}</style>{paper}{rest}")
+    # Readers of titles look for the title first.
+    told, end, drawn = rest.partition("</desc>")
+    return with_attributes(f"{named}>{told}{end}<style>{own_style(paper + drawn)}</style>{paper}{drawn}")
 
 
 def clip(words: str, length: int) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from dpcipher.engines.raking import collapse
 from dpcipher.engines.ridge import conjugate_gradients
 from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.marginals.products import pair_margins
 from dpcipher.marginals.tables import broadcast_over
 
 RIDGE = 1e-9
@@ -84,13 +85,14 @@ class _System:
         """The margins of P(e) on every two goals together, scaled to a unit diagonal."""
         matrix = np.diag(np.concatenate([w.ravel() for w in self.weights]))
         parts = self._parts()
+        pairs = pair_margins(self.earlier) if all(len(keep) == 1 for keep in self.axes) else {}
         for i, j in combinations(range(len(parts)), 2):
             block, levels = matrix[parts[i], parts[j]], self.weights[i].shape + self.weights[j].shape
             both = (*self.axes[i], *self.axes[j])
             union = tuple(sorted(set(both)))
             # A view of the cells where both goals have the same levels of the attributes they share; the others stay 0.
             view = np.einsum(block.reshape(levels), [union.index(axis) for axis in both], range(len(union)))
-            view[...] = collapse(self.earlier, union)
+            view[...] = pairs[union] if pairs else collapse(self.earlier, union)  # type: ignore[index]
             matrix[parts[j], parts[i]] = block.T
         return np.asarray(matrix / (self.scale * self.scale.T))
 

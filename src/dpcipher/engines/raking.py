@@ -16,6 +16,7 @@ from math import inf, prod
 import numpy as np
 
 from dpcipher.marginals.arrays import Axes, Floats, Shape
+from dpcipher.marginals.products import pair_margins
 from dpcipher.marginals.tables import broadcast_over, margin
 
 # Sweeps of small tables to agreement: at the most, and the distance, as a share of the total, that ends them.
@@ -117,8 +118,11 @@ def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float, gain: flo
 
 
 def gaps(table: Floats, goals: Sequence[Goal]) -> dict[Axes, Floats]:
-    """The table's margin minus each goal; summed down by blocks first, so that many goals cost few passes."""
+    """The table's margin minus each goal; all pairs by matrix products, others summed down by blocks, so that many goals cost few passes."""
     large = table.size > _DIRECT_CELLS
+    if large and all(len(goal.axes) == 2 for goal in goals):
+        pairs = pair_margins(table)
+        return {goal.axes: pairs[goal.axes[0], goal.axes[1]] - goal.table for goal in goals}
     blocks = _blocks(goals, table.shape) if large else [(tuple(range(table.ndim)), list(goals))]
     differences: dict[Axes, Floats] = {}
     for axes, members in blocks:

@@ -208,19 +208,23 @@ def _met(misses: Mapping[Axes, Floats], tolerance: float) -> bool:
 
 # Raking takes from one sweep a step to the limit, depending on the data; this many is usual.
 USUAL_SWEEPS = 3
+_PAIR_PASSES = 6  # over a table, that all its pair margins cost
 
 
 def work(shape: Shape, tables: Sequence[Axes]) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of a solve with so many tables and USUAL_SWEEPS a step.
 
-    A step sums the earlier table down for every two tables that link the new attribute to earlier ones, and rakes the larger table; without
+    A step sums the earlier table down for every two tables that link the new attribute to earlier ones (all pairs at once, by products), and rakes the larger table; without
     links it is a product and needs no raking. The largest table exists twice, with some of its ratios.
     """
     operations = 0.0
     for new in range(1, len(shape)):
         goals = _below(tuple(tables), new + 1)
-        links = sum(new in axes for axes in goals if len(axes) > 1)
-        operations += 2 * links**2 * (raking.CALL + prod(shape[:new])) + 4 * prod(shape[: new + 1])
+        linking = [axes for axes in goals if new in axes and len(axes) > 1]
+        links, passes = len(linking), 2 * len(linking) ** 2
+        if all(len(axes) == 2 for axes in linking):
+            passes = min(passes, _PAIR_PASSES)
+        operations += 2 * links**2 * raking.CALL + passes * prod(shape[:new]) + 4 * prod(shape[: new + 1])
         if links:
             operations += USUAL_SWEEPS * raking.work(shape[: new + 1], goals)
     return operations, 20 * prod(shape)

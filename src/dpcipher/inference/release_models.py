@@ -28,6 +28,7 @@ from dpcipher.inference.task import (
     assumption_notes,
     fit_notes,
     missing_notes,
+    order_notes,
     prior_notes,
 )
 from dpcipher.inference.unmeasured import leave_open
@@ -72,6 +73,7 @@ def fit_release(
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
+        *order_notes(task, release.schema.column(task.formula.outcome[0]), levels),
         *missing_notes(task, joint),
         *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown),
         *fit_notes(task, drawn, fit.converged),

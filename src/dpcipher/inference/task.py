@@ -1,6 +1,6 @@
 """One model to be fitted to draws of a joint distribution, and the sentences about how that went."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.posteriors.posterior import Posterior
+from dpcipher.schema.column import Column
+from dpcipher.schema.domain import Binned
 
 # A posterior more than half as wide as the prior is mostly the prior's.
 PRIOR_DOMINATED = 0.5
@@ -92,6 +94,22 @@ def _closed_note(task: Task, drawn: Drawn, closed: Drawn) -> str:
         f"{start}: at least {narrower[least]:.2f} times as wide ({task.terms[least]}), "
         f"estimates moved by at most {abs(moved[far]):.1f} standard errors ({task.terms[far]})"
     )
+
+
+def order_notes(task: Task, column: Column, given: Container[str]) -> list[str]:
+    """Where the special values of an ordinal outcome stand, unless its order was given."""
+    domain = column.domain
+    if (
+        task.family != "ordinal"
+        or column.name in given
+        or not isinstance(domain, Binned)
+        or not domain.special
+    ):
+        return []
+    special = ", ".join(domain.labels[domain.n_bins :])
+    return [
+        f"the special values of {column.name} ({special}) are taken to be above its bins; if they belong elsewhere, give the order with levels="
+    ]
 
 
 def missing_notes(task: Task, joint: Posterior) -> list[str]:

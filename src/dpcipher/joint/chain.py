@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, JointError, SizeError
 from dpcipher.joint.batch import CodeBatches, batch_size
 from dpcipher.joint.even_rows import systematic
+from dpcipher.joint.fast_links import FastLink
 from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import count_rows
@@ -77,6 +78,8 @@ class Chain:
 
         def draw(number: int, rng: np.random.Generator) -> Codes:
             size = batch_size(n_rows, pieces, number)
+            if independent and not allowed and self._is_free:
+                return self._independent_rows(size, rng)
             return self.sample_given(size, rng, allowed or {}, independent=independent)[0]
 
         return CodeBatches(pieces, draw)
@@ -116,6 +119,21 @@ class Chain:
                 first=self.order[:position],
             )
         return codes, min(float(n_rows), kept * pool)
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether no structural zero bars a level."""
+        return not any(link.barred for link in self.links)
+
+    def _independent_rows(self, n_rows: int, rng: np.random.Generator) -> Codes:
+        codes = np.zeros((n_rows, len(self.shape)), np.int32, order="F")
+        for link in self._fast_links:
+            codes[:, link.link.attribute] = link.draw(codes, rng)
+        return codes
+
+    @cached_property
+    def _fast_links(self) -> tuple[FastLink, ...]:
+        return tuple(FastLink(link, self.shape) for link in self.links)
 
     def log_prob(self, codes: Codes) -> Floats:
         """The exact log-probability of each coded row: the sum over the chain's links."""

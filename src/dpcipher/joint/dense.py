@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
 from dpcipher.joint.batch import CodeBatches, batch_size
-from dpcipher.joint.even_rows import balance
+from dpcipher.joint.even_rows import balance, flat_pairs
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import dropped
 
@@ -115,10 +115,15 @@ class DenseTable:
             )
             rows = _levels(places, part.shape)
             if not independent and steps.n_batches == 1 and part.size <= _KEPT_CELLS:
-                balance(rows, part, rng)
+                balance(rows, part, rng, pairs=None if allowed else self._pairs)
             return _relabel(rows, levels) if allowed else rows
 
         return CodeBatches(steps.n_batches, draw)
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        """All two-way tables, one after another."""
+        return flat_pairs(self.probabilities)
 
     @cached_property
     def _heights(self) -> Floats:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.marginals.arrays import Codes, Floats, Shape
-from dpcipher.marginals.tables import cell_numbers, count_rows, margin
+from dpcipher.marginals.products import pair_margins
+from dpcipher.marginals.tables import cell_numbers, count_rows
 
 Places = NDArray[np.int64]
 
@@ -31,6 +32,8 @@ _BATCH_ROWS = 512
 _ONE_ROW = 1.01
 # Balancing gives up after this many batches in a row without a move.
 _PATIENCE = 60
+# Or when so many batches have taken less than this share of what was beyond a row at first: it falls fast, and then a few cells take long.
+_JUDGED, _WORTHWHILE = 50, 0.005
 
 
 def spread(keys: Sequence[Codes], n_rows: int, rng: np.random.Generator) -> Floats:
@@ -137,8 +140,15 @@ def _share(aim: Places, origin: Places, excess: Floats, change: Floats) -> float
     return -slope / length if length > 0 else 0.0
 
 
-def balance(codes: Codes, table: Floats, rng: np.random.Generator, *, batches: int = BALANCE_BATCHES) -> None:
-    """Balance rows drawn from `table`, in place.
+def balance(
+    codes: Codes,
+    table: Floats,
+    rng: np.random.Generator,
+    *,
+    batches: int = BALANCE_BATCHES,
+    pairs: Floats | None = None,
+) -> None:
+    """Balance rows drawn from `table`, in place; `pairs` are its `flat_pairs`, where they are known.
 
     Rows drawn along the snake (`dense`) have every cell of the full table right to within one row. Where there are more cells than rows
     that says little about small tables. So some rows are offered another level of one attribute, drawn from the exact conditional given
@@ -150,10 +160,15 @@ def balance(codes: Codes, table: Floats, rng: np.random.Generator, *, batches: i
     movable = [axis for axis, size in enumerate(table.shape) if size > 1]
     if len(movable) < 2:
         return
-    walk, idle = _Walk(codes, table), 0
-    for _ in range(batches):
+    walk, idle = _Walk(codes, table, flat_pairs(table) if pairs is None else pairs), 0
+    first = last = float(_beyond(walk.excess).sum())
+    for number in range(1, batches + 1):
         if idle > _PATIENCE or not _beyond(walk.excess).any():
             return
+        if number % _JUDGED == 0:
+            before, last = last, float(_beyond(walk.excess).sum())
+            if before - last < _WORTHWHILE * first:
+                return
         moved = walk.step(movable[int(rng.integers(len(movable)))], rng)
         idle = 0 if moved else idle + 1
 
@@ -184,19 +199,30 @@ class _Layout:
         return cls(start, mine, theirs, size)
 
 
+def flat_pairs(table: Floats) -> Floats:
+    """The margins of every two axes of a table, one after another."""
+    return np.concatenate([np.zeros(0), *(margin.ravel() for margin in pair_margins(table).values())])
+
+
 class _Walk:
     """The rows, and by how many rows each cell of the full table and of every two-way table is too full."""
 
-    def __init__(self, codes: Codes, table: Floats) -> None:
+    def __init__(self, codes: Codes, table: Floats, pairs: Floats) -> None:
         self.codes, self.cells, self.shape = codes, table.ravel(), table.shape
         self.axes, self.layout = tuple(range(table.ndim)), _Layout.of(table.shape)
         self.strides = np.array([int(np.prod(table.shape[axis + 1 :])) for axis in self.axes])
-        total = len(codes) / float(table.sum())
-        self.full = count_rows(codes, self.axes, table.shape).ravel() - total * self.cells
-        self.excess = np.empty(self.layout.size)
+        self.total = len(codes) / float(pairs[: table.shape[0] * table.shape[1]].sum())
+        # Of the full table only the counts of cells that rows are in, or may come to, are ever looked at: the memory of others is not touched.
+        self.counts = np.zeros(table.size, dtype=np.int32)
+        np.add.at(self.counts, cell_numbers(codes, self.axes, self.shape), 1)
+        self.excess = -self.total * pairs
         for pair in combinations(self.axes, 2):
-            gap = count_rows(codes, pair, table.shape) - total * margin(table, self.axes, pair)
-            self.excess[self.layout.start[pair] :][: gap.size] = gap.ravel()
+            counted = count_rows(codes, pair, table.shape).ravel()
+            self.excess[self.layout.start[pair] :][: counted.size] += counted
+
+    def full(self, cells: Places) -> Floats:
+        """By how many rows some cells of the full table are too full."""
+        return np.asarray(self.counts[cells] - self.total * self.cells[cells])
 
     def step(self, axis: int, rng: np.random.Generator) -> bool:
         """Offer a new level of one attribute to a batch of rows, carry out the moves that pay, and say if there were any."""
@@ -208,12 +234,12 @@ class _Walk:
         enter = base + new * self.strides[axis]
         origin, aim = self._places(rows, axis, old), self._places(rows, axis, new)
         gain = self._gain(origin, aim)
-        pays = (gain > 1e-9) & (new != old) & (self.full[leave] > 0) & (self.full[enter] < 0)
+        pays = (gain > 1e-9) & (new != old) & (self.full(leave) > 0) & (self.full(enter) < 0)
         chosen = _apart(np.flatnonzero(pays), gain, old, new)
         self.codes[rows[chosen], axis] = new[chosen]
         # Moves apart from one another leave distinct cells and enter distinct cells, so that plain indexing counts each once.
-        self.full[leave[chosen]] -= 1
-        self.full[enter[chosen]] += 1
+        self.counts[leave[chosen]] -= 1
+        self.counts[enter[chosen]] += 1
         self.excess[origin[chosen]] -= 1
         self.excess[aim[chosen]] += 1
         return bool(chosen)

@@ -1,5 +1,6 @@
 """What the columns mean, in the words of the schema: a section for every page that shows columns or levels."""
 
+from dpcipher.drawing.card import counted
 from dpcipher.drawing.html import facts, paragraphs
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -26,4 +27,5 @@ def _meaning(column: Column) -> str:
     labelled = [f"{value} = {label}" for value, label in read_labels(column.value_labels or ())]
     if len(labelled) > MOST_LABELS:
         labelled = [*labelled[:MOST_LABELS], f"and {len(labelled) - MOST_LABELS} more"]
-    return " ".join([*parts, "; ".join(labelled)]).strip()
+    told = " ".join([*parts, "; ".join(labelled)]).strip()
+    return told or f"{column.kind}, {counted(column.size, 'level')}"

@@ -61,7 +61,7 @@ def draw(state: LedgerState, columns: tuple[str, ...] | None) -> Plot:
     shown = lines[-MOST_DRAWN:] or [Line("nothing was charged yet", (Dot(0.0),), "0")]
     told = f"{len(state.entries)} charges, {before:.4g} of {limit:.4g} spent."
     svg = dot_plot(
-        shown, title=title, description=told, axis=name, scale=Scale(0.0, limit * 1.05), limit=limit
+        shown, title=title, description=told, axis=name, scale=Scale(0.0, limit * 1.2), limit=limit
     )
     return Plot(title, {title: svg}, note=left + more)
 

@@ -1,0 +1,148 @@
+"""Independent rows of a chain, many at a time: the tables of several groups as one, and levels searched for in two steps.
+
+The law is that of `Link.probabilities`, in single precision. A link adds and multiplies numbers that it looks up, one row of levels for each group. Here
+groups are crossed as far as a table stays small, so that a row looks up five rows of levels instead of thirteen. Of the levels, about √L blocks are summed
+first; a uniform chooses a block, and another one a level in it.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from math import ceil, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.joint.link import FLOOR, Link
+from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
+
+Singles = NDArray[np.float32]
+
+_TABLE = 2**18  # numbers in a table of several groups
+_BLOCK = 2**17  # numbers of the rows that are worked on at once: they stay in the processor's cache
+_BELOW_ONE = np.float32(1 - 2**-20)
+_LEAST = 1e-30  # a sum of chances below which single precision may have lost some
+
+
+@dataclass(frozen=True, eq=False)
+class _Crossed:
+    """Groups crossed: their attributes, and for each combination of levels what is added and what is multiplied with."""
+
+    axes: Axes
+    added: Singles
+    factor: Singles
+
+    def rows(self, codes: Codes, shape: Shape) -> NDArray[np.intp]:
+        """Which row of the tables each coded row uses."""
+        row = np.zeros(len(codes), np.intp)
+        for axis in self.axes:
+            row *= shape[axis]
+            row += codes[:, axis]
+        return row
+
+
+class FastLink:
+    """One link, laid out for drawing; it must bar nothing."""
+
+    def __init__(self, link: Link, shape: Shape) -> None:
+        self.link, self.shape = link, shape
+        self._width = ceil(sqrt(len(link.base)))
+        self._blocks = ceil(len(link.base) / self._width)
+        self._crossed = [self._cross(groups) for groups in self._packed()]
+        self._base = self._padded(link.base[None])[0]
+        self._adds, self._multiplies = bool(link.weights.any()), bool(link.factors.any())
+        # Levels by blocks: a product with it sums the levels of each block.
+        self._sums = np.repeat(np.eye(self._blocks, dtype=np.float32), self._width, axis=0)
+
+    def _packed(self) -> list[list[int]]:
+        """Groups, largest first, each with the first others beside which it fits."""
+        sizes, padded = self.link.sizes, self._width * self._blocks
+        packs: list[tuple[int, list[int]]] = []
+        for group in sorted(range(len(sizes)), key=lambda group: -sizes[group]):
+            for place, (size, members) in enumerate(packs):
+                if size * sizes[group] * padded <= _TABLE:
+                    packs[place] = (size * sizes[group], [*members, group])
+                    break
+            else:
+                packs.append((sizes[group], [group]))
+        return [members for _, members in packs]
+
+    def _cross(self, groups: list[int]) -> _Crossed:
+        link = self.link
+        parts = [slice(link.starts[group], link.starts[group] + link.sizes[group]) for group in groups]
+        added, exponents = (
+            reduce(_outer_sum, [values[part] for part in parts]) for values in (link.weights, link.factors)
+        )
+        # A factor for all levels alike changes no probability; without it none is above one, and no product overflows.
+        factor = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        axes = tuple(axis for group in groups for axis in link.groups[group])
+        return _Crossed(axes, self._padded(added), self._padded(factor))
+
+    def _padded(self, table: Floats) -> Singles:
+        """As many levels as the blocks have; those that there are not have no probability."""
+        spare = self._width * self._blocks - table.shape[1]
+        return np.ascontiguousarray(np.pad(table, ((0, 0), (0, spare))), dtype=np.float32)
+
+    def draw(self, codes: Codes, rng: np.random.Generator) -> Codes:
+        """A level for each coded row, independently."""
+        levels = np.empty(len(codes), np.int32)
+        rows = [crossed.rows(codes, self.shape) for crossed in self._crossed]
+        step = max(1, _BLOCK // len(self._base))
+        lost = []
+        for start in range(0, len(codes), step):
+            part = slice(start, min(start + step, len(codes)))
+            chances = self._chances([row[part] for row in rows], part.stop - start)
+            levels[part], total = self._search(chances, rng)
+            lost += [start + np.flatnonzero(total < _LEAST)] if total.min() < _LEAST else []
+        if lost:
+            again = np.concatenate(lost)
+            levels[again] = self._draw_slowly(codes[again], rng)
+        return levels
+
+    def _chances(self, rows: list[NDArray[np.intp]], n_rows: int) -> Singles:
+        """The probabilities of the levels of each row, up to a factor of that row."""
+        chances = np.empty((n_rows, len(self._base)), np.float32)
+        other = np.empty_like(chances)
+        chances[:] = self._base
+        if self._adds:
+            for crossed, row in zip(self._crossed, rows, strict=True):
+                chances += np.take(crossed.added, row, axis=0, out=other, mode="clip")
+            np.maximum(chances, np.float32(FLOOR) * self._base, out=chances)
+        if self._multiplies:
+            for crossed, row in zip(self._crossed, rows, strict=True):
+                chances *= np.take(crossed.factor, row, axis=0, out=other, mode="clip")
+        return chances
+
+    def _search(self, chances: Singles, rng: np.random.Generator) -> tuple[Codes, Singles]:
+        """A level for each row of chances, and their sum."""
+        block, total = _first_above(np.ascontiguousarray((chances @ self._sums).T), rng)
+        if self._width == 1:
+            return block, total
+        place = np.arange(len(chances)) * self._blocks + block
+        inside = chances.reshape(-1, self._width).take(place, axis=0)
+        level, _ = _first_above(np.ascontiguousarray(inside.T), rng)
+        return block * np.int32(self._width) + level, total
+
+    def _draw_slowly(self, codes: Codes, rng: np.random.Generator) -> Codes:
+        """The same for rows whose chances are too small for products of single precision."""
+        chances = self.link.probabilities(codes, self.shape, dtype=np.float64)
+        rungs = np.cumsum(chances, axis=1)
+        height = rng.random(len(codes)) * rungs[:, -1] * float(_BELOW_ONE)
+        return np.asarray((rungs <= height[:, None]).sum(axis=1), dtype=np.int32)
+
+
+def _first_above(parts: Singles, rng: np.random.Generator) -> tuple[Codes, Singles]:
+    """For each column one of its parts, at random in proportion, and the sum of the parts; `parts` is overwritten."""
+    for place in range(1, len(parts)):
+        parts[place] += parts[place - 1]
+    height: Singles = np.asarray(rng.random(parts.shape[1], dtype=np.float32))
+    np.minimum(height, _BELOW_ONE, out=height)
+    height *= parts[-1]
+    chosen = np.zeros(parts.shape[1], np.int32)
+    for place in range(len(parts) - 1):
+        chosen += parts[place] <= height
+    return chosen, parts[-1]
+
+
+def _outer_sum(left: Floats, right: Floats) -> Floats:
+    """Every row of one table plus every row of the other."""
+    return np.asarray((left[:, None] + right[None]).reshape(-1, left.shape[1]))
