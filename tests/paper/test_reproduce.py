@@ -206,6 +206,7 @@ def fixed_claim(outcomes: dict[tuple[str, str], str]) -> Verdict:
         ({("clipped", "cells"): FAILS}, CONDITIONAL, ["clipped"]),
         ({(LITERAL, "tables"): FAILS}, CONDITIONAL, ["clipped"]),
         ({(LITERAL, "tables"): FAILS, ("clipped", "tables"): FAILS}, CONDITIONAL, []),
+        ({(LITERAL, "tables"): OPEN, (LITERAL, "cells"): OPEN}, OPEN, ["clipped"]),
     ],
 )
 def test_a_confirmation_is_unconditional_only_under_every_condition(

@@ -100,10 +100,12 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """Confirmed under every condition, under some, or under none."""
+        """Confirmed under every condition, under some, or under none; undecided where the literal reading is."""
         outcomes = {finding.outcome for finding in self.findings.values()}
         if outcomes == {HOLDS}:
             return CONFIRMED
+        if {finding.outcome for finding in self.literal.values()} == {OPEN}:
+            return OPEN
         if HOLDS in outcomes:
             return CONDITIONAL
         if FAILS in outcomes:

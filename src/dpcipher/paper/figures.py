@@ -35,7 +35,7 @@ def draw_storage(path: Path) -> None:
         row = []
         for title, levels in PANELS.items():
             lines = [
-                Line(f"tables of {k}", [count(levels[:p], k) for p in numbers], tint=tint)
+                Line(f"tables of {k} attributes", [count(levels[:p], k) for p in numbers], tint=tint)
                 for k, tint in zip(ORDERS, _TINTS, strict=True)
             ]
             whole = Line("FDH, full table", [full_cells(levels[:p]) for p in numbers])

@@ -51,6 +51,7 @@ HOW = """## How the verdicts are made
   sentences had been judged, by other rules, on an earlier run of the reading called `guarded`.
 - **Verdicts.** *Confirmed*: under every reading and every other choice. *Literally, not under every reading*; *under some choices only* (a form of MWEM, an m, a cost);
   *only under other readings*: conditional, counted apart. *Not confirmed*: under none (where some conditions have too few repeats, the others failed).
+  *Too few repeats*: the literal reading is undecided.
 - **Our engine** stands where CIPHER stands in the same rule, on tables of the same noise (reconcile, denoise, table engine).
 - **Small plots**: what the rule looked at, for ε = e⁻², e⁻¹, 1, e, e². Red (green where only MWEM takes part): the literal reading, a line for each column, on a band over all
   readings; blue: our engine; dashed: the level that is needed.

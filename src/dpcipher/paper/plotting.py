@@ -134,6 +134,9 @@ def draw_panels(path: Path, panels: Sequence[Sequence[Panel]], *, shared: bool =
 
 
 def _draw(axes: Any, panel: Panel) -> None:
+    if not panel.lines:
+        axes.set_axis_off()
+        return
     x = np.arange(len(panel.places))
     for number, line in enumerate(panel.lines):
         # Methods stand beside one another, so that their spreads can be told apart.
