@@ -37,6 +37,7 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/order",
         "docs/plan",
         "docs/selection",
+        "docs/rows",
         "docs/warehouse",
         "docs/spark",
         "docs/models",

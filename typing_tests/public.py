@@ -11,6 +11,7 @@ import dpcipher as dc
 from dpcipher.drawing.plot import Plot
 from dpcipher.inference.estimate import Estimate
 from dpcipher.inference.models import Models
+from dpcipher.joint.stream import RowStream
 from dpcipher.marginals.marginal import Bounds, Marginal
 from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
@@ -60,6 +61,8 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(joint, dc.Joint | list[dc.Joint])
     assert isinstance(joint, dc.Joint)
     assert_type(joint.project("a"), Marginal)
+    assert_type(joint.stream(10, seed=1), RowStream)
+    assert_type(joint.stream(10).write("rows.parquet"), None)
     assert_type(dc.solve(release, set=0), dc.Joint)
     assert_type(dc.solve(release, set="all", engine="rows"), list[dc.Joint])
     assert_type(dc.solve(release, set=0).project("a"), Marginal)

@@ -18,9 +18,10 @@ from dpcipher.curator.count import LocalRows, Tally, open_counts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person
 from dpcipher.curator.warehouse import queries, readings
-from dpcipher.curator.warehouse.engines import Engine
+from dpcipher.curator.warehouse.engines import Engine, OtherEngine
 from dpcipher.errors import DataError, DpcipherError, ParameterError, SizeError, TableFileError
 from dpcipher.marginals.arrays import Axes
+from dpcipher.methods import MWEM, Cipher, Independent, PrivBayes
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema import Column, Schema
 from dpcipher.tables.read import open_declared
@@ -255,9 +256,9 @@ def test_only_counts_come_back(warehouse: Warehouse, monkeypatch: pytest.MonkeyP
     asked: list[tuple[str, int]] = []
     ask = Engine.ask
 
-    def spy(self: Engine, query: str) -> queries.Answer:
+    def spy(self: Engine, query: queries.Query) -> queries.Answer:
         answer = ask(self, query)
-        asked.append((query, len(answer[0])))
+        asked.append((query.sql(), len(answer[0])))
         return answer
 
     monkeypatch.setattr(Engine, "ask", spy)
@@ -281,7 +282,7 @@ def test_many_tables_take_several_queries_of_one_state(
     table = warehouse.table(TYPES, rows)
     opened, ask = receive(table, PEOPLE), Engine.ask
 
-    def meanwhile(self: Engine, query: str) -> queries.Answer:
+    def meanwhile(self: Engine, query: queries.Query) -> queries.Answer:
         answer = ask(self, query)
         other.insert(table.get_name(), people(5, seed=11))
         return answer
@@ -332,15 +333,47 @@ def test_auto_from_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
         assert release.statement.n_rows == 500
 
 
+def test_a_file_that_is_opened_for_reading_alone(duck: Warehouse, tmp_path: Path) -> None:
+    """DuckDB keeps the codes beside the file, which nobody writes to; a view of files is read once."""
+    import ibis
+
+    assert duck.name == "duckdb"
+    rows, path = people(), tmp_path / "people.duckdb"
+    made = Warehouse(ibis.duckdb.connect(path), "duckdb")
+    name = made.table(TYPES, rows).get_name()
+    made.connection.disconnect()
+    before = path.read_bytes()
+    opened = ibis.duckdb.connect(path, read_only=True)
+    truth = open_counts(receive(opened.table(name), PEOPLE), PEOPLE)
+    assert np.array_equal(truth.counts((0, 1, 2)), here(frame(rows), PEOPLE, [(0, 1, 2)]).tables[0])
+    truth.close()
+    opened.disconnect()
+    assert path.read_bytes() == before
+
+
+def test_a_file_behind_a_view_may_change_after_it_was_opened(duck: Warehouse, tmp_path: Path) -> None:
+    """What is asked later is asked of the codes that were read before."""
+    rows, path = people(), tmp_path / "people.parquet"
+    frame(rows).to_parquet(path)
+    duck.run(f"CREATE OR REPLACE VIEW people_file AS SELECT * FROM read_parquet('{path}')")
+    truth = open_counts(receive(duck.connection.table("people_file"), PEOPLE), PEOPLE)
+    frame(people(7, seed=14)).to_parquet(path)
+    assert np.array_equal(truth.counts((1, 2, 3)), here(frame(rows), PEOPLE, [(1, 2, 3)]).tables[0])
+    truth.close()
+
+
 def test_what_cannot_be_counted_there_is_refused(warehouse: Warehouse) -> None:
     """By name, with the way out, and before a row is read."""
     table = warehouse.table({**TYPES, "n": "BIGINT"}, [])
     found = Schema((Column("age", "integer", min=0, max=99, bins="auto"),))
     with pytest.raises(ParameterError, match="bins: auto"):
         receive(table, found)
-    many = Schema((Column("n", "categorical", levels=list(range(5_000))),))
-    with pytest.raises(SizeError, match=r"column 'n': 5,000 levels"):
+    many = Schema((Column("n", "categorical", levels=list(range(70_000))),))
+    with pytest.raises(SizeError, match=r"column 'n': 70,000 levels"):
         receive(table, many)
+    texts = Schema((Column("pay", "categorical", levels=[f"{n}" for n in range(600)]),))
+    with pytest.raises(SizeError, match=r"column 'pay': 600 levels"):
+        receive(table, texts)
     with pytest.raises(TableFileError, match="no column"):
         receive(table, Schema((Column("absent", "boolean"),)))
 
@@ -364,10 +397,51 @@ def test_collations_that_take_texts_for_one(duck: Warehouse) -> None:
         receive(table, PEOPLE)
 
 
+@pytest.mark.parametrize("method", [Cipher, MWEM, PrivBayes, Independent])
+def test_methods_fit_to_a_warehouse(warehouse: Warehouse, method: Any) -> None:
+    """A synthesizer asks its questions there, and gives rows as after a file."""
+    fitted = method(epsilon=3.0, unit="replace").fit(warehouse.table(TYPES, people(200)), PEOPLE)
+    assert list(fitted.sample(20, seed=1).columns) == list(TYPES)
+
+
+def test_names_that_need_quotes(warehouse: Warehouse) -> None:
+    """A column may be called what it likes."""
+    name = "we'ird näme %s; --"
+    schema = Schema((Column(name, "categorical", levels=["a'b", "\\", "%"], missing="level"), AGE))
+    rows = [["a'b", "5"], ["\\", "7"], ["%", None], [None, "99"]]
+    table = warehouse.table({name.replace("%", "%"): "TEXT", "age": "TEXT"}, rows)
+    there = receive(table, schema).tally([(0, 1)])
+    assert same(there, here(frame(rows, [name, "age"]), schema, [(0, 1)]))
+
+
+def test_long_declarations(warehouse: Warehouse) -> None:
+    """Thousands of levels and of bins are within one query."""
+    words = Column("words", "categorical", levels=[f"w{n}" for n in range(4_000)], missing="level")
+    bins = Column("bins", "number", edges=[n / 8 for n in range(4_000)], missing="level")
+    numbers = Column("numbers", "categorical", levels=[7 * n for n in range(2_000)], missing="level")
+    schema, rng = Schema((words, bins, numbers)), random.Random(13)
+    rows = [
+        [f"w{rng.randrange(4_000)}", rng.randrange(3_990) / 8, 7 * rng.randrange(2_000)] for _ in range(200)
+    ]
+    table = warehouse.table({"words": "TEXT", "bins": "DOUBLE PRECISION", "numbers": "BIGINT"}, rows)
+    single: list[Axes] = [(0,), (1,), (2,)]
+    assert same(receive(table, schema).tally(single), here(frame(rows, schema.names), schema, single))
+
+
+def test_an_engine_without_the_functions_is_refused(duck: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine whose SQL cannot say what is asked of it is named, with the way out."""
+
+    def compile(*_: object) -> str:
+        raise NotImplementedError("TryCast")
+
+    table = duck.table(TYPES, people(5))
+    monkeypatch.setattr(type(duck.connection), "compile", compile)
+    with pytest.raises(ParameterError, match=r"DuckDB.* cannot be encoded there"):
+        receive(table, PEOPLE)
+
+
 def test_an_engine_of_another_make(duck: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """One query is one state anywhere; several are refused where nobody holds a state, and errors are said in our words."""
-    from dpcipher.curator.warehouse.engines import OtherEngine
-
     monkeypatch.setattr(
         "dpcipher.curator.warehouse.rows.engine_of", lambda table: OtherEngine(table.get_backend())
     )
@@ -393,3 +467,14 @@ def test_local_tables_of_ibis_are_read_here() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ibis asks DuckDB in the old way
         assert same(receive(table, PEOPLE).tally(PAIRS), here(frame(rows), PEOPLE, PAIRS))
+
+
+def test_rows_of_both_places_are_refused(warehouse: Warehouse) -> None:
+    """Neither do rows come here to be joined, nor do ours go there unasked."""
+    import ibis
+
+    table = warehouse.table(TYPES, people(5))
+    ours = ibis.memtable(pa.table({"sex": ["F"]}))
+    with pytest.raises(ParameterError, match="memtable"):
+        receive(table.semi_join(ours, "sex"), PEOPLE)
+    assert receive(table.filter(table.sex == "F").mutate(age=table.age), PEOPLE).tally([(0,)]).n_rows <= 5

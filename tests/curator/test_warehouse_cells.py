@@ -15,7 +15,8 @@ from warehouses import Warehouse, duckdb_at_hand, each_engine, postgres_at_hand,
 from dpcipher.curator.count import receive
 from dpcipher.curator.warehouse.engines import engine_of
 from dpcipher.curator.warehouse.marks import refusals
-from dpcipher.curator.warehouse.stages import PROBE, marks_step
+from dpcipher.curator.warehouse.queries import Query
+from dpcipher.curator.warehouse.stages import PROBE, code_steps
 from dpcipher.errors import ParameterError
 from dpcipher.schema import Column, Schema
 
@@ -23,6 +24,7 @@ MISSES: dict[str, Any] = {"missing": "level", "other": "missing"}
 COLUMNS = (
     Column("texts", "categorical", levels=["a", "b", "=x", "'=x", "é", "null"], **MISSES),
     Column("digits", "categorical", levels=["01", "1", "2", "N", "1e5", "inf", "nan", "true"], other="N", missing="level"),
+    Column("long", "categorical", levels=["a", "it's", "\\", "01", "1", "=x", "2024-01-31", *(f"level {n}" for n in range(30))], **MISSES),
     Column("whole", "categorical", levels=[1, 2, 30, -1], **MISSES),
     Column("halves", "ordinal", levels=[0.5, 1.5, 0.1], **MISSES),
     Column("truth", "boolean", **MISSES),
@@ -30,13 +32,16 @@ COLUMNS = (
     Column("binned", "integer", min=-5, max=120, bins=7, other="nearest", missing="level", special=[99], missing_values=["N", -9]),
     Column("amount", "number", edges=[-1.5, 0, 0.1, 0.3, 1, 1e5, 1e299], other="nearest", missing="level", special=[0.25]),
     Column("strict", "number", min=0, max=1, bins=10, **MISSES),
+    Column("many", "number", edges=[n / 4 for n in range(-8, 60)], other="nearest", missing="level"),
+    Column("wholes", "categorical", levels=[*range(-5, 40), 99.5], **MISSES),
+    Column("weeks", "date", min="2023-12-25", max="2024-12-31", bins=53, **MISSES),
     Column("days", "date", min="2023-12-25", max="2024-03-05", missing_values=["9999-12-31"], **MISSES),
     Column("months", "date", edges=["2000-01-01", "2024-01-31", "2024-02-29", "2025-01-01"], other="nearest", missing="level"),
     Column("clock", "time", edges=["00:00", "08:30", "12:00", "23:59:59"], **MISSES),
     Column("seconds", "time", min="08:30:00", max="08:31:00", other="nearest", missing="level"),
     Column("kinds", "categorical", levels=["a", "03", "2024-01-31"], missing_values=["NA", 2, "x"], other="a"),
 )  # fmt: skip
-TEXTS = ("a", "A", " a", "a ", "b", "=x", "'=x", "''=x", "é", "e\u0301", "null", "NULL", "N", "n", "NA", "na", "x", "X", "'", "\\", "\\n", "%s", "$1",
+TEXTS = ("it's", "level 7", "level 07", "a", "A", " a", "a ", "b", "=x", "'=x", "''=x", "é", "e\u0301", "null", "NULL", "N", "n", "NA", "na", "x", "X", "'", "\\", "\\n", "%s", "$1",
          "", " ", "nan", "NaN", "NAN", "Nan", "-nan", " nan", "inf", "-inf", "+inf", "Infinity", " INFINITY ", "infinit", "true", "TRUE", " True ",
          "t", "T", "yes", "YES", "y", "no", "n", "f", "False", "on", "off", "0", "00", "1", "01", "001", " 1 ", "\t1\n", "1\n", "1.0", "1.", ".5", "0.5",
          "5e-1", "50e-2", "+1", "-1", "--1", "+-1", "1e0", "1E0", "1e+0", "1e5", "1e05", "100000", "1e", "e1", "1_0", "1,5", "0x1", "0b1", "1d", "1f",
@@ -54,10 +59,9 @@ TEXTS = ("a", "A", " a", "a ", "b", "=x", "'=x", "''=x", "é", "e\u0301", "null"
 def codes_there(table: Any, schema: Schema) -> np.ndarray:
     """The code of every cell as the engine has it, or its mark where it is refused."""
     engine = engine_of(table)
-    steps = [(name, engine.sql(step)) for name, step in marks_step(table, schema, engine.reader)]
-    texts = ", ".join(f"{name} AS ({text})" for name, text in steps)
-    parts = (f"SELECT {place}, probe, m{place} FROM codes" for place in range(len(schema.columns)))
-    column, row, code = engine.ask(f"WITH {texts} " + " UNION ALL ".join(parts))
+    steps = tuple((name, engine.sql(step)) for name, step in code_steps(table, schema, None, engine.reader))
+    parts = tuple(f"SELECT {place}, probe, m{place} FROM codes" for place in range(len(schema.columns)))
+    column, row, code = engine.ask(Query(steps, parts))
     codes = np.full((row.max() + 1, len(schema.columns)), -99)
     codes[row, column] = code
     return codes

@@ -4,7 +4,8 @@
 
 One kernel turns coded rows into partial counts of every table, whatever holds the rows. Partial counts are integers, so their sum is the same
 whatever the chunks, their order or the threads. Stability: a row counts once in every table, so that one row more or less changes one cell of each by
-one. Nothing goes back to the source after a charge: what a later question may need is held as counts or as coded rows. Only the session asks.
+one. Nothing goes back to the source after a charge: what a later question may need is held as counts or as coded rows; where rows stay in
+an engine of their own (`curator.warehouse`), it holds one state of them. Only the session asks.
 """
 
 import math
@@ -189,9 +190,9 @@ def is_ibis(data: object) -> bool:
         for base in type(data).__mro__
     ):
         return False
-    from dpcipher.curator.warehouse.expressions import has_local_rows
+    from dpcipher.curator.warehouse.expressions import is_local
 
-    return not has_local_rows(data)
+    return not is_local(data)
 
 
 def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:

@@ -130,10 +130,8 @@ def _row_hash(rows: Columns, hashes: Hashes = NO_HASHES) -> NDArray[np.int64]:
 
 def hash_weights(n_columns: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Of each half of the hash: where its sum starts, and the weight of each column."""
-    roots = (
-        48271,
-        69621,
-    )  # primitive roots of the prime (Fishman & Moore 1986), so that weights repeat only after all
+    # Primitive roots of the prime (Fishman & Moore 1986): weights repeat only after all of them.
+    roots = (48271, 69621)
     return tuple(
         (pow(root, 100, HASH_PRIME), tuple(pow(root, 101 + axis, HASH_PRIME) for axis in range(n_columns)))
         for root in roots

@@ -173,12 +173,17 @@ def _snake(table: Floats) -> Floats:
 
 def _levels(places: NDArray[np.intp], shape: Shape) -> Codes:
     """The levels of the cells at some places of the snake."""
-    levels = np.empty((len(places), len(shape)), dtype=np.int32)
+    levels = np.empty((len(places), len(shape)), dtype=np.int32, order="F")
     behind = prod(shape)
+    # Half as wide where that holds every place; what was divided by all axes before is what the next one is counted in.
+    narrow = places.astype(np.int32) if behind < 2**31 else places
+    before = np.zeros_like(narrow)
     for axis, size in enumerate(shape):
         behind //= size
-        before, digit = np.divmod(places // behind, size)
-        levels[:, axis] = np.where(before % 2, size - 1 - digit, digit)
+        here = narrow // behind
+        digit = here - before * size
+        levels[:, axis] = np.where(before & 1, size - 1 - digit, digit)
+        before = here
     return levels
 
 

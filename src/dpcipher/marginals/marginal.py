@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ class Bounds(NamedTuple):
 def _card(table: Marginal, values: dict[str, Marginal]) -> Card:
     """The first cells of a table, with their labels."""
     levels = table.shown or table.levels
-    places = list(np.ndindex(table.shape))[:MOST_LINES] if table.values.size <= 1_000_000 else []
+    places = list(islice(np.ndindex(table.shape), MOST_LINES))
     lines = [
         (
             ", ".join(names[place] for names, place in zip(levels, cell, strict=True)),

@@ -21,6 +21,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot, plot
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
+from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
@@ -45,18 +46,7 @@ class Fitted(Shown, Drawable):
     release: Release | None = None
 
     def _card(self) -> Card:
-        first = self.joints[0]
-        return Card(
-            "Fitted method",
-            {
-                "Sets": f"{len(self.joints)}" if len(self.joints) > 1 else "",
-                "Columns": f"{len(first.schema.attrs):,}",
-                "Rows": f"{first.n_rows:,}",
-                "Engine": first.health.engine,
-                "Status": self.statement.status,
-            },
-            notes=["fitted.sample() draws rows; fitted.joint gives any table."],
-        )
+        return shown.card(self)
 
     def _draw(self, columns: tuple[str, ...] | None) -> Plot:
         return plot(self.joints[0], columns)

@@ -35,6 +35,8 @@ def looked_up(column: "Column", codes: CodeColumn, *, dictionaries: bool) -> pa.
 
 def _dictionary(cells: pa.Array, codes: CodeColumn) -> pa.DictionaryArray:
     texts = cells.drop_null().unique()
+    if len(texts) == len(cells):  # a text of its own for every code
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(_index_type(len(cells)))), texts)
     places = pc.fill_null(pc.index_in(cells, value_set=texts), -1).to_numpy(zero_copy_only=False)
     indices = places.astype(_index_type(len(cells)))[codes]
     absent = indices < 0 if cells.null_count else None

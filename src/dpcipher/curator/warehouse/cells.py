@@ -19,6 +19,7 @@ from dpcipher.schema.domain import EXACT, Binned, Listed
 
 Read = Mapping[str, Expr]
 _LARGEST = 2**63 - 1
+FEW = 64  # texts that are worth a look before they are read as numbers
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Needs:
         numbers = bool(missing and missing.numbers) or kind in ("number", "truth")
         if isinstance(column.domain, Listed) and kind == "text":
             numbers |= bool(column.domain.numbers)
-        return cls(tuple(known), bool(known or levels), numbers, kind)
+        few = tuple(known) if len(known) <= FEW else ()
+        return cls(few, bool(known or levels), numbers, kind)
 
 
 def _kind(column: Column) -> str:
@@ -52,6 +54,8 @@ def _kind(column: Column) -> str:
 
 class Cells(ABC):
     """Cells of one type. Unless a type says otherwise it has no text, is no number, no day and no time."""
+
+    has_text = False  # whether `text` says what it is
 
     def __init__(self, needs: Needs, reader: Reader) -> None:
         self.needs, self.reader = needs, reader
@@ -71,6 +75,10 @@ class Cells(ABC):
     @abstractmethod
     def text_code(self, read: Read, codes: Mapping[str, int]) -> Expr | None:
         """The code of the level whose text is the text of the cell."""
+
+    def text(self, read: Read) -> Expr | None:
+        """The text of the cell, where its engine can tell."""
+        return None
 
     def number(self, read: Read) -> Expr | None:
         """The cell as a number."""
@@ -96,6 +104,8 @@ class Cells(ABC):
 class TextCells(Cells):
     """Texts of every kind. Joining an empty text makes plain text of enumerations, padded and caseless texts."""
 
+    has_text = True
+
     def read(self, cell: Expr) -> dict[str, Expr]:
         """Number, day or time once; a text that is a level itself need not be read as anything else."""
         text = cell + ""
@@ -113,6 +123,10 @@ class TextCells(Cells):
     def blank(self, read: Read) -> Expr | None:
         """An empty text, or a written-out NaN."""
         return read["x"].isin(patterns.BLANK)
+
+    def text(self, read: Read) -> Expr | None:
+        """The text as it is."""
+        return read["x"]
 
     def text_code(self, read: Read, codes: Mapping[str, int]) -> Expr | None:
         """The text as it is."""
@@ -154,6 +168,8 @@ class NamedCells(TextCells):
 class WholeCells(Cells):
     """Whole numbers of any width."""
 
+    has_text = True
+
     def read(self, cell: Expr) -> dict[str, Expr]:
         """As signed numbers; what is too large for them is larger than every level."""
         if not cell.type().is_unsigned_integer():
@@ -165,6 +181,10 @@ class WholeCells(Cells):
         whole = {text: code for text, code in codes.items() if text.lstrip("-").isdecimal()}
         exact = {int(text): code for text, code in whole.items() if str(int(text)) == text}
         return looked_up(read["x"], {value: code for value, code in exact.items() if abs(value) < 2**63})
+
+    def text(self, read: Read) -> Expr | None:
+        """The digits."""
+        return read["x"].cast("string")
 
     def number(self, read: Read) -> Expr | None:
         """The number itself."""
@@ -197,6 +217,8 @@ class FloatCells(Cells):
 class DecimalCells(Cells):
     """Decimals of any scale."""
 
+    has_text = True
+
     def read(self, cell: Expr) -> dict[str, Expr]:
         """The digits without zeros at the end, and the nearest float; null where there is none."""
         number = self.reader.decimal(cell)
@@ -206,6 +228,10 @@ class DecimalCells(Cells):
             digits = digits.re_replace("([.][0-9]*[1-9])0+$", r"\1").re_replace("[.]0*$", "")
             read["t"] = digits
         return read
+
+    def text(self, read: Read) -> Expr | None:
+        """The digits."""
+        return read.get("t")
 
     def text_code(self, read: Read, codes: Mapping[str, int]) -> Expr | None:
         """The digits."""

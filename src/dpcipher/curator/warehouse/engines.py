@@ -13,19 +13,19 @@ from typing import Any, final
 import numpy as np
 
 from dpcipher.curator.warehouse.expressions import Expr
-from dpcipher.curator.warehouse.queries import Answer
+from dpcipher.curator.warehouse.queries import Answer, Query
 from dpcipher.curator.warehouse.readings import GuardedReader, Reader, TryCastReader
-from dpcipher.curator.warehouse.stages import Coding
+from dpcipher.curator.warehouse.stages import Coding, Written
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
 
 Steps = list[tuple[str, str]]
+ROW_BYTES = 15  # of PostgreSQL's protocol, for a row of two values
 
 
 class Engine(ABC):
     """One backend of ibis. `bytes_moved` adds up what came back: private, since it depends on the rows."""
 
     reader: Reader = TryCastReader()
-    materialized = ""  # the word that keeps a step of a query for those that read it
     fence = (
         ""  # what keeps a step from being written into the next, where it would be evaluated again and again
     )
@@ -38,23 +38,29 @@ class Engine(ABC):
         """The steps as SQL."""
         return [(name, self.sql(step)) for name, step in coding.steps]
 
-    def sql(self, step: Expr | str) -> str:
+    def sql(self, step: Expr | Written) -> str:
         """One step; its values are computed once."""
-        if isinstance(step, str):
-            return step
-        text = self.backend.compile(step)
+        if isinstance(step, Written):
+            return step.sql
+        try:
+            text = self.backend.compile(step)
+        except Exception:
+            raise ParameterError(
+                f"data (ibis table on {self.name}) cannot be encoded there: its SQL lacks a function that reading cells needs; "
+                "write the table to Parquet and measure that"
+            ) from None
         return f"SELECT * FROM (\n{text}\n) AS step {self.fence}" if self.fence else str(text)
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: Query) -> Answer:
         """Three columns of whole numbers."""
         with saying_nothing(self.name):
-            table = self._rows(query)
-        self.bytes_moved += sum(column.nbytes for column in table)
-        return table
+            answer, n_bytes = self._answer(query)
+        self.bytes_moved += n_bytes
+        return answer
 
     @abstractmethod
-    def _rows(self, query: str) -> Answer:
-        """The rows of the answer."""
+    def _answer(self, query: Query) -> tuple[Answer, int]:
+        """The answer, and how many bytes it took to come here."""
 
     @abstractmethod
     def hold(self, steps: Steps, last: str) -> tuple[Steps, str]:
@@ -69,8 +75,9 @@ class Engine(ABC):
 class OtherEngine(Engine):
     """An engine that was not tried by our tests: what it makes of public cells decides (`probe`)."""
 
-    def _rows(self, query: str) -> Answer:
-        return _columns(self.backend.raw_sql(query).fetchall())
+    def _answer(self, query: Query) -> tuple[Answer, int]:
+        answer = _columns(self.backend.raw_sql(query.sql()).fetchall())
+        return answer, sum(column.nbytes for column in answer)
 
     def hold(self, steps: Steps, last: str) -> tuple[Steps, str]:
         """Refused: nobody knows how it holds a state."""
@@ -87,16 +94,15 @@ class OtherEngine(Engine):
 class DuckDBEngine(Engine):
     """DuckDB, which runs in this process."""
 
-    materialized = "MATERIALIZED "
-
     def __init__(self, backend: Any) -> None:
         super().__init__(backend)
         self._kept: str | None = None
 
-    def _rows(self, query: str) -> Answer:
-        columns = self.backend.con.execute(query).fetchnumpy()
-        table, cell, count = (np.ma.filled(column, -1).astype(np.int64) for column in columns.values())
-        return table, cell, count
+    def _answer(self, query: Query) -> tuple[Answer, int]:
+        text = query.sql(materialized="MATERIALIZED ")
+        columns = list(self.backend.con.execute(text).fetchnumpy().values())
+        table, cell, count = (np.ma.filled(column, -1).astype(np.int64) for column in columns)
+        return (table, cell, count), sum(column.nbytes for column in columns)
 
     def hold(self, steps: Steps, last: str) -> tuple[Steps, str]:
         """Coded rows in a temporary table: what it is read from may change afterwards, or be a file that has no states."""
@@ -120,26 +126,25 @@ class PostgresEngine(Engine):
     """PostgreSQL, over the connection that the ibis backend holds."""
 
     reader = GuardedReader()
-    materialized = "MATERIALIZED "
     fence = "OFFSET 0"
 
     def __init__(self, backend: Any) -> None:
         super().__init__(backend)
         self._is_held = False
 
-    def _rows(self, query: str) -> Answer:
+    def _answer(self, query: Query) -> tuple[Answer, int]:
         if not self._is_held:
             self._begin()
         try:
             with self.backend.con.cursor() as cursor:
-                cursor.execute(query)
+                cursor.execute(query.sql(materialized="MATERIALIZED ", packed=True))
                 rows = cursor.fetchall()
         except BaseException:
             self._end("ROLLBACK")
             raise
         if not self._is_held:
             self._end("COMMIT")
-        return _columns(rows)
+        return _unpacked(rows), sum(ROW_BYTES + len(str(table)) + len(text) for table, text in rows)
 
     def hold(self, steps: Steps, last: str) -> tuple[Steps, str]:
         """A transaction that sees one state and cannot write."""
@@ -197,4 +202,14 @@ def saying_nothing(name: str) -> Iterator[None]:
 def _columns(rows: Sequence[Sequence[Any]]) -> Answer:
     numbers = [[-1 if value is None else int(value) for value in row] for row in rows]
     table, cell, count = np.array(numbers, dtype=np.int64).reshape(-1, 3).T
+    return table, cell, count
+
+
+def _unpacked(rows: Sequence[tuple[int, str]]) -> Answer:
+    """Tables whose cells and counts are one text each."""
+    numbers = [np.array(text.split(), dtype=np.int64).reshape(-1, 2) for _, text in rows]
+    table = np.repeat(
+        np.array([table for table, _ in rows], dtype=np.int64), [len(pairs) for pairs in numbers]
+    )
+    cell, count = np.concatenate([*numbers, np.empty((0, 2), dtype=np.int64)]).T
     return table, cell, count

@@ -53,8 +53,17 @@ def n_runs(chosen: NDArray[np.bool_]) -> int:
     return int((np.diff(np.concatenate([[False], chosen]).astype(np.int8)) == 1).sum())
 
 
-def has_local_rows(table: Any) -> bool:
-    """Whether an ibis table holds rows of this process (a memtable), which no engine has yet."""
-    from ibis.expr.operations import InMemoryTable
+def is_local(table: Any) -> bool:
+    """Whether all rows of an ibis table are in this process (memtables): no engine has them yet."""
+    return has_memtable(table) and not _found(table, "DatabaseTable", "UnboundTable", "SQLQueryResult")
 
-    return bool(table.op().find(InMemoryTable))
+
+def has_memtable(table: Any) -> bool:
+    """Whether an ibis table has rows of this process among its own."""
+    return _found(table, "InMemoryTable")
+
+
+def _found(table: Any, *names: str) -> bool:
+    from ibis.expr import operations
+
+    return bool(table.op().find(tuple(getattr(operations, name) for name in names)))

@@ -13,16 +13,19 @@ from dpcipher.schema.domain import EXACT, Binned, Listed
 from dpcipher.schema.narrow import ABSENT
 
 UNLISTED = -1
-MOST_LEVELS = 2**12  # that are told apart one by one in a query
+MOST_LEVELS = 2**16  # that are listed in a query
+MOST_COMPARED = 2**9  # that are compared one after the other, where cells have no text to look up
 
 
-def check_size(column: Column) -> None:
+def check_size(column: Column, cells: Cells) -> None:
     """Refuse a column whose levels would make a query of millions of characters."""
     domain = column.domain
     listed = domain.size if isinstance(domain, Listed) or not isinstance(domain.edges, range) else 0
-    if listed > MOST_LEVELS:
+    by_text = isinstance(domain, Listed) and bool(domain.spellings)
+    most = MOST_COMPARED if by_text and not cells.has_text else MOST_LEVELS
+    if listed > most:
         raise SizeError(
-            f"column {column.name!r}: {listed:,} levels or bins must be at most {MOST_LEVELS:,} where the data live; "
+            f"column {column.name!r}: {listed:,} levels or bins must be at most {most:,} where the data live; "
             "use fewer, or write the table to Parquet and measure that"
         )
 
@@ -71,20 +74,26 @@ def _level(column: Column, cells: Cells, read: Read) -> Expr | None:
     kind, domain = Needs.of(column).kind, column.domain
     if isinstance(domain, Listed):
         if kind == "text":
-            by_text = cells.text_code(read, domain.spellings)
-            return first_of(by_text, number_looked_up(cells.number(read), domain.numbers))
-        return number_looked_up(getattr(cells, kind)(read), domain.numbers)
+            looked = "k" in read and cells.has_text
+            by_text = read["k"] if looked else cells.text_code(read, domain.spellings)
+            by_number = read["j"] if "j" in read else number_looked_up(cells.number(read), domain.numbers)
+            return first_of(by_text, by_number)
+        return read["j"] if "j" in read else number_looked_up(getattr(cells, kind)(read), domain.numbers)
     number = getattr(cells, kind)(read)
-    return None if number is None else _bin(domain, number, nearest=column.other == "nearest")
+    return (
+        None
+        if number is None
+        else _bin(domain, number, found=read.get("b"), nearest=column.other == "nearest")
+    )
 
 
-def _bin(domain: Binned, number: Expr, *, nearest: bool) -> Expr:
-    """The bin of a number, a special value before any bin."""
+def _bin(domain: Binned, number: Expr, *, found: Expr | None, nearest: bool) -> Expr:
+    """The bin of a number, a special value before any bin; `found` is the bin of a number in the range, where it was looked up."""
     special = {value: code for code, value in enumerate(domain.special, start=domain.n_bins)}
     number = number if domain.whole else number.cast("float64")
     low, high = (_point(domain, edge) for edge in (domain.edges[0], domain.edges[-1]))
     below, above = number < low, number >= high if domain.whole else number > high
-    inside = _place(domain, number)
+    inside = _place(domain, number) if found is None else found
     whole = _is_whole(number) if domain.whole else ibis.literal(True)
     bins = ibis.cases(
         (number.isnull(), None),

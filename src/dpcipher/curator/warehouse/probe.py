@@ -17,7 +17,8 @@ from dpcipher.curator.warehouse.engines import Engine, saying_nothing
 from dpcipher.curator.warehouse.expressions import Expr, ibis
 from dpcipher.curator.warehouse.marks import refusals
 from dpcipher.curator.warehouse.public_cells import public_cells
-from dpcipher.curator.warehouse.stages import PROBE, column_cells, marks_step
+from dpcipher.curator.warehouse.queries import Query
+from dpcipher.curator.warehouse.stages import PROBE, code_steps, column_cells
 from dpcipher.errors import ParameterError
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -63,12 +64,12 @@ def _codes_there(
     steps = [
         ("numbers", ibis.literal(list(range(length)), type="array<int32>").unnest().name(PROBE).as_table()),
         ("probes", numbers.select(numbers[PROBE], **lists)),
-        *marks_step(probes, schema, engine.reader),
+        *code_steps(probes, schema, None, engine.reader),
     ]
-    texts = ", ".join(f"{name} AS (\n{engine.sql(step)}\n)" for name, step in steps)
-    # One cell a row, as the answers to all questions come: which column, which cell, which code.
-    parts = (f"SELECT {place}, probe, m{place} FROM codes" for place in range(len(schema.columns)))
-    column, row, code = engine.ask(f"WITH {texts}\n" + "\nUNION ALL ".join(parts))
+    texts = tuple((name, engine.sql(step)) for name, step in steps)
+    # As the answers to all questions come: which column, which cell, which code.
+    parts = tuple(f"SELECT {place}, probe, m{place} FROM codes" for place in range(len(schema.columns)))
+    column, row, code = engine.ask(Query(texts, parts))
     codes = np.full((length, len(schema.columns)), NO_CODE)
     codes[row, column] = code
     return codes
@@ -96,9 +97,7 @@ def _check_collations(table: Expr, names: Sequence[str], engine: Engine) -> None
             alike = ibis.or_(*tests).cast("int32").name("alike")
             text = engine.backend.compile(ibis.table(empty.schema(), name="empty").select(alike))
             parts.append(f"SELECT {place}, alike, 0 FROM ({text}) AS t{place}")
-        numbers, alike, _ = engine.ask(
-            f"WITH empty AS (\n{engine.backend.compile(empty)}\n)\n" + "\nUNION ALL ".join(parts)
-        )
+        numbers, alike, _ = engine.ask(Query((("empty", engine.backend.compile(empty)),), tuple(parts)))
     for number in numbers[alike != 0]:
         raise ParameterError(
             f"data (ibis table on {engine.name}): column {names[number]!r} has a collation that takes different texts for one; "

@@ -5,6 +5,7 @@ What comes back are cells of the tables that were asked for: their numbers and t
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,30 @@ from dpcipher.marginals.arrays import Axes, Counts
 N_ROWS, REFUSAL = -1, -2  # in the place of the number of a table
 MAX_TABLES = 256  # in one query
 
+
+@dataclass(frozen=True)
+class Query:
+    """Steps that read one another, and the parts whose rows are the answer: three whole numbers each, a table, a cell and its count.
+
+    Steps that are read more than once are `kept` by the engine for the length of the query.
+    """
+
+    steps: tuple[tuple[str, str], ...]
+    parts: tuple[str, ...]
+    kept: frozenset[str] = frozenset()
+
+    def sql(self, *, materialized: str = "", packed: bool = False) -> str:
+        """The text. `packed`: one row for each table, with its cells and counts in one text, which is a third of the bytes of as many rows."""
+        texts = (
+            f"{name} AS {materialized if name in self.kept else ''}(\n{text}\n)" for name, text in self.steps
+        )
+        union = "\nUNION ALL ".join(self.parts)
+        if packed:
+            pairs = "STRING_AGG(COALESCE(cell, -1) || ' ' || n, ' ')"
+            union = f"SELECT tab, {pairs} FROM (\n{union}\n) AS answers (tab, cell, n) GROUP BY tab"
+        return (f"WITH {', '.join(texts)}\n" if self.steps else "") + union
+
+
 Answer = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]  # table, cell, count
 
 
@@ -24,10 +49,9 @@ def counting_query(
     shape: tuple[int, ...],
     tables: Sequence[Axes],
     *,
-    materialized: str = "",
     refuses: bool = False,
-) -> str:
-    """The SQL text; `rows` names the step, or table, that holds the coded rows."""
+) -> Query:
+    """Steps and parts; `rows` names the step, or table, that holds the coded rows."""
     asked = [(number, axes) for number, axes in enumerate(tables) if axes]
     joints = few_joint_tables(shape, [axes for _, axes in asked])
     names = {axes: f"joint{number}" for number, axes in enumerate(dict.fromkeys(joints.values()))}
@@ -36,10 +60,7 @@ def counting_query(
     if refuses:
         parts.append(f"SELECT {REFUSAL}, CAST(MIN(refusal) AS BIGINT), CAST(0 AS BIGINT) FROM {rows}")
     parts += [_margin(number, names[joints[axes]], axes, shape) for number, axes in asked]
-    # What is read more than once is kept by the engine for the length of the query.
-    kept = {rows, *names.values()}
-    texts = (f"{name} AS {materialized if name in kept else ''}(\n{text}\n)" for name, text in with_steps)
-    return f"WITH {', '.join(texts)}\n" * bool(with_steps) + "\nUNION ALL ".join(parts)
+    return Query(tuple(with_steps), tuple(parts), frozenset({rows, *names.values()}))
 
 
 def _joint(rows: str, axes: Axes) -> str:

@@ -99,7 +99,7 @@ def truth_of(text: Expr, number: Expr) -> Expr:
 def day_of(text: Expr) -> Expr:
     """ISO dates as days since 1970-01-01. Counted in whole numbers: no engine is asked whether it knows a date."""
     year, month, day = (
-        text.substr(start, length).cast("int64") for start, length in ((0, 4), (5, 2), (8, 2))
+        text.substr(start, length).try_cast("int64") for start, length in ((0, 4), (5, 2), (8, 2))
     )
     leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
     return ibis.cases(
@@ -120,7 +120,7 @@ def _days(year: Expr, month: Expr, day: Expr) -> Expr:
 def second_of(text: Expr) -> Expr:
     """Times of day as seconds since midnight; parts of a second and a date before it are dropped."""
     hour, minute, second = (
-        ibis.coalesce(text.re_extract(patterns.TIME, group).nullif(""), "0").cast("int64")
+        ibis.coalesce(text.re_extract(patterns.TIME, group).nullif(""), "0").try_cast("int64")
         for group in (1, 2, 3)
     )
     seconds = hour * 3600 + minute * 60 + second

@@ -16,6 +16,7 @@ from dpcipher.curator.count import CountSource, Incoming, Recoding, Tally
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.request import Person
 from dpcipher.curator.warehouse.engines import Engine, engine_of
+from dpcipher.curator.warehouse.expressions import has_memtable
 from dpcipher.curator.warehouse.probe import check_reading
 from dpcipher.curator.warehouse.queries import (
     MAX_TABLES,
@@ -32,7 +33,7 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import check_names, said_extra
 
 Say = Callable[[str], None]
-CELL_BYTES = 24  # of a cell that comes back: table, cell and count
+CELL_BYTES = 20  # of a cell that comes back, at most: table, cell and count
 FIRST_CELLS = 2**18
 
 
@@ -47,6 +48,11 @@ class WarehouseRows(Incoming):
             raise ParameterError(
                 "data (ibis table): bins: auto and levels: discover are found among coded rows, which stay where they are; declare bins and "
                 "levels, or write the table to Parquet and measure that"
+            )
+        if has_memtable(table):
+            raise ParameterError(
+                "data (ibis table) must not join rows of this process (a memtable) with a table that lives elsewhere; "
+                "create the memtable there first, with connection.create_table(...)"
             )
         wanted = list(dict.fromkeys([*schema.names, *([] if person is None else [person.column])]))
         check_names(table.columns, wanted)
@@ -81,10 +87,7 @@ class WarehouseRows(Incoming):
             f"asking {self.engine.name} for {len(tables):,} tables of {len(self._schema.names):,} columns in one query; at most "
             f"{most:,} counts come back ({CELL_BYTES * most / 1e6:,.1f} MB)"
         )
-        query = counting_query(
-            steps, rows, shape, tables, materialized=self.engine.materialized, refuses=bool(messages)
-        )
-        answer = self.engine.ask(query)
+        answer = self.engine.ask(counting_query(steps, rows, shape, tables, refuses=bool(messages)))
         refusal = refusal_of(answer)
         if refusal is not None:
             raise DataError(messages[refusal])

@@ -1,6 +1,6 @@
 """From an engine's table to coded rows, as named steps of one query.
 
-    cells (what was read) ─▶ codes ─▶ moved … ─▶ coded (attributes, refusals, owners) ─▶ counted (at most max_rows of a person)
+    cells (what was read) ─▶ found (in long lists of levels) ─▶ codes ─▶ moved … ─▶ coded (attributes, refusals, owners) ─▶ counted (at most max_rows of a person)
 
 Every step takes a row by itself, except the last, which compares the rows of one person with one another and with nobody else's.
 """
@@ -14,6 +14,7 @@ from dpcipher.curator.request import Person
 from dpcipher.curator.warehouse.cell_types import cells_of
 from dpcipher.curator.warehouse.cells import Cells, Needs
 from dpcipher.curator.warehouse.expressions import Expr, ibis
+from dpcipher.curator.warehouse.look_ups import LookUp, found_query, is_long
 from dpcipher.curator.warehouse.marks import UNLISTED, check_size, mark, refusals
 from dpcipher.curator.warehouse.moves import Refusal, moves, refused_rows
 from dpcipher.curator.warehouse.readings import Reader
@@ -22,7 +23,21 @@ from dpcipher.schema.narrow import ABSENT
 from dpcipher.schema.schema import Schema
 
 PROBE = "number of the probe"
-Step = tuple[str, Expr | str]  # a name, and an ibis table or SQL text that reads the step before
+
+
+@dataclass(frozen=True)
+class Written:
+    """A step in SQL of ours, with the columns that it has."""
+
+    sql: str
+    columns: Any = None
+
+    def schema(self) -> Any:
+        """The columns and their types."""
+        return self.columns
+
+
+Step = tuple[str, Expr | Written]  # a name, and an ibis table or SQL that reads the steps before
 
 
 @dataclass(frozen=True)
@@ -36,8 +51,7 @@ class Coding:
 
 def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Coding:
     """All steps for a table; whatever cannot be said in SQL is refused here, by name."""
-    steps: list[Step] = [("cells", _cells(table, schema, person, reader))]
-    steps.append(("codes", _codes(_named(steps), table, schema, person, reader)))
+    steps = code_steps(table, schema, person, reader)
     places = {name: f"m{place}" for place, name in enumerate(schema.names)}
     for number, move in enumerate(moves(schema), start=1):
         last = _named(steps)
@@ -48,27 +62,59 @@ def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -
     coded, messages = _coded(_named(steps), schema, person)
     steps.append(("coded", coded))
     if person is not None:
-        steps.append(("counted", _limited(len(schema.attrs), person.max_rows, bool(messages))))
+        limited = _limited(len(schema.attrs), person.max_rows, bool(messages))
+        steps.append(("counted", Written(limited)))
     return Coding(tuple(steps), steps[-1][0], messages)
 
 
 def column_cells(table: Expr, column: Column, reader: Reader) -> Cells:
     """How the cells of a column are read, by the type that its engine gives it."""
-    check_size(column)
-    return cells_of(column.name, table[column.name].type(), Needs.of(column), reader)
+    cells = cells_of(column.name, table[column.name].type(), Needs.of(column), reader)
+    check_size(column, cells)
+    return cells
 
 
-def marks_step(table: Expr, schema: Schema, reader: Reader) -> list[Step]:
-    """The first two steps alone, without persons."""
-    steps: list[Step] = [("cells", _cells(table, schema, None, reader))]
-    return [*steps, ("codes", _codes(_named(steps), table, schema, None, reader))]
+def code_steps(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> list[Step]:
+    """The steps from cells to codes."""
+    steps: list[Step] = [("cells", _cells(table, schema, person, reader))]
+    cells = [column_cells(table, column, reader) for column in schema.columns]
+    looks = [
+        LookUp(place, column, each.needs.kind)
+        for place, (column, each) in enumerate(zip(schema.columns, cells, strict=True))
+        if is_long(column)
+    ]
+    if looks:
+        steps.append(("valued", _valued(_named(steps), cells, looks)))
+        last = _named(steps)
+        steps += [(name, Written(text)) for look in looks for name, text in look.lists()]
+        found = {name: "int32" for look in looks for name in look.found}
+        columns = ibis.schema({**dict(last.schema().items()), **found})
+        steps.append(("found", Written(found_query("valued", looks), columns)))
+    return [*steps, ("codes", _codes(_named(steps), schema, cells))]
+
+
+def _valued(read: Expr, cells: Sequence[Cells], looks: Sequence[LookUp]) -> Expr:
+    """With the text and the number by which each long column is looked up; null where a cell has none."""
+    more: dict[str, Expr] = {}
+    for look in looks:
+        own = _own(read, look.place)
+        each = cells[look.place]
+        number = each.number(own) if look.kind == "text" else getattr(each, look.kind)(own)
+        text = each.text(own)
+        more[f"s{look.place}"] = ibis.null("string") if text is None else text
+        more[f"v{look.place}"] = ibis.null("float64") if number is None else number.cast("float64")
+    return read.mutate(**more)
+
+
+def _own(read: Expr, place: int) -> dict[str, Expr]:
+    """What was read from one column."""
+    return {key: read[f"{key}{place}"] for key in "xnrtsvkjb" if f"{key}{place}" in read.columns}
 
 
 def _named(steps: Sequence[Step]) -> Expr:
     """The last step as a table to read from."""
-    name, expr = steps[-1]
-    assert not isinstance(expr, str)
-    return ibis.table(expr.schema(), name=name)
+    name, step = steps[-1]
+    return ibis.table(step.schema(), name=name)
 
 
 def _cells(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Expr:
@@ -88,12 +134,11 @@ def _carried(table: Expr, schema: Schema) -> dict[str, Expr]:
     return {"probe": table[PROBE]} if PROBE in table.columns else {}
 
 
-def _codes(read: Expr, table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Expr:
-    codes = {}
-    for place, column in enumerate(schema.columns):
-        cells = column_cells(table, column, reader)
-        own = {key: read[f"{key}{place}"] for key in ("x", "n", "r", "t") if f"{key}{place}" in read.columns}
-        codes[f"m{place}"] = mark(column, cells, own)
+def _codes(read: Expr, schema: Schema, cells: Sequence[Cells]) -> Expr:
+    codes = {
+        f"m{place}": mark(column, cells[place], _own(read, place))
+        for place, column in enumerate(schema.columns)
+    }
     kept = {name: read[name] for name in ("owner", "probe") if name in read.columns}
     return read.select(**codes, **kept)
 
