@@ -22,7 +22,7 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
 from dpcipher.marginals.arrays import Counts
-from dpcipher.paper.contenders import CIPHER_2, draw_rows, margins
+from dpcipher.paper.contenders import CIPHER, draw_rows, margins
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
 from dpcipher.paper.simulated import combine_identified, fit_sets
 from dpcipher.privacy.noise import Mechanism, SeededNoise
@@ -111,7 +111,7 @@ def from_paper(counts: Counts, epsilon: float, seed: np.random.SeedSequence) -> 
     """The paper, for every table of counts: m sets of a fifth of the budget each, its engine, its combining rule."""
     noise, rows = seed.spawn(2)
     stack = np.repeat(counts, SETS, axis=0)
-    chances = CIPHER_2.synthesize(stack, epsilon=epsilon / SETS, seed=noise)
+    chances = CIPHER[2].read("guarded").draw(stack, epsilon=epsilon / SETS, seed=noise).chances
     return _bounds(draw_rows(chances, int(counts[0].sum()), np.random.default_rng(rows)), SETS)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from invented_run import invented_rows
 
 from dpcipher.errors import TableFileError
 from dpcipher.inference.models import fit_models
@@ -16,22 +17,14 @@ from dpcipher.paper.bankruptcy_data import (
     NAMES,
     OUTCOME,
     SCHEMA,
-    Bankruptcy,
     columns_of_cells,
     digest,
     load,
 )
+from dpcipher.paper.readings import LITERAL
+from dpcipher.paper.simulated import METHODS, OURS_GROUP
 
 pytest.importorskip("sklearn")
-
-
-def invented(seed: int = 0) -> Bankruptcy:
-    """250 rows of the same shape, with a class that follows one quality."""
-    rng = np.random.default_rng(seed)
-    levels = columns_of_cells()
-    weights = np.where((levels[:, 4] == 2) == (levels[:, OUTCOME] == 1), 5.0, 1.0)
-    cells = rng.choice(len(levels), 250, p=weights / weights.sum())
-    return Bankruptcy(np.stack(np.unravel_index(cells, SCHEMA.shape), axis=1).astype(np.int32))
 
 
 def test_the_workload_is_that_of_the_supplement() -> None:
@@ -53,7 +46,7 @@ def test_cells_are_decoded_as_the_schema_decodes_them() -> None:
 
 def test_the_regression_equals_fit_models() -> None:
     """Thirteen Firth estimates, against the formula interface on rows."""
-    data = invented()
+    data = invented_rows()
     estimate, variance = (part[0, 0] for part in fit_class(data.table()[None], 1))
     frame = pd.DataFrame(columns_of_cells()[data.cells], columns=list(NAMES)).astype(str)
     formula = "Class ~ " + " + ".join(NAMES[:-1])
@@ -67,7 +60,7 @@ def test_held_out_rows_are_not_in_the_training_table() -> None:
     held = bankruptcy._held_out(250, 4, np.random.default_rng(1))
     assert (held.sum(axis=1) == 50).all()
     assert len({tuple(row) for row in held}) == 4
-    data = invented()
+    data = invented_rows()
     rest = data.table(np.flatnonzero(~held[0]))
     assert rest.sum() == 200
     np.testing.assert_array_equal(rest + data.table(np.flatnonzero(held[0])), data.table())
@@ -75,7 +68,7 @@ def test_held_out_rows_are_not_in_the_training_table() -> None:
 
 def test_an_svm_that_saw_one_class_says_that_class() -> None:
     """And is right as often as that class occurs."""
-    data, held = invented(), np.zeros(250, dtype=bool)
+    data, held = invented_rows(), np.zeros(250, dtype=bool)
     held[:50] = True
     only = np.zeros(SCHEMA.shape, dtype=np.int64)
     place = int(np.flatnonzero(columns_of_cells()[:, OUTCOME] == 1)[0])
@@ -87,8 +80,11 @@ def test_an_svm_that_saw_one_class_says_that_class() -> None:
 def test_a_block_repeats_and_holds_all_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same block twice gives the same numbers; a large budget predicts better than the larger class."""
     monkeypatch.setattr(bankruptcy, "best_rounds", lambda *args: 2)
-    block = BankruptcyBlock(2, 1, 0, 1)
-    first, second = run_block(block, invented()), run_block(block, invented())
+    first, second = ({}, {})
+    for group in (METHODS, LITERAL, OURS_GROUP):
+        block = BankruptcyBlock(2, 1, 0, 1, group)
+        first |= run_block(block, invented_rows())
+        second |= run_block(block, invented_rows())
     assert {key.split("/")[0] for key in first} == {"original", *(one.name for one in CONTENDERS)}
     for key in first:
         np.testing.assert_array_equal(first[key], second[key])

@@ -12,7 +12,7 @@ import pytest
 from dpcipher.errors import ParameterError
 from dpcipher.paper import simulated
 from dpcipher.paper.blocks import STAMP, Blocks, split
-from dpcipher.paper.contenders import CELLS_2, CIPHER_2, FDH, OURS_2, Contender, draw_rows, tvd
+from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender, tvd
 from dpcipher.paper.population import (
     COEFFICIENTS,
     POPULATION,
@@ -21,7 +21,9 @@ from dpcipher.paper.population import (
     Population,
     random_coefficients,
 )
+from dpcipher.paper.readings import LITERAL, SWEPT
 from dpcipher.paper.simulated import BLOCK, POPULATIONS, POWERS, SIZES, SimulatedBlock, run_block, tasks
+from dpcipher.paper.view import cost
 
 
 def test_the_published_coefficients_are_those_of_their_seed() -> None:
@@ -55,19 +57,40 @@ def test_coefficients_of_another_shape_are_refused() -> None:
 
 
 def test_blocks_cover_every_repeat_once() -> None:
-    """Every scenario gets all repeats, ours and the others, and no two blocks share a name or a seed."""
-    todo = tasks(250)
-    for n, power, ours in product(SIZES, POWERS, (False, True)):
-        here = [b for b in todo if (b.n_rows, b.power, b.population, b.ours) == (n, power, 0, ours)]
+    """Every scenario gets all repeats in every group, no two blocks share a name, and the literal reading comes before the others."""
+    todo = tasks(250, tuple(SWEPT))
+    groups = list(dict.fromkeys(block.group for block in todo))
+    assert groups[1] == LITERAL
+    assert set(SWEPT) <= set(groups)
+    for n, power, group in product(SIZES, POWERS, groups):
+        here = [b for b in todo if (b.n_rows, b.power, b.population, b.group) == (n, power, 0, group)]
         assert sum(block.repeats for block in here) == 250
     assert len({block.name for block in todo}) == len(todo)
-    seeds = {tuple(block.seed.generate_state(4)) for block in todo if not block.ours}
+    seeds = {block.entropy for block in todo}
     assert len(seeds) == len(split(250, BLOCK)) * len(SIZES) * len(POWERS) + POPULATIONS * len(POWERS)
+
+
+def test_readings_are_paired() -> None:
+    """Two readings of the same block see the same originals and the same noise: with nothing to guard they are equal."""
+    literal, other = (
+        run_block(SimulatedBlock(500, 2, 0, 2, group=group)) for group in (LITERAL, "clipped inputs")
+    )
+    same = np.isclose(
+        literal["CIPHER 3-way/averaging"][:, 1], other["CIPHER 3-way [clipped inputs]/averaging"][:, 1]
+    )
+    assert same.all()
+
+
+def test_printed_costs_are_the_meant_ones_swapped() -> None:
+    """20 and 32 of 36; the full table costs 1."""
+    assert cost(CIPHER[2]) == cost(CIPHER[3], "as printed") == pytest.approx(20 / 36)
+    assert cost(CIPHER[3]) == cost(CIPHER[2], "as printed") == pytest.approx(32 / 36)
+    assert cost(FDH) == cost(CIPHER[2], normal=False) == 1
 
 
 def small_block(block: SimulatedBlock) -> Mapping[str, np.ndarray]:
     """A block of one cheap method: enough to see that nothing depends on what ran before."""
-    rng = np.random.default_rng(block.seed)
+    rng = np.random.default_rng(block.entropy)
     return {"FDH/tvd": rng.random((block.repeats, 3)), "number": np.array([block.number])}
 
 
@@ -113,7 +136,7 @@ def test_blocks_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
 
 def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
     """The same block twice gives the same numbers."""
-    block = SimulatedBlock(200, 0, 0, 2, ours=True)
+    block = SimulatedBlock(200, 0, 0, 2, group="ours")
     first, second = run_block(block), run_block(block)
     assert first["ours 2-way/tvd"].shape == (2, 3)
     assert {key.split("/")[1] for key in first} >= {
@@ -131,16 +154,16 @@ def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
 def mean_tvd(contender: Contender, power: int, many: int = 12) -> float:
     """The mean 2-way TVD of synthetic rows at one fifth of e^power."""
     counts = POPULATION.draw(200, many, np.random.default_rng(1))
-    chances = contender.synthesize(
+    drawn = contender.draw(
         counts, epsilon=exp(power) / 5, seed=np.random.SeedSequence([2, power + 2]), rounds=2
     )
-    return float(tvd(counts, draw_rows(chances, 200, np.random.default_rng(3)), [2]).mean())
+    return float(tvd(counts, drawn.rows, [2]).mean())
 
 
 def test_the_directions_that_hold_with_few_repeats() -> None:
     """More budget helps; FDH beats the paper's engine un-normalised; ours beats the paper's engine; MWEM by single cells stays flat."""
     fdh, cipher, ours, cells = (
-        [mean_tvd(one, power) for power in (-2, 0, 2)] for one in (FDH, CIPHER_2, OURS_2, CELLS_2)
+        [mean_tvd(one, power) for power in (-2, 0, 2)] for one in (FDH, CIPHER[2], OURS[2], MWEM["cells"][2])
     )
     for line in (fdh, cipher, ours):
         assert line == sorted(line, reverse=True)
@@ -151,4 +174,4 @@ def test_the_directions_that_hold_with_few_repeats() -> None:
 
 def test_rounds_are_chosen_from_the_list() -> None:
     """And the same each time."""
-    assert simulated.best_rounds(CELLS_2, 200, 0) in simulated.ROUNDS
+    assert simulated.best_rounds(MWEM["cells"][2], 200, 0) in simulated.ROUNDS

@@ -8,10 +8,12 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.methods.mwem import Measurement, replay
-from dpcipher.paper.contenders import CIPHER_2, FDH, Sanitized, draw_rows, linf, margins, tvd
+from dpcipher.paper.contenders import CIPHER, FDH, Sanitized, draw_rows, linf, margins, normalised, tvd
 from dpcipher.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
+from dpcipher.paper.readings import SWEPT
 from dpcipher.paper.simulated import combine_identified
+from dpcipher.paper.summary import infer
 from dpcipher.scoring.distances import choose_tables, distances
 
 PAIRS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
@@ -150,24 +152,70 @@ def test_the_noise_has_the_scale_of_the_shares() -> None:
     assert np.abs(errors).mean() == pytest.approx(12.0, rel=0.05)
 
 
-def test_cipher_is_the_paper_engine_on_the_same_noise() -> None:
-    """A contender adds noise and calls the engine, nothing else."""
-    counts, seed = tables(many=2), np.random.SeedSequence(5)
-    noisy = Sanitized.of(counts, PAIRS, 1.0, seed)
+@pytest.mark.parametrize("reading", ["literal", "guarded", "averaged", "literal, λ = 0.1"])
+def test_cipher_is_the_paper_engine_on_the_same_noise(reading: str) -> None:
+    """A contender adds noise and calls the engine under its reading, nothing else; all readings see the same noise."""
+    counts, seed = tables(many=2), CIPHER[2].seed(5)
+    drawn = CIPHER[2].read(reading).draw(counts, epsilon=1.0, seed=CIPHER[2].read(reading).seed(5))
+    synthesis, rows_seed = seed.spawn(2)
+    noisy = Sanitized.of(counts, PAIRS, 1.0, synthesis)
     direct = solve_paper(
         SHAPE,
         [(a, t[1], noisy.mechanism.variance) for a, t in zip(PAIRS, noisy.tables, strict=True)],
-        CIPHER_2.reading,
-        rng=np.random.default_rng(1),
+        SWEPT[reading],
+        rng=np.random.default_rng([int(rows_seed.generate_state(1)[0]), 1]),
     )
-    np.testing.assert_allclose(
-        CIPHER_2.synthesize(counts, epsilon=1.0, seed=np.random.SeedSequence(5))[1], direct[0]
-    )
+    np.testing.assert_allclose(drawn.chances[1], direct[0])
+
+
+def test_averaging_is_zero_for_the_average_and_one_for_a_version() -> None:
+    """The measure of how far a result is from the average of inconsistent tables, for two results whose answer is known."""
+    noisy = Sanitized.of(tables(many=3), PAIRS, 1.0, np.random.SeedSequence(9))
+    versions = [
+        [normalised(margins(t, (a.index(k),))) for a, t in zip(PAIRS, noisy.tables, strict=True) if k in a]
+        for k in range(4)
+    ]
+
+    def product(margins_of: list[np.ndarray]) -> np.ndarray:
+        return np.stack([np.einsum("i,j,k,l", *(part[row] for part in margins_of)) for row in range(3)])
+
+    average = noisy.averaging(product([np.mean(v, axis=0) for v in versions]))
+    np.testing.assert_allclose(average[:, 0], 0, atol=1e-12)
+    each = np.mean([noisy.averaging(product([v[i] for v in versions])) for i in range(3)], axis=0)
+    np.testing.assert_allclose(each[:, 0], each[:, 1])
 
 
 def test_drawn_rows_follow_the_distribution() -> None:
     """n rows each, and the right mean."""
-    chances = FDH.synthesize(tables(many=1), epsilon=50.0, seed=np.random.SeedSequence(1))
+    chances = FDH.draw(tables(many=1), epsilon=50.0, seed=np.random.SeedSequence(1)).chances
     drawn = draw_rows(np.repeat(chances, 4000, axis=0), 200, np.random.default_rng(6))
     assert (drawn.reshape(4000, -1).sum(axis=1) == 200).all()
     np.testing.assert_allclose(drawn.mean(axis=0) / 200, chances[0], atol=0.004)
+
+
+def test_inference_equals_loops_over_repeats_and_parameters() -> None:
+    """Bias, RMSE, coverage and the share of Best from their definitions; what is unknown is left out."""
+    rng = np.random.default_rng(4)
+    own = [rng.normal(size=(30, 3)), rng.random((30, 3)), np.full((30, 3), np.inf)]
+    original = [rng.normal(size=(30, 3)), rng.random((30, 3)), np.full((30, 3), np.inf)]
+    own[0][4, 1] = own[1][4, 1] = np.nan
+    truth = np.array([0.1, -0.2, 0.5])
+    found = infer(own, original, truth)
+    best = known = 0
+    for k in range(3):
+        errors, inside = [], []
+        for r in range(30):
+            if np.isnan(own[0][r, k]):
+                continue
+            error, half = own[0][r, k] - truth[k], 1.959964 * own[1][r, k] ** 0.5
+            errors.append(error)
+            inside.append(abs(error) <= half)
+            significant = abs(own[0][r, k]) > half
+            other = abs(original[0][r, k]) > 1.959964 * original[1][r, k] ** 0.5
+            best += (own[0][r, k] * original[0][r, k] > 0) and (significant == other)
+            known += 1
+        assert found.bias[0, k] == pytest.approx(np.mean(errors))
+        assert found.rmse[0, k] == pytest.approx(np.mean(np.square(errors)) ** 0.5)
+        assert found.coverage[0, k] == pytest.approx(np.mean(inside))
+    assert found.shares["Best"][0] == pytest.approx(best / known)
+    assert found.unknown == pytest.approx(1 / 90)

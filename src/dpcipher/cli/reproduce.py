@@ -18,6 +18,16 @@ from dpcipher.paper.reproduce import PARTS, reproduce
     help="Repeats of experiment 1 for each n and epsilon; experiment 2 gets a tenth.",
 )
 @click.option(
+    "--second-repeats", type=int, help="Repeats of experiment 2 for each m and epsilon, if not a tenth."
+)
+@click.option(
+    "--reading",
+    multiple=True,
+    default=["literal"],
+    metavar="literal|all|NAME",
+    help="How the paper's algorithm is read: literally (always), also as named (may be repeated), or in all ways.",
+)
+@click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder with the bankruptcy data; by default the one that DPCIPHER_DATA names.",
@@ -31,7 +41,14 @@ from dpcipher.paper.reproduce import PARTS, reproduce
 )
 @options.as_json
 def command(
-    part: str, repeats: int, data: Path | None, workers: int | None, folder: Path, json_: bool
+    part: str,
+    repeats: int,
+    second_repeats: int | None,
+    reading: tuple[str, ...],
+    data: Path | None,
+    workers: int | None,
+    folder: Path,
+    json_: bool,
 ) -> None:
     """Reproduce the paper's figures and tables, and judge its claims. Noise is seeded: NOT PRIVATE.
 
@@ -39,7 +56,17 @@ def command(
     Examples:
       dpcipher reproduce storage
       dpcipher reproduce all --repeats 1000 --data data -o reproduction
+      dpcipher reproduce all --reading all --data data -o reproduction
     """
     with output.progress() as say:
-        reproduction = reproduce(part, folder, repeats=repeats, data=data, workers=workers, say=say)
+        reproduction = reproduce(
+            part,
+            folder,
+            repeats=repeats,
+            second_repeats=second_repeats,
+            reading=reading,
+            data=data,
+            workers=workers,
+            say=say,
+        )
     output.show(reproduction.text, reproduction.to_dict(), as_json=json_)

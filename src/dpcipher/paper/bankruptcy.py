@@ -5,6 +5,7 @@ significance? Class is a function of the six qualities here, so that maximum lik
 Prediction: how often is an SVM right about 50 held-out businesses, when the synthesizer saw only the other 200?
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
@@ -21,7 +22,18 @@ from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
-from dpcipher.paper.simulated import POWERS, combine_identified, fit_sets
+from dpcipher.paper.readings import LITERAL
+from dpcipher.paper.rivals import RIVALS, Rival
+from dpcipher.paper.simulated import (
+    GROUPS,
+    METHODS,
+    OURS_GROUP,
+    POWERS,
+    RIVAL,
+    RIVAL_EVERY,
+    combine_identified,
+    fit_sets,
+)
 
 SETS = (1, 5)
 BLOCK = 10
@@ -30,30 +42,42 @@ TUNING_DRAWS = 10
 FDH = Contender("FDH", "FDH", 5)
 CIPHER = Contender("CIPHER", "paper", 2)
 OURS = Contender("ours", "ours", 2)
-MWEM = Contender("MWEM", "MWEM", 2)
-CELLS = Contender("MWEM, cells", "MWEM cells", 2)
-CONTENDERS = (FDH, CIPHER, OURS, MWEM, CELLS)
+MWEM = {
+    "cells": Contender("MWEM, cells", "MWEM cells", 2),
+    "tables": Contender("MWEM, tables", "MWEM", 2),
+}
+CONTENDERS = (FDH, CIPHER, OURS, *MWEM.values())
 _RUN, _TUNE = 4, 5
 
 
 @dataclass(frozen=True)
 class BankruptcyBlock:
-    """Some repeats with one budget and one number of sets."""
+    """Some repeats with one budget and one number of sets; `group` says which methods, as in the first experiment."""
 
     power: int
     sets: int
     number: int
     repeats: int
+    group: str = METHODS
 
     @property
     def name(self) -> str:
         """Its name in the journal of finished blocks."""
-        return f"m{self.sets}-e{self.power:+d}-block{self.number:03d}x{self.repeats}"
+        return f"m{self.sets}-e{self.power:+d}-block{self.number:03d}x{self.repeats}-{self.group}"
 
     @property
-    def seed(self) -> np.random.SeedSequence:
-        """A seed for this block alone."""
-        return np.random.SeedSequence([_RUN, self.sets, self.power + 2, self.number])
+    def entropy(self) -> tuple[int, ...]:
+        """What the seeds of this block are made of, whatever its group."""
+        return (_RUN, self.sets, self.power + 2, self.number)
+
+    @property
+    def contenders(self) -> tuple[Contender | Rival, ...]:
+        """The methods of the group."""
+        if self.group == RIVAL:
+            return tuple(RIVALS.values())
+        if self.group in GROUPS:
+            return (FDH, *MWEM.values()) if self.group == METHODS else (OURS,)
+        return (CIPHER.read(self.group),)
 
 
 def blocks(folder: Path, data: Bankruptcy) -> Blocks[BankruptcyBlock]:
@@ -68,34 +92,41 @@ def blocks(folder: Path, data: Bankruptcy) -> Blocks[BankruptcyBlock]:
     return Blocks(folder / "experiment2.jsonl", partial(run_block, data=data), settings)
 
 
-def tasks(repeats: int) -> list[BankruptcyBlock]:
-    """Every block of a run."""
+def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[BankruptcyBlock]:
+    """Every block of a run: what the headline needs first, other readings last."""
+    order = (METHODS, LITERAL, OURS_GROUP, RIVAL, *readings)
     return [
-        BankruptcyBlock(power, sets, number, size)
+        BankruptcyBlock(power, sets, number, size, group)
+        for group in dict.fromkeys(order)
         for number, size in split(repeats, BLOCK)
         for sets in SETS
         for power in POWERS
     ]
 
 
-def run(folder: Path, *, data: Path | None, repeats: int, workers: int, say: Say) -> None:
+def run(
+    folder: Path, *, data: Path | None, repeats: int, readings: Sequence[str], workers: int, say: Say
+) -> None:
     """Compute every block that is not in the journal yet."""
     svm()  # a missing part is said before an hour's work, not after it
-    blocks(folder, load(data)).run(tasks(repeats), workers=workers, say=say)
+    blocks(folder, load(data)).run(tasks(repeats, readings), workers=workers, say=say)
 
 
 def run_block(block: BankruptcyBlock, data: Bankruptcy) -> Arrays:
-    """All methods on the repeats of one block, regression and prediction."""
-    splits, *seeds = block.seed.spawn(1 + len(CONTENDERS))
-    held = _held_out(len(data.codes), block.repeats, np.random.default_rng(splits))
-    whole = np.repeat(data.table()[None], block.repeats, axis=0)
+    """The methods of one group on the repeats of one block, regression and prediction."""
+    splits = np.random.default_rng(np.random.SeedSequence(block.entropy))
+    held = _held_out(len(data.codes), block.repeats, splits)
+    if block.group == RIVAL:
+        held = held[::RIVAL_EVERY]
+    whole = np.repeat(data.table()[None], len(held), axis=0)
     train = np.stack([data.table(np.flatnonzero(~out)) for out in held])
-    arrays: dict[str, Stack] = dict(_originals(data, held))
-    for contender, seed in zip(CONTENDERS, seeds, strict=True):
-        first, second = seed.spawn(2)
-        estimates = fit_class(_synthetic(contender, whole, block, first), block.sets)
-        predictions = _prediction(_synthetic(contender, train, block, second), held, data, block)
-        arrays |= contender.label(combine_identified(*estimates) | predictions)
+    arrays: dict[str, Stack] = dict(_originals(data, held)) if block.group == METHODS else {}
+    for contender in block.contenders:
+        first, second = contender.seed(*block.entropy).spawn(2)
+        synthetic = _synthetic(contender, whole, block, first)
+        estimates = combine_identified(*fit_class(synthetic.pop("rows"), block.sets))
+        rows = _synthetic(contender, train, block, second)["rows"]
+        arrays |= contender.label(estimates | synthetic | _prediction(rows, held, data, block))
     return arrays
 
 
@@ -105,12 +136,15 @@ def _held_out(n_rows: int, repeats: int, rng: np.random.Generator) -> NDArray[np
 
 
 def _synthetic(
-    contender: Contender, originals: Counts, block: BankruptcyBlock, seed: np.random.SeedSequence
-) -> Counts:
-    """The synthetic rows of every set, as tables of counts."""
-    rounds = best_rounds(contender, block.power, block.sets) if contender.uses_rounds else 1
+    contender: Contender | Rival, originals: Counts, block: BankruptcyBlock, seed: np.random.SeedSequence
+) -> dict[str, Stack]:
+    """The synthetic rows of every set, as tables of counts; of a rival also the processor seconds of a fit, by repeats."""
     stack, epsilon = np.repeat(originals, block.sets, axis=0), exp(block.power) / block.sets
-    return contender.draw(stack, epsilon=epsilon, seed=seed, rounds=rounds)[1]
+    if isinstance(contender, Rival):
+        drawn, seconds = contender.draw(stack, SCHEMA, epsilon=epsilon, seed=seed)
+        return {"rows": drawn.rows, "seconds": seconds.reshape(len(originals), -1).mean(axis=1)[:, None]}
+    rounds = best_rounds(contender, block.power, block.sets) if contender.uses_rounds else 1
+    return {"rows": contender.draw(stack, epsilon=epsilon, seed=seed, rounds=rounds).rows}
 
 
 @cache
@@ -167,7 +201,7 @@ def _prediction(
 ) -> dict[str, Stack]:
     """The mean accuracy of the sets' SVMs, and the accuracy of their majority vote."""
     right = np.array([_right(table, data, held[number // block.sets]) for number, table in enumerate(rows)])
-    right = right.reshape(block.repeats, block.sets, -1)
+    right = right.reshape(len(held), block.sets, -1)
     return {
         "accuracy": right.mean(axis=(1, 2))[:, None],
         "vote": (right.mean(axis=1) > 0.5).mean(axis=1)[:, None],

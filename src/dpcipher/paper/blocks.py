@@ -5,7 +5,7 @@ out as if it had never been killed.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,11 +54,12 @@ class Blocks(Generic[Work]):
             )
             say(f"{number} of {len(todo)} blocks: {block.name}")
 
-    def load(self) -> dict[str, dict[str, Stack]]:
-        """The arrays of every finished block, by its name."""
+    def load(self, names: Collection[str] | None = None) -> dict[str, dict[str, Stack]]:
+        """The arrays of every finished block, or of some, by its name."""
         return {
             line.pop("name"): {key: np.array(values) for key, values in line.items()}
             for line in self._journal.finished()
+            if names is None or line["name"] in names
         }
 
     @cached_property

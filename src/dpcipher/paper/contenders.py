@@ -7,21 +7,23 @@ A stack holds many tables of one shape along its first axis, and every step work
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import READINGS, Reading
+from dpcipher.engines.reading import Reading
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
+from dpcipher.paper.readings import LITERAL, SWEPT
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.reconcile import Noisy, reconcile
 
@@ -29,57 +31,75 @@ Stack = NDArray[Any]
 
 KINDS = ("FDH", "paper", "ours", "MWEM", "MWEM cells")
 # The numbers of rounds that MWEM is tuned over.
-ROUNDS = (2, 4, 8, 12, 16)
+ROUNDS = (1, 2, 4, 8, 16, 32)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a method made of a stack of tables: distributions, rows drawn from them, and the noisy tables it saw, if it saw some."""
+
+    chances: Floats
+    rows: Counts
+    noisy: "Sanitized | None" = None
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A method with its tables: all of one order, or the full table for FDH."""
+    """A method with its tables: all of one order, or the full table for FDH. `reading` is how the paper's algorithm is read."""
 
-    name: str
+    base: str
     kind: str
     order: int
-    reading: Reading = READINGS["guarded"]
+    reading: str = LITERAL
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ParameterError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}")
 
     @property
+    def name(self) -> str:
+        """Its name among the scores; a reading other than the literal one is part of it."""
+        return self.base if self.reading == LITERAL else f"{self.base} [{self.reading}]"
+
+    @property
     def uses_rounds(self) -> bool:
         """Whether it is a form of MWEM."""
         return self.kind.startswith("MWEM")
+
+    def read(self, reading: str) -> "Contender":
+        """The same under another reading, where it is the paper's algorithm."""
+        return replace(self, reading=reading) if self.kind == "paper" else self
 
     def label(self, scores: Mapping[str, Stack]) -> dict[str, Stack]:
         """Scores under the name of the method."""
         return {f"{self.name}/{key}": value for key, value in scores.items()}
 
+    def seed(self, *entropy: int) -> np.random.SeedSequence:
+        """A seed that depends on the method alone: all readings of CIPHER see the same noise, whatever else is run."""
+        return np.random.SeedSequence([*entropy, crc32(self.base.encode())])
+
     def tables(self, n_attrs: int) -> list[Axes]:
         """The tables it measures, or chooses from."""
         return list(combinations(range(n_attrs), n_attrs if self.kind == "FDH" else self.order))
 
-    def synthesize(
-        self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1
-    ) -> Floats:
-        """One distribution for each table of counts (first axis), each with budget `epsilon`; `rounds` is MWEM's T."""
-        tables = self.tables(counts.ndim - 1)
+    def draw(self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1) -> Drawn:
+        """One distribution for each table of counts (first axis), each with budget `epsilon`, and as many rows as the table has; `rounds` is MWEM's T."""
+        synthesis, rows_seed = seed.spawn(2)
+        tables, n_rows, noisy = self.tables(counts.ndim - 1), int(counts[0].sum()), None
         if self.uses_rounds:
             method = mwem_many if self.kind == "MWEM" else mwem_cells
-            return np.asarray(
-                method(counts, tables, epsilon=epsilon, rounds=rounds, seed=seed) / counts[0].sum()
-            )
-        noisy = Sanitized.of(counts, tables, epsilon, seed)
+            chances = method(counts, tables, epsilon=epsilon, rounds=rounds, seed=synthesis) / n_rows
+        else:
+            noisy = Sanitized.of(counts, tables, epsilon, synthesis)
+            chances = self._solve(noisy, rows_seed)
+        return Drawn(chances, draw_rows(chances, n_rows, np.random.default_rng(rows_seed)), noisy)
+
+    def _solve(self, noisy: "Sanitized", seed: np.random.SeedSequence) -> Floats:
         if self.kind == "FDH":
             return normalised(noisy.tables[0])
-        return noisy.solve_paper(self.reading) if self.kind == "paper" else noisy.solve_ours()
-
-    def draw(
-        self, counts: Counts, *, epsilon: float, seed: np.random.SeedSequence, rounds: int = 1
-    ) -> tuple[Floats, Counts]:
-        """The distributions of `synthesize`, and tables of as many rows drawn from each as its table has."""
-        synthesis, rows_seed = seed.spawn(2)
-        chances = self.synthesize(counts, epsilon=epsilon, seed=synthesis, rounds=rounds)
-        return chances, draw_rows(chances, int(counts[0].sum()), np.random.default_rng(rows_seed))
+        if self.kind == "ours":
+            return noisy.solve_ours()
+        return noisy.solve_paper(SWEPT[self.reading], int(seed.generate_state(1)[0]))
 
 
 def tune_rounds(
@@ -94,7 +114,7 @@ def tune_rounds(
     stack = np.repeat(table[None], draws, axis=0)
     errors = [
         tvd(
-            stack, contender.synthesize(stack, epsilon=epsilon, seed=seed, rounds=rounds), [contender.order]
+            stack, contender.draw(stack, epsilon=epsilon, seed=seed, rounds=rounds).chances, [contender.order]
         ).mean()
         for rounds, seed in zip(ROUNDS, seeds, strict=True)
     ]
@@ -129,14 +149,32 @@ class Sanitized:
             for number in range(len(self.tables[0]))
         ]
 
-    def solve_paper(self, reading: Reading) -> Floats:
+    def solve_paper(self, reading: Reading, seed: int) -> Floats:
         """The distribution behind the noisy tables of each data set, by the paper's algorithm; every one draws targets of its own."""
         return np.stack(
             [
-                solve_paper(self.shape, tables, reading, rng=np.random.default_rng(number))[0]
+                solve_paper(self.shape, tables, reading, rng=np.random.default_rng([seed, number]))[0]
                 for number, tables in enumerate(self._sets)
             ]
         )
+
+    def averaging(self, chances: Floats) -> Floats:
+        """How far the one-way margins of distributions are from the average of the noisy tables' own, and how far those are: data sets by 2.
+
+        Mean TVD over the attributes (and over the tables that hold one). Were inconsistent tables averaged, the first would be 0; were one of them
+        taken as it is, the two would be alike.
+        """
+        gaps = []
+        for attr in range(len(self.shape)):
+            versions = [
+                normalised(margins(table, (axes.index(attr),)))
+                for axes, table in zip(self.axes, self.tables, strict=True)
+                if attr in axes
+            ]
+            average = np.mean(versions, axis=0)
+            own = _half_l1(margins(chances, (attr,)) - average)
+            gaps.append([own, np.mean([_half_l1(version - average) for version in versions], axis=0)])
+        return np.asarray(np.mean(gaps, axis=0).T)
 
     def solve_ours(self) -> Floats:
         """The same by our default: reconcile, denoise, table engine."""
@@ -189,21 +227,22 @@ def _tables(gaps: Floats, order: int) -> list[Floats]:
     ]
 
 
+def _half_l1(gaps: Floats) -> Floats:
+    return np.asarray(0.5 * np.abs(gaps.reshape(len(gaps), -1)).sum(axis=1))
+
+
 FDH = Contender("FDH", "FDH", 4)
-CIPHER_2 = Contender("CIPHER 2-way", "paper", 2)
-CIPHER_3 = Contender("CIPHER 3-way", "paper", 3)
-OURS_2 = Contender("ours 2-way", "ours", 2)
-OURS_3 = Contender("ours 3-way", "ours", 3)
-MWEM_2 = Contender("MWEM 2-way", "MWEM", 2)
-MWEM_3 = Contender("MWEM 3-way", "MWEM", 3)
-CELLS_2 = Contender("MWEM 2-way, cells", "MWEM cells", 2)
-CELLS_3 = Contender("MWEM 3-way, cells", "MWEM cells", 3)
-# The methods that the paper itself compares.
-PAPERS = (FDH, CIPHER_2, CIPHER_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
-CONTENDERS = (FDH, CIPHER_2, CIPHER_3, OURS_2, OURS_3, MWEM_2, MWEM_3, CELLS_2, CELLS_3)
-MWEMS = tuple(method for method in CONTENDERS if method.uses_rounds)
-# How much the paper's ridge matters.
-RIDGES = tuple(
-    Contender(f"CIPHER 2-way, λ = {lam:g}", "paper", 2, Reading(guard="rows", lam=lam))
-    for lam in (1e-4, 1e-3, 1e-1)
-)
+CIPHER = {order: Contender(f"CIPHER {order}-way", "paper", order) for order in (1, 2, 3)}
+OURS = {order: Contender(f"ours {order}-way", "ours", order) for order in (1, 2, 3)}
+# The two readings of MWEM: a query is one cell, used once (as first published); or a whole table, all of them replayed (its authors' advice).
+MWEM = {
+    "cells": {order: Contender(f"MWEM {order}-way, cells", "MWEM cells", order) for order in (1, 2, 3)},
+    "tables": {order: Contender(f"MWEM {order}-way, tables", "MWEM", order) for order in (1, 2, 3)},
+}
+MWEMS = tuple(method for orders in MWEM.values() for method in orders.values())
+# MWEM's only table is the full one: what the paper calls its limit.
+LIMITS = {
+    "cells": Contender("MWEM full table, cells", "MWEM cells", 4),
+    "tables": Contender("MWEM full table, tables", "MWEM", 4),
+}
+CONTENDERS = (FDH, *CIPHER.values(), *OURS.values(), *MWEMS)

@@ -1,89 +1,58 @@
-"""The paper's figures from our runs: storage (1), simulated tables (2 to 6) and bankruptcy data (7, with table 2).
+"""The paper's figures from our runs: storage (1), simulated tables (2 to 6), bankruptcy data (7, with table 2); the readings and the rivals.
 
-Each is an SVG file, its text kept as text so that files stay small.
+CIPHER is drawn under the literal reading, with a band from the lowest to the highest mean of all readings that were run.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from io import StringIO
-from itertools import product
-from math import log
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dpcipher.errors import MissingExtra
-from dpcipher.inference.sss import COLOURS
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy
-from dpcipher.paper.blocks import STAMP
-from dpcipher.paper.contenders import CONTENDERS
+from dpcipher.paper.claims import Condition
+from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender
+from dpcipher.paper.plotting import Bars, Line, Panel, draw_bars, draw_panels
+from dpcipher.paper.rivals import RIVALS, TIMED
 from dpcipher.paper.simulated import NAMES, POWERS, SIZES
 from dpcipher.paper.storage import LARGEST, ORDERS, PANELS, full_cells, parameters, stored_cells
-from dpcipher.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, SimulatedSummary, cost
+from dpcipher.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, SimulatedSummary
+from dpcipher.paper.view import View, cost
 
 PLACES = tuple(NAMES.values())
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a method is drawn."""
-
-    colour: str
-    dash: str = "-"
-    marker: str = "o"
-
-
-# By name of the method, without "2-way".
-LOOKS: Mapping[str, Look] = {
-    "original": Look("#000000", ":", "."),
-    "FDH": Look("#444444", "-", "s"),
-    "CIPHER": Look("#c62828"),
-    "CIPHER 3-way": Look("#ef8a17", "-", "^"),
-    "ours": Look("#1565c0"),
-    "ours 3-way": Look("#26a6d1", "-", "^"),
-    "MWEM": Look("#2e7d32", "--"),
-    "MWEM 3-way": Look("#8bc34a", "--", "^"),
-    "MWEM, cells": Look("#6a1b9a", ":"),
-    "MWEM 3-way, cells": Look("#ba68c8", ":", "^"),
-}
-
-
-@dataclass(frozen=True)
-class Line:
-    """A method's values, with their spread where it is to be shown."""
-
-    name: str
-    values: Sequence[float] | Floats
-    spread: Sequence[float] | Floats | None = None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes: lines over shared places."""
-
-    title: str
-    places: Sequence[str]
-    lines: Sequence[Line]
-    label: str = ""
-    level: float | None = None
-    log: bool = False
+# The forms of MWEM, by order.
+_FORMS = ("cells", "tables")
+# From light to dark: tables of one to four columns.
+_TINTS = ("#d9b8e8", "#b17fce", "#8e5bb5", "#5b2a86")
+RIVAL_NAMES = tuple(name for name in RIVALS if name != TIMED.name)
 
 
 def draw_storage(path: Path) -> None:
-    """Figure 1: log10 of the stored cells against the number of attributes; parameters below."""
+    """Figure 1: the stored cells against the number of attributes; parameters below."""
     numbers = range(4, LARGEST + 1)
     rows = []
     for name, count in (("stored cells", stored_cells), ("parameters", parameters)):
         row = []
         for title, levels in PANELS.items():
-            lines = [Line(f"{k}-way", [count(levels[:p], k) for p in numbers]) for k in ORDERS]
-            whole = Line("full table", [full_cells(levels[:p]) for p in numbers])
-            row.append(Panel(title, [str(p) for p in numbers], [*lines, whole], label=name, log=True))
+            lines = [
+                Line(f"tables of {k} attributes", [count(levels[:p], k) for p in numbers], tint=tint)
+                for k, tint in zip(ORDERS, _TINTS, strict=True)
+            ]
+            whole = Line("FDH, full table", [full_cells(levels[:p]) for p in numbers])
+            places = [str(p) for p in numbers]
+            row.append(Panel(title, places, [*lines, whole], y=name, x="attributes p", log=True))
         rows.append(row)
     draw_panels(path, rows)
+
+
+def _methods(order: int) -> list[Contender]:
+    """What stands beside one another in a panel: FDH, and CIPHER, ours and both forms of MWEM of one order."""
+    return [FDH, CIPHER[order], OURS[order], *(MWEM[form][order] for form in _FORMS)]
+
+
+def _short(method: Contender) -> str:
+    """The name of a method where its order stands in the title."""
+    return method.base.replace(f" {method.order}-way", "")
 
 
 def draw_simulated(folder: Path, summary: SimulatedSummary) -> None:
@@ -93,61 +62,74 @@ def draw_simulated(folder: Path, summary: SimulatedSummary) -> None:
         linf = _distances(summary, "linf", "l∞", {f"all {k}-way tables": k - 2 for k in (2, 3)}, normal)
         draw_panels(folder / f"fig2-tvd{suffix}.svg", tvd)
         draw_panels(folder / f"fig3-linf{suffix}.svg", linf)
-        for n in SIZES:
-            draw_panels(folder / f"fig4-inference-n{n}{suffix}.svg", _inference(summary, n, 0, normal))
-        draw_panels(folder / f"fig6-log-odds{suffix}.svg", [[_odds(summary, n, normal) for n in SIZES]])
-    draw_panels(folder / f"fig4-binary-n{SIZES[0]}.svg", _inference(summary, SIZES[0], 1, False))
-    shares = {
-        (n, power, method.name): summary.cards[n, power, method.name].inference[0].shares
-        for n, power, method in product(SIZES, POWERS, CONTENDERS)
-    }
-    draw_bars(folder / "fig5-sss.svg", "n", shares)
+        draw_panels(folder / f"fig4-inference-n200{suffix}.svg", _inference(summary, 200, 2, normal))
+    draw_panels(folder / "fig4-inference-n500.svg", _inference(summary, 500, 2, False))
+    draw_panels(folder / "fig4-inference-3way-n200.svg", _inference(summary, 200, 3, False))
+    draw_panels(folder / "fig4-binary-n200.svg", _inference(summary, 200, 2, False, regression=1))
+    draw_bars(folder / "fig5-sss.svg", _sss(summary))
+    draw_panels(folder / "fig6-log-odds.svg", _odds(summary))
+    draw_panels(folder / "readings.svg", _readings(summary))
+    draw_panels(folder / "random.svg", _random(summary))
+    draw_panels(folder / "rivals-tvd.svg", _rivals(summary))
+
+
+def _read(method: Contender, summary: SimulatedSummary | BankruptcySummary) -> list[Contender]:
+    """A method under every reading that was run; one-way tables have the literal one alone."""
+    read = method.kind == "paper" and method.order > 1
+    return [method.read(reading) for reading in summary.readings] if read else [method]
 
 
 def _distances(
     summary: SimulatedSummary, metric: str, label: str, orders: Mapping[str, int], normal: bool
 ) -> list[list[Panel]]:
-    """A distance in rows of n and columns of orders, each a title and its place in the scores."""
+    """A distance in rows of n and measured tables, and columns of tables that are compared."""
 
-    def line(n: int, name: str, order: int, scale: float) -> Line:
-        cards = [summary.cards[n, power, name] for power in POWERS]
-        mean, spread = (
-            [scale * getattr(card, score)[order] for card in cards] for score in (metric, f"{metric}_sd")
-        )
-        return Line(name, mean, spread)
+    def values(method: Contender, n: int, place: int, score: str) -> Floats:
+        cards = [summary.cards[n, power, method.name] for power in POWERS]
+        scores = [card.means[metric][0] if score == "mean" else card.spread[metric] for card in cards]
+        return cost(method, normal=normal) * np.array([score[place] for score in scores])
+
+    def line(method: Contender, n: int, place: int) -> Line:
+        every = [values(other, n, place, "mean") for other in _read(method, summary)]
+        band = (np.min(every, axis=0), np.max(every, axis=0)) if len(every) > 1 else None
+        mean, spread = values(method, n, place, "mean"), values(method, n, place, "spread")
+        # On a logarithmic axis a spread must not reach zero.
+        return Line(_short(method), mean, np.minimum(spread, 0.9 * mean), band)
 
     return [
         [
             Panel(
-                f"{title}, n = {n}",
+                f"{title}; {order}-way measured, n = {n}",
                 PLACES,
-                [line(n, method.name, order, cost(method, normal=normal)) for method in CONTENDERS],
-                label=_times_cost(label, normal),
+                [line(method, n, place) for method in _methods(order)],
+                y=f"{label} × cost" if normal else label,
                 log=True,
             )
-            for title, order in orders.items()
+            for title, place in orders.items()
         ]
         for n in SIZES
+        for order in ((2, 3) if normal or metric == "linf" else (1, 2, 3))
+        if order > 1 or n == SIZES[0]
     ]
 
 
-def _times_cost(label: str, normal: bool) -> str:
-    return f"{label} × cost" if normal else label
-
-
-def _inference(summary: SimulatedSummary, n: int, regression: int, normal: bool) -> list[list[Panel]]:
+def _inference(
+    summary: SimulatedSummary, n: int, order: int, normal: bool, regression: int = 0
+) -> list[list[Panel]]:
     """Metrics of every parameter of a regression, in rows of metrics and columns of epsilon; coverage is never normalised."""
 
     def panel(metric: str, power: int, times_cost: bool) -> Panel:
-        lines = [Line(ORIGINAL, getattr(summary.originals[n][regression], metric))]
-        for method in CONTENDERS:
+        lines = [Line(ORIGINAL, getattr(summary.originals[n][regression], metric)[0])]
+        for method in _methods(order):
             inference = summary.cards[n, power, method.name].inference[regression]
-            lines.append(Line(method.name, cost(method, normal=times_cost) * getattr(inference, metric)))
+            lines.append(
+                Line(_short(method), cost(method, normal=times_cost) * getattr(inference, metric)[0])
+            )
         # Numbers under the axis: the names of ten parameters would overlap.
         places = [str(number + 1) for number in range(len(lines[0].values))]
         level = {"coverage": 0.95, "bias": 0.0}.get(metric)
-        label = _times_cost(metric, times_cost)
-        return Panel(f"ε = {NAMES[power]}, n = {n}", places, lines, label=label, level=level)
+        label = f"{metric} × cost" if times_cost else metric
+        return Panel(f"ε = {NAMES[power]}", places, lines, y=label, x="parameter", level=level)
 
     return [
         [panel(metric, power, normal and metric != "coverage") for power in POWERS]
@@ -155,144 +137,161 @@ def _inference(summary: SimulatedSummary, n: int, regression: int, normal: bool)
     ]
 
 
-def _odds(summary: SimulatedSummary, n: int, normal: bool) -> Panel:
-    """Log-odds of Best. More is better here, so that the cost divides the odds."""
-    lines = []
-    for method in CONTENDERS:
-        odds = [summary.cards[n, power, method.name].inference[0].log_odds for power in POWERS]
-        lines.append(Line(method.name, np.array(odds) - log(cost(method, normal=normal))))
-    return Panel(f"n = {n}", PLACES, lines, label="log(odds of Best" + (" / cost)" if normal else ")"))
+def _sss(summary: SimulatedSummary) -> list[list[Bars]]:
+    """Rows of n, columns of methods, a bar for each epsilon."""
+    methods = [FDH, CIPHER[2], CIPHER[3], OURS[2], OURS[3], MWEM["cells"][2], MWEM["tables"][2]]
+    return [
+        [
+            Bars(
+                f"{method.base}, n = {n}" if method == FDH else method.base,
+                PLACES,
+                [_plain(summary.cards[n, power, method.name].inference[0].shares) for power in POWERS],
+            )
+            for method in methods
+        ]
+        for n in SIZES
+    ]
+
+
+def _plain(shares: Mapping[str, Floats]) -> dict[str, float]:
+    return {name: float(values[0]) for name, values in shares.items()}
+
+
+def _odds(summary: SimulatedSummary) -> list[list[Panel]]:
+    """Log-odds of Best in rows of n and columns of costs. More is better here, so that the cost divides the odds."""
+    methods = [FDH, CIPHER[2], CIPHER[3], OURS[2], MWEM["cells"][2], MWEM["tables"][2]]
+    rows = []
+    for place, n in enumerate(SIZES):
+        row = []
+        for title, costs in (
+            ("un-normalised", None),
+            ("costs as meant", "as meant"),
+            ("costs as printed (swapped)", "as printed"),
+        ):
+            view = View(Condition(choices=(("costs", costs or "as meant"),)), summary)
+            lines = [
+                Line(method.base, view.log_odds(method, normal=costs is not None)[0, place])
+                for method in methods
+            ]
+            row.append(Panel(f"{title}, n = {n}", PLACES, lines, y="log-odds of Best (/ cost)"))
+        rows.append(row)
+    return rows
+
+
+def _readings(summary: SimulatedSummary) -> list[list[Panel]]:
+    """A panel for each reading: normalised TVD of pairs, n = 200, CIPHER 2-way beside FDH and ours."""
+    view = View(Condition(), summary)
+
+    def values(method: Contender) -> Floats:
+        return view.tvd(method)[0, 0, :, 1]
+
+    panels = [
+        Panel(
+            reading,
+            PLACES,
+            [
+                Line("FDH", values(FDH)),
+                Line("CIPHER 2-way", values(CIPHER[2].read(reading))),
+                Line("ours 2-way", values(OURS[2])),
+            ],
+            y="TVD of pairs × cost",
+            log=True,
+        )
+        for reading in summary.readings
+    ]
+    return _grid(panels, 4)
+
+
+def _grid(panels: Sequence[Panel], columns: int) -> list[list[Panel]]:
+    """Panels in rows; what is missing at the end is left empty."""
+    columns = min(columns, len(panels))
+    empty = Panel("", PLACES, [])
+    filled = [*panels, *[empty] * (-len(panels) % columns)]
+    return [filled[start : start + columns] for start in range(0, len(filled), columns)]
+
+
+def _random(summary: SimulatedSummary) -> list[list[Panel]]:
+    """Over the random coefficients: normalised TVD of pairs over FDH's, median with the range of the populations."""
+
+    def line(name: str, methods: Sequence[Contender]) -> Line:
+        middle, low, high = [], [], []
+        for power in POWERS:
+            full = summary.random[power, FDH.name][:, 1]
+            ratios = np.array(
+                [cost(method) * summary.random[power, method.name][:, 1] / full for method in methods]
+            )
+            middle.append(float(np.median(ratios)))
+            low.append(float(ratios.min()))
+            high.append(float(ratios.max()))
+        return Line(name, middle, band=(low, high))
+
+    titles = {method.base: method for method in (CIPHER[2], CIPHER[3], OURS[2], OURS[3])}
+    return [
+        [
+            Panel(title, PLACES, [line(title, [method])], y="TVD × cost, over FDH's", level=1.0)
+            for title, method in titles.items()
+        ]
+    ]
+
+
+def _rivals(summary: SimulatedSummary) -> list[list[Panel]]:
+    """A panel for each method of another paper: un-normalised TVD of pairs beside FDH, CIPHER and ours."""
+
+    def values(name: str, n: int) -> list[float]:
+        return [float(summary.cards[n, power, name].means["tvd"][0][1]) for power in POWERS]
+
+    known = [FDH.name, CIPHER[2].name, OURS[2].name]
+    return [
+        [
+            Panel(
+                f"{rival}, n = {n}",
+                PLACES,
+                [
+                    *(Line(name, values(name, n)) for name in known),
+                    Line("the method of the title", values(rival, n)),
+                ],
+                y="TVD of pairs",
+                log=True,
+            )
+            for rival in RIVAL_NAMES
+        ]
+        for n in SIZES
+    ]
 
 
 def draw_bankruptcy(folder: Path, summary: BankruptcySummary) -> None:
     """Figure 7 as bars, table 2 as lines beside the printed values."""
-    shares = {key: card.shares for key, card in summary.cards.items()}
-    draw_bars(folder / "fig7-sss.svg", "m", shares)
-    unknown = np.full(len(POWERS), np.nan)
-    lines = [Line(method.name, PRINTED.get(method.name, unknown)) for method in bankruptcy.CONTENDERS]
-    printed = Panel("as printed (m not said)", PLACES, lines, label="accuracy, %", level=50.0)
-    draw_panels(
-        folder / "table2-svm.svg", [[printed, *(_accuracy(summary, sets) for sets in bankruptcy.SETS)]]
-    )
+    methods = [bankruptcy.FDH, bankruptcy.CIPHER, bankruptcy.OURS, *bankruptcy.MWEM.values()]
+    names = [*(method.name for method in methods), *RIVAL_NAMES]
+    bars = [
+        [
+            Bars(
+                f"{name}, m = {sets}" if name == "FDH" else name,
+                PLACES,
+                [_plain(summary.cards[sets, power, name].inference[0].shares) for power in POWERS],
+            )
+            for name in names
+        ]
+        for sets in bankruptcy.SETS
+    ]
+    draw_bars(folder / "fig7-sss.svg", bars)
+    printed = [Line(name, values) for name, values in PRINTED.items()]
+    panels = [Panel("as printed (m not said)", PLACES, printed, y="accuracy, %", level=50.0)]
+    for sets in bankruptcy.SETS:
+        lines = [_accuracy(summary, sets, method) for method in methods]
+        panels.append(
+            Panel(f"ours, m = {sets}", PLACES, lines, y="accuracy, %", level=100 * summary.majority)
+        )
+    draw_panels(folder / "table2-svm.svg", [panels])
 
 
-def _accuracy(summary: BankruptcySummary, sets: int) -> Panel:
-    lines = []
-    for method in bankruptcy.CONTENDERS:
-        cards = [summary.cards[sets, power, method.name] for power in POWERS]
-        mean, spread = [100 * card.accuracy for card in cards], [100 * card.accuracy_sd for card in cards]
-        lines.append(Line(method.name, mean, spread))
-    return Panel(f"ours, m = {sets}", PLACES, lines, label="accuracy, %", level=100 * summary.majority)
+def _accuracy(summary: BankruptcySummary, sets: int, method: Contender) -> Line:
+    def values(other: Contender, score: str) -> Floats:
+        cards = [summary.cards[sets, power, other.name] for power in POWERS]
+        return 100 * np.array(
+            [card.means["accuracy"][0] if score == "mean" else card.spread["accuracy"][0] for card in cards]
+        )
 
-
-def figure(
-    rows: int, columns: int, *, width: float = 4.0, height: float = 3.0, left: float = 0.7
-) -> tuple[Any, Any]:
-    """A blank figure and its axes, rows by columns; sizes in inches, room for labels on the left and a legend below."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("experiments", "matplotlib") from None
-    wide, high = width * columns, height * rows + 0.8
-    drawing = Figure(figsize=(wide, high))
-    axes = drawing.subplots(rows, columns, squeeze=False)
-    # Margins by hand: matplotlib's own layouts take minutes for twenty panels of ten lines.
-    drawing.subplots_adjust(
-        left=left / wide,
-        right=1 - 0.15 / wide,
-        top=1 - 0.35 / high,
-        bottom=1.0 / high,
-        wspace=1.15 * left / (width - left),
-        hspace=0.25 if height > 2 else 0.35,
-    )
-    return drawing, axes
-
-
-def save(drawing: Any, path: Path) -> None:
-    """Write the figure, the same bytes for the same numbers; a tenth of a point is finer than any screen."""
-    from matplotlib import rc_context
-
-    drawing.text(0.995, 0.004, STAMP, ha="right", va="bottom", fontsize=7, color="#888888")
-    drawn = StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpcipher"}):
-        drawing.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    text = re.sub(r"<!--[^>]*-->", "", drawn.getvalue())
-    lines = (line.strip() for line in text.splitlines())
-    # Inside tags only: the labels of ticks are numbers too.
-    short = re.sub(
-        r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), "\n".join(filter(None, lines))
-    )
-    path.write_text(short + "\n", encoding="utf-8")
-
-
-def draw_panels(path: Path, panels: Sequence[Sequence[Panel]]) -> None:
-    """Lines in rows and columns of panels, with one legend for all."""
-    drawing, axes = figure(len(panels), len(panels[0]))
-    for row, line in zip(axes, panels, strict=True):
-        for place, panel in zip(row, line, strict=True):
-            _draw(place, panel)
-    _legend(drawing, axes[0][0], columns=5)
-    save(drawing, path)
-
-
-def _draw(axes: Any, panel: Panel) -> None:
-    x = np.arange(len(panel.places))
-    for number, line in enumerate(panel.lines):
-        look = LOOKS.get(line.name.replace(" 2-way", ""), Look(f"C{number}"))
-        # Methods stand beside one another, so that their spreads can be told apart.
-        shift = 0.04 * (number - (len(panel.lines) - 1) / 2)
-        style = {"label": line.name, "color": look.colour, "linestyle": look.dash, "linewidth": 1.2}
-        if line.spread is None:
-            axes.plot(x, line.values, **style)
-        else:
-            marks = {"marker": look.marker, "markersize": 4, "elinewidth": 0.6}
-            axes.errorbar(x + shift, line.values, yerr=line.spread, **style, **marks)
-    if panel.level is not None:
-        axes.axhline(panel.level, color="#999999", linewidth=0.8, linestyle=":")
-    axes.set_xticks(x, panel.places)
-    axes.set_title(f"{panel.label}: {panel.title}" if panel.label else panel.title, fontsize=9)
-    axes.tick_params(labelsize=8)
-    if panel.log:
-        _log_scale(axes)
-    else:
-        axes.locator_params(axis="y", nbins=5)
-    axes.grid(axis="y", alpha=0.25)
-
-
-def _log_scale(axes: Any) -> None:
-    """A logarithmic axis with few, plain numbers."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
-
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-
-
-def _legend(drawing: Any, axes: Any, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    columns = min(columns, len(labels))
-    drawing.legend(handles, labels, loc="lower left", ncols=columns, fontsize=8, frameon=False)
-
-
-def draw_bars(path: Path, letter: str, shares: Mapping[tuple[int, int, str], Mapping[str, float]]) -> None:
-    """Stacked bars of the SSS categories in the paper's colours: a panel for each n or m, a bar for each epsilon and method."""
-    sizes = sorted({size for size, _, _ in shares})
-    drawing, axes = figure(1, len(sizes), width=6.0, height=0.2 * (len(shares) // len(sizes)) + 0.6, left=2.0)
-    for place, size in zip(axes[0], sizes, strict=True):
-        bars = {
-            f"{name}, ε = {NAMES[power]}": share for (n, power, name), share in shares.items() if n == size
-        }
-        start = np.zeros(len(bars))
-        for category, colour in COLOURS.items():
-            widths = np.array([bar[category] for bar in bars.values()])
-            place.barh(np.arange(len(bars)), widths, left=start, color=colour, label=category, height=0.8)
-            start += widths
-        place.set_yticks(np.arange(len(bars)), list(bars), fontsize=7)
-        place.margins(y=0.01)
-        place.invert_yaxis()
-        place.set_xlim(0, 1)
-        place.set_title(f"{letter} = {size}", fontsize=10)
-    _legend(drawing, axes[0][0], columns=7)
-    save(drawing, path)
+    every = [values(other, "mean") for other in _read(method, summary)]
+    band = (np.min(every, axis=0), np.max(every, axis=0)) if len(every) > 1 else None
+    return Line(method.name, values(method, "mean"), values(method, "spread"), band)

@@ -1,10 +1,11 @@
-"""The first experiment: simulated 2×2×3×3 tables, nine methods, m = 5 sets of epsilon/5 each.
+"""The first experiment: simulated 2×2×3×3 tables, many methods, m = 5 sets of epsilon/5 each.
 
 Every repeat draws a new original table. For each method it keeps the total variation distance of 1-, 2- and 3-way tables and the
 largest error of the pairs and triples (of the synthetic rows, averaged over the sets), and the combined inference of two regressions.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from math import exp
@@ -17,11 +18,15 @@ from dpcipher.inference.logit import fit_logit
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import (
-    CONTENDERS,
+    CIPHER,
+    FDH,
+    LIMITS,
+    MWEM,
     MWEMS,
-    RIDGES,
+    OURS,
     ROUNDS,
     Contender,
+    Drawn,
     Stack,
     linf,
     margins,
@@ -35,26 +40,35 @@ from dpcipher.paper.population import (
     Population,
     random_coefficients,
 )
+from dpcipher.paper.readings import LITERAL
+from dpcipher.paper.rivals import RIVALS, SIMULATED_SCHEMA, Rival
 
 SIZES = (200, 500)
 # Epsilon is a power of e, written like this.
 NAMES = {-2: "e⁻²", -1: "e⁻¹", 0: "1", 1: "e", 2: "e²"}
 POWERS = tuple(NAMES)
 SETS = 5
+# Fewer sets for the same budget, for the claim about m.
+FEWER_SETS = (1, 2, 3)
 BLOCK = 100
 TUNING_DRAWS = 40
 # The random populations of the sensitivity run, and how many repeats each gets of every thousand.
 POPULATIONS = 20
 POPULATION_SHARE = 25
-RIDGE_EVERY = 5
+# The methods of later papers, and MWEM with every T, are run on every few repeats.
+RIVAL_EVERY = 5
+ORACLE_EVERY = 2
 _RUN, _TUNE, _RANDOM = 1, 2, 3
+# What a block may hold, beside one reading of CIPHER: each changes with other parts of the code.
+METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL = "methods", "ours", "sets", "limit", "rivals"
+GROUPS = (METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL)
 
 
 @dataclass(frozen=True)
 class SimulatedBlock:
     """Some repeats of one scenario: n, the power of e that epsilon is, and the population (0 is the published one).
 
-    The fits of our own engine are blocks of their own, on the same original tables: they change with the engine, the rest does not.
+    `group` says which methods: one of `GROUPS`, or a reading of CIPHER. All groups see the same original tables.
     """
 
     n_rows: int
@@ -62,20 +76,27 @@ class SimulatedBlock:
     number: int
     repeats: int
     population: int = 0
-    ours: bool = False
+    group: str = METHODS
 
     @property
     def name(self) -> str:
         """Its name in the journal of finished blocks."""
         where = f"random{self.population:02d}" if self.population else f"n{self.n_rows}"
-        who = "-ours" if self.ours else ""
-        return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}{who}"
+        return f"{where}-e{self.power:+d}-block{self.number:03d}x{self.repeats}-{self.group}"
 
     @property
-    def seed(self) -> np.random.SeedSequence:
-        """A seed for this block alone."""
+    def entropy(self) -> tuple[int, ...]:
+        """What the seeds of this block are made of, whatever its group."""
         kind = _RANDOM if self.population else _RUN
-        return np.random.SeedSequence([kind, self.n_rows, self.power + 2, self.number, self.population])
+        return (kind, self.n_rows, self.power + 2, self.number, self.population)
+
+    @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """The methods of the group that make m sets each."""
+        if self.group in GROUPS:
+            return {METHODS: (FDH, *MWEMS), OURS_GROUP: tuple(OURS.values())}.get(self.group, ())
+        orders = (1, 2, 3) if self.group == LITERAL else (2, 3)
+        return tuple(CIPHER[order].read(self.group) for order in orders)
 
     @property
     def epsilon(self) -> float:
@@ -100,41 +121,51 @@ def blocks(folder: Path) -> Blocks[SimulatedBlock]:
     return Blocks(folder / "experiment1.jsonl", run_block, settings)
 
 
-def tasks(repeats: int) -> list[SimulatedBlock]:
-    """Every block of a run; the sensitivity run comes last."""
-    published = [
-        SimulatedBlock(n, power, number, size)
-        for number, size in split(repeats, BLOCK)
-        for n in SIZES
-        for power in POWERS
-    ]
+def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[SimulatedBlock]:
+    """Every block of a run: what the headline needs first, other readings last."""
     each = max(1, repeats * POPULATION_SHARE // 1000)
-    random = [
-        SimulatedBlock(SIZES[0], power, 0, each, seed)
-        for seed in range(1, POPULATIONS + 1)
-        for power in POWERS
-    ]
-    others = published + random
-    return others + [replace(block, ours=True) for block in others]
+
+    def group_blocks(group: str) -> list[SimulatedBlock]:
+        published = [
+            SimulatedBlock(n, power, number, size, group=group)
+            for number, size in split(repeats, BLOCK)
+            for n in SIZES
+            for power in POWERS
+        ]
+        random = [
+            SimulatedBlock(SIZES[0], power, 0, each, seed, group)
+            for seed in range(1, POPULATIONS + 1)
+            for power in POWERS
+        ]
+        return published if group in (SETS_GROUP, LIMIT, RIVAL) else published + random
+
+    order = (METHODS, LITERAL, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, *readings)
+    return [block for group in dict.fromkeys(order) for block in group_blocks(group)]
 
 
-def run(folder: Path, *, repeats: int, workers: int, say: Say) -> None:
+def run(folder: Path, *, repeats: int, readings: Sequence[str], workers: int, say: Say) -> None:
     """Compute every block that is not in the journal yet."""
-    blocks(folder).run(tasks(repeats), workers=workers, say=say)
+    blocks(folder).run(tasks(repeats, readings), workers=workers, say=say)
 
 
 def run_block(block: SimulatedBlock) -> Arrays:
-    """All methods on the repeats of one block, or ours alone."""
-    data, oracle, ridge, *seeds = block.seed.spawn(3 + len(CONTENDERS))
-    originals = block.source.draw(block.n_rows, block.repeats, np.random.default_rng(data))
+    """The methods of one group on the repeats of one block."""
+    data = np.random.default_rng(np.random.SeedSequence(block.entropy))
+    originals = block.source.draw(block.n_rows, block.repeats, data)
     scores: dict[str, Stack] = {}
-    for contender, seed in zip(CONTENDERS, seeds, strict=True):
-        if block.ours == (contender.kind == "ours"):
-            scores |= contender.label(_synthetic(contender, originals, block, seed))
-    if not block.ours and not block.population:
-        scores |= _original(originals) | _oracle(originals, block, oracle)
-        for contender in RIDGES:
-            scores |= contender.label(_synthetic(contender, originals[::RIDGE_EVERY], block, ridge))
+    for contender in block.contenders:
+        scores |= contender.label(_synthetic(contender, originals, block))
+    if block.group == METHODS and not block.population:
+        scores |= _original(originals) | _oracle(originals[::ORACLE_EVERY], block)
+    if block.group == SETS_GROUP:
+        scores |= _fewer_sets(originals, block)
+    if block.group == LIMIT:
+        for limit in LIMITS.values():
+            drawn = limit.draw(originals, epsilon=block.epsilon, seed=limit.seed(*block.entropy))
+            scores |= limit.label({"tvd": tvd(originals, drawn.rows)})
+    if block.group == RIVAL:
+        for rival in RIVALS.values():
+            scores |= rival.label(_rival(rival, originals[::RIVAL_EVERY], block))
     return scores
 
 
@@ -149,29 +180,72 @@ def _original(originals: Counts) -> dict[str, Stack]:
     }
 
 
-def _synthetic(
-    contender: Contender, originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence
-) -> dict[str, Stack]:
+def _synthetic(contender: Contender, originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
     """Distances and inference of one method, m sets for every original table."""
     rounds = best_rounds(contender, block.n_rows, block.power) if contender.uses_rounds else 1
     stack = np.repeat(originals, SETS, axis=0)
-    chances, rows = contender.draw(stack, epsilon=block.epsilon, seed=seed, rounds=rounds)
-    distances = {"tvd": tvd(stack, rows), "linf": linf(stack, rows), "joint_tvd": tvd(stack, chances)}
-    scores: dict[str, Stack] = {
-        key: value.reshape(len(originals), SETS, -1).mean(axis=1) for key, value in distances.items()
+    seed = contender.seed(*block.entropy)
+    drawn = contender.draw(stack, epsilon=block.epsilon, seed=seed, rounds=rounds)
+    scores = _distances(originals, drawn, SETS)
+    if contender.uses_rounds:
+        scores["rounds"] = np.full((len(originals), 1), rounds)
+    if contender.kind == "paper" and drawn.noisy:
+        scores["averaging"] = _over_sets(drawn.noisy.averaging(drawn.chances), SETS)
+    return scores if block.population else scores | _regressions(drawn.rows, SETS)
+
+
+def _distances(originals: Counts, drawn: Drawn, sets: int) -> dict[str, Stack]:
+    """Distances from the originals, averaged over the sets; and of the average of the sets' distributions."""
+    stack = np.repeat(originals, sets, axis=0)
+    each = {
+        "tvd": tvd(stack, drawn.rows),
+        "linf": linf(stack, drawn.rows),
+        "joint_tvd": tvd(stack, drawn.chances),
     }
-    return scores if block.population else scores | _regressions(rows)
+    pooled = drawn.chances.reshape(len(originals), sets, *originals.shape[1:]).mean(axis=1)
+    scores: dict[str, Stack] = {key: _over_sets(value, sets) for key, value in each.items()}
+    return scores | {"pooled_tvd": tvd(originals, pooled)}
 
 
-def _regressions(rows: Counts) -> dict[str, Stack]:
+def _over_sets(values: Floats, sets: int) -> Floats:
+    return np.asarray(values.reshape(len(values) // sets, sets, -1).mean(axis=1))
+
+
+def _fewer_sets(originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
+    """FDH and CIPHER 2-way with the same budget for fewer sets."""
+    scores: dict[str, Stack] = {}
+    for contender in (FDH, CIPHER[2]):
+        for sets in FEWER_SETS:
+            stack = np.repeat(originals, sets, axis=0)
+            seed = contender.seed(*block.entropy, sets)
+            drawn = contender.draw(stack, epsilon=exp(block.power) / sets, seed=seed)
+            named = _distances(originals, drawn, sets) | _regressions(drawn.rows, sets)
+            scores |= {f"{contender.name}, m = {sets}/{key}": value for key, value in named.items()}
+    return scores
+
+
+def _rival(rival: Rival, originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
+    """A method of another paper: distances, inference, and the processor seconds of a fit."""
+    stack = np.repeat(originals, SETS, axis=0)
+    drawn, seconds = rival.draw(
+        stack, SIMULATED_SCHEMA, epsilon=block.epsilon, seed=rival.seed(*block.entropy)
+    )
+    return (
+        _distances(originals, drawn, SETS)
+        | _regressions(drawn.rows, SETS)
+        | {"seconds": _over_sets(seconds, SETS)}
+    )
+
+
+def _regressions(rows: Counts, sets: int) -> dict[str, Stack]:
     """The combined inference of both regressions, and which sets have an empty pair of a level and an outcome."""
     scores: dict[str, Stack] = {}
     for number, regression in enumerate(REGRESSIONS):
-        sets = fit_sets(regression.x, regression.grouped(rows), SETS)
-        scores |= {f"{key}{number}": value for key, value in combine_identified(*sets).items()}
+        fits = fit_sets(regression.x, regression.grouped(rows), sets)
+        scores |= {f"{key}{number}": value for key, value in combine_identified(*fits).items()}
     pairs = [margins(rows, (axis, 3)).reshape(len(rows), -1) for axis in range(3)]
-    scores["separated"] = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
-    return scores
+    separated = (np.concatenate(pairs, axis=1) == 0).any(axis=1)
+    return scores | {"separated": _over_sets(separated.astype(float), sets)}
 
 
 def fit_sets(x: Floats, counts: Floats, sets: int) -> tuple[Floats, Floats]:
@@ -208,12 +282,13 @@ def best_rounds(contender: Contender, n_rows: int, power: int) -> int:
     return tune_rounds(contender, table, TUNING_DRAWS, epsilon=exp(power) / SETS, seeds=seeds)
 
 
-def _oracle(originals: Counts, block: SimulatedBlock, seed: np.random.SeedSequence) -> dict[str, Stack]:
+def _oracle(originals: Counts, block: SimulatedBlock) -> dict[str, Stack]:
     """MWEM with every number of rounds, one set for each original, so that the best can be told in hindsight."""
     scores: dict[str, Stack] = {}
-    for contender in MWEMS:
+    for contender in (method for orders in MWEM.values() for method in orders.values() if method.order > 1):
         for rounds in ROUNDS:
-            _, rows = contender.draw(originals, epsilon=block.epsilon, seed=seed, rounds=rounds)
+            seed = contender.seed(*block.entropy, 1)
+            rows = contender.draw(originals, epsilon=block.epsilon, seed=seed, rounds=rounds).rows
             scores[f"{contender.name}/tvd after {rounds} rounds"] = tvd(originals, rows)
             scores[f"{contender.name}/linf after {rounds} rounds"] = linf(originals, rows)
     return scores

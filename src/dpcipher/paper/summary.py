@@ -1,8 +1,7 @@
-"""Scores over the repeats of a run: a card for each scenario (n or m, and epsilon) and method."""
+"""Scores over the repeats of a run: a card for each scenario (n or m, and epsilon) and method, every value replicated."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import log
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,16 @@ from dpcipher.inference.sss import CATEGORIES, sss
 from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy
 from dpcipher.paper.bankruptcy_data import load
-from dpcipher.paper.contenders import CONTENDERS, RIDGES, ROUNDS, Contender, Stack
-from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
-from dpcipher.paper.simulated import (
-    POWERS,
-    RIDGE_EVERY,
-    SIZES,
-    SimulatedBlock,
-    blocks,
-    tasks,
-)
-from dpcipher.paper.storage import full_cells, parameters
+from dpcipher.paper.contenders import ROUNDS, Stack
+from dpcipher.paper.population import POPULATION, REGRESSIONS
+from dpcipher.paper.replicates import replicated_mean, replicated_sum
+from dpcipher.paper.rivals import RIVALS
+from dpcipher.paper.simulated import POWERS, RIVAL_EVERY, SIZES, SimulatedBlock, blocks, tasks
 
 ORIGINAL = "original"
 ESTIMATES = ("estimate", "variance", "dof")
+# Plain means over the repeats, where a method has them.
+MEANS = ("tvd", "linf", "joint_tvd", "pooled_tvd", "averaging", "rounds", "separated", "seconds")
 # Table 2 of the paper: per cent of 50 test cases, by power of e and method.
 PRINTED: Mapping[str, tuple[float, ...]] = {
     "CIPHER": (67.8, 64.7, 68.5, 77.8, 90.3),
@@ -37,7 +32,7 @@ PRINTED: Mapping[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class Inference:
-    """A regression over all repeats: by parameter, and the shares of the SSS categories over all of them.
+    """A regression over all repeats: by parameter, and the shares of the SSS categories over all of them. All replicated.
 
     `unknown` is the share of parameters that fewer than two of a repeat's sets identify; they are left out of everything else.
     """
@@ -46,83 +41,45 @@ class Inference:
     rmse: Floats
     coverage: Floats
     width: Floats
-    shares: Mapping[str, float]
+    shares: Mapping[str, Floats]
     unknown: float
 
     @property
-    def log_odds(self) -> float:
+    def log_odds(self) -> Floats:
         """The log-odds of the category Best."""
-        best = min(max(self.shares["Best"], 1e-4), 1 - 1e-4)
-        return log(best / (1 - best))
+        best = np.clip(self.shares["Best"], 1e-4, 1 - 1e-4)
+        return np.asarray(np.log(best / (1 - best)))
 
 
 @dataclass(frozen=True)
-class SimulatedCard:
-    """The scores of one method at one n and epsilon."""
+class Card:
+    """The scores of one method in one scenario: replicated means by name, standard deviations over repeats, and regressions."""
 
-    tvd: Floats
-    tvd_sd: Floats
-    linf: Floats
-    linf_sd: Floats
-    joint_tvd: Floats
-    separated: float
-    inference: tuple[Inference, ...]
+    means: Mapping[str, Floats]
+    spread: Mapping[str, Floats] = field(default_factory=dict)
+    inference: tuple[Inference, ...] = ()
 
 
 @dataclass(frozen=True)
 class SimulatedSummary:
     """The scores of the first experiment.
 
-    `cards` by n, power and method; `originals` the regressions of the original tables; `oracle` the best TVD of MWEM in hindsight, with its
-    rounds; `random` the mean TVD of each random population, by power and method. The methods give scores as arrays, by n and epsilon; `normal`
-    multiplies an error by the method's cost. Regressions are those with ten parameters.
+    `cards` by n, power and method; `thinned` the same of FDH over the repeats that the rivals were run on; `originals` the regressions of the
+    original tables; `random` the mean TVD of each random population, by power and method (populations by orders).
     """
 
     repeats: int
-    cards: Mapping[tuple[int, int, str], SimulatedCard]
+    readings: tuple[str, ...]
+    cards: Mapping[tuple[int, int, str], Card]
+    thinned: Mapping[tuple[int, int, str], Card]
     originals: Mapping[int, tuple[Inference, ...]]
-    oracle: Mapping[tuple[int, int, str], tuple[int, Floats]]
     random: Mapping[tuple[int, str], Floats]
 
-    def tvd(self, method: Contender, *, normal: bool = True) -> Floats:
-        """The mean TVD by n, epsilon and order (1, 2, 3)."""
-        return self._each(method, lambda card: card.tvd) * cost(method, normal=normal)
-
-    def linf(self, method: Contender, *, normal: bool = True) -> Floats:
-        """The largest error of a cell at n = 200, by order (2, 3) and epsilon."""
-        return np.asarray(self._each(method, lambda card: card.linf)[0].T * cost(method, normal=normal))
-
-    def parameters(self, method: Contender, metric: str) -> Floats:
-        """A metric of the regression by n, epsilon and parameter."""
-        return self._each(method, lambda card: getattr(card.inference[0], metric))
-
-    def mean(self, method: Contender, metric: str, *, normal: bool = True) -> Floats:
-        """The mean size of a metric over the ten parameters at n = 200, by epsilon."""
-        return np.asarray(
-            np.abs(self.parameters(method, metric)[0]).mean(axis=1) * cost(method, normal=normal)
+    def each(self, name: str, score: Callable[[Card], Any]) -> Floats:
+        """A replicated score of one method by n and epsilon."""
+        return np.moveaxis(
+            np.array([[score(self.cards[n, power, name]) for power in POWERS] for n in SIZES]), 2, 0
         )
-
-    def share(self, method: Contender, *categories: str) -> Floats:
-        """The share of some SSS categories together, by n and epsilon."""
-        return self._each(method, lambda card: sum(card.inference[0].shares[name] for name in categories))
-
-    def log_odds(self, method: Contender) -> Floats:
-        """The log-odds of Best at n = 200, by epsilon."""
-        return np.asarray(self._each(method, lambda card: card.inference[0].log_odds)[0])
-
-    def _each(self, method: Contender, score: Callable[[SimulatedCard], Any]) -> Floats:
-        return np.array([[score(self.cards[n, power, method.name]) for power in POWERS] for n in SIZES])
-
-
-@dataclass(frozen=True)
-class BankruptcyCard:
-    """One method at one m and epsilon: SVM accuracy (mean and standard deviation over repeats; majority vote) and SSS shares."""
-
-    accuracy: float
-    accuracy_sd: float
-    vote: float
-    shares: Mapping[str, float]
-    unknown: float
 
 
 @dataclass(frozen=True)
@@ -130,102 +87,101 @@ class BankruptcySummary:
     """The scores of the second experiment; `original` and `majority` are the accuracies without any synthesis."""
 
     repeats: int
-    cards: Mapping[tuple[int, int, str], BankruptcyCard]
+    readings: tuple[str, ...]
+    cards: Mapping[tuple[int, int, str], Card]
     original: float
     majority: float
 
-    def accuracy(self, method: Contender) -> Floats:
-        """The mean accuracy of the SVM, by m and epsilon."""
-        return self._each(method, lambda card: card.accuracy)
-
-    def share(self, method: Contender, *categories: str) -> Floats:
-        """The share of some SSS categories together, by m and epsilon."""
-        return self._each(method, lambda card: sum(card.shares[name] for name in categories))
-
-    def _each(self, method: Contender, score: Callable[[BankruptcyCard], float]) -> Floats:
-        cards = self.cards
-        return np.array(
-            [[score(cards[sets, power, method.name]) for power in POWERS] for sets in bankruptcy.SETS]
-        )
+    def each(self, sets: int, name: str, score: Callable[[Card], Any]) -> Floats:
+        """A replicated score of one method by epsilon."""
+        return np.moveaxis(np.array([score(self.cards[sets, power, name]) for power in POWERS]), 1, 0)
 
 
-def cost(method: Contender, *, normal: bool = True) -> float:
-    """The paper's cost of a method as a share of the full table: parameters over cells; 1 where nothing is to be normalised."""
-    if not normal or method.kind == "FDH":
-        return 1.0
-    return parameters(SHAPE, method.order) / full_cells(SHAPE)
+Arrays = Mapping[str, Stack]
 
 
-def summarise_simulated(folder: Path, repeats: int) -> SimulatedSummary:
+def summarise_simulated(folder: Path, repeats: int, readings: Sequence[str]) -> SimulatedSummary:
     """Read every block of a finished run."""
-    arrays = blocks(folder).load()
-    todo = [block for block in tasks(repeats) if not block.ours]
-
-    def load_both(block: SimulatedBlock) -> dict[str, Stack]:
-        return arrays[block.name] | arrays[replace(block, ours=True).name]
-
-    cards: dict[tuple[int, int, str], SimulatedCard] = {}
-    oracle: dict[tuple[int, int, str], tuple[int, Floats]] = {}
+    todo = tasks(repeats, readings)
+    arrays = blocks(folder).load({block.name for block in todo})
+    gathered: dict[tuple[int, int, int], list[SimulatedBlock]] = {}
+    for block in todo:
+        gathered.setdefault((block.population, block.n_rows, block.power), []).append(block)
+    cards: dict[tuple[int, int, str], Card] = {}
+    thinned: dict[tuple[int, int, str], Card] = {}
     originals: dict[int, tuple[Inference, ...]] = {}
+    truths = [regression.truth(POPULATION) for regression in REGRESSIONS]
     for n in SIZES:
         for power in POWERS:
-            here = [
-                load_both(block)
-                for block in todo
-                if (block.n_rows, block.power, block.population) == (n, power, 0)
-            ]
-            for contender in (*CONTENDERS, *RIDGES):
-                cards[n, power, contender.name] = _simulated_card(here, contender)
-                if contender.uses_rounds:
-                    oracle[n, power, contender.name] = _oracle(here, contender)
-            originals.setdefault(n, _inferences(here, ORIGINAL, 1))
-    return SimulatedSummary(repeats, cards, originals, oracle, _random(load_both, todo))
+            here = joined([arrays[block.name] for block in gathered[0, n, power]])
+            for name in _names(here):
+                every = RIVAL_EVERY if name in RIVALS else 1
+                cards[n, power, name] = _card(here, name, truths, every)
+            thinned[n, power, "FDH"] = _card(_every(here, "FDH", RIVAL_EVERY), "FDH", [])
+            originals.setdefault(
+                n,
+                tuple(
+                    infer(_own(here, ORIGINAL, k), _own(here, ORIGINAL, k), t) for k, t in enumerate(truths)
+                ),
+            )
+    return SimulatedSummary(repeats, tuple(readings), cards, thinned, originals, _random(arrays, gathered))
 
 
-def _simulated_card(here: Sequence[Mapping[str, Stack]], contender: Contender) -> SimulatedCard:
-    tvd, linf, joint_tvd, separated = (
-        _joined(here, f"{contender.name}/{key}") for key in ("tvd", "linf", "joint_tvd", "separated")
-    )
-    return SimulatedCard(
-        tvd.mean(axis=0),
-        tvd.std(axis=0),
-        linf.mean(axis=0),
-        linf.std(axis=0),
-        joint_tvd.mean(axis=0),
-        float(separated.mean()),
-        _inferences(here, contender.name, RIDGE_EVERY if contender in RIDGES else 1),
-    )
+def joined(parts: Iterable[Arrays]) -> dict[str, Stack]:
+    """The repeats of several blocks, in one array for each score."""
+    gathered: dict[str, list[Stack]] = {}
+    for part in parts:
+        for key, values in part.items():
+            gathered.setdefault(key, []).append(values)
+    return {key: np.concatenate(values) for key, values in gathered.items()}
 
 
-def _joined(blocks: Iterable[Mapping[str, Stack]], key: str, every: int = 1) -> Floats:
-    """The repeats of several blocks in one array; of each block all of them, or every few."""
-    return np.concatenate([arrays[key][::every] for arrays in blocks])
+def _names(here: Arrays) -> list[str]:
+    """The methods that have a TVD."""
+    return [key.removesuffix("/tvd") for key in here if key.endswith("/tvd")]
 
 
-def _inferences(here: Sequence[Mapping[str, Stack]], name: str, every: int) -> tuple[Inference, ...]:
-    return tuple(_inference(here, name, number, every) for number in range(len(REGRESSIONS)))
+def _every(here: Arrays, name: str, step: int) -> dict[str, Stack]:
+    """Every few repeats of a method's distances, of each block of a hundred."""
+    return {f"{name}/{key}": here[f"{name}/{key}"][::step] for key in ("tvd", "linf")}
 
 
-def _inference(here: Sequence[Mapping[str, Stack]], name: str, number: int, every: int) -> Inference:
-    """One regression of one method against the truth, and against the originals it was made from."""
-    own = [_joined(here, f"{name}/{key}{number}") for key in ESTIMATES]
-    original = [_joined(here, f"{ORIGINAL}/{key}{number}", every) for key in ESTIMATES]
-    return infer(own, original, REGRESSIONS[number].truth(POPULATION))
+def _card(here: Arrays, name: str, truths: Sequence[Floats], every: int = 1) -> Card:
+    means = {key: replicated_mean(here[f"{name}/{key}"]) for key in MEANS if f"{name}/{key}" in here}
+    for rounds in ROUNDS:
+        for key in (f"tvd after {rounds} rounds", f"linf after {rounds} rounds"):
+            if f"{name}/{key}" in here:
+                means[key] = replicated_mean(here[f"{name}/{key}"])
+    spread = {key: here[f"{name}/{key}"].std(axis=0) for key in ("tvd", "linf") if f"{name}/{key}" in here}
+    regressions: tuple[Inference, ...] = ()
+    if f"{name}/estimate0" in here:
+        regressions = tuple(
+            infer(_own(here, name, number), [part[::every] for part in _own(here, ORIGINAL, number)], truth)
+            for number, truth in enumerate(truths)
+        )
+    return Card(means, spread, regressions)
+
+
+def _own(here: Arrays, name: str, number: int | str) -> list[Floats]:
+    return [here[f"{name}/{key}{number}"] for key in ESTIMATES]
 
 
 def infer(own: Sequence[Floats], original: Sequence[Floats], truth: Floats | None) -> Inference:
-    """Scores of estimates, variances and degrees of freedom (repeats by parameters); without a truth, of the SSS alone."""
+    """Scores of estimates, variances and degrees of freedom (repeats by parameters); without a truth, the original's estimate is it."""
     estimate, half = own[0], _half(own)
     known = ~np.isnan(estimate) & ~np.isnan(original[0])
-    error = estimate - (original[0] if truth is None else truth)
-    inside = np.where(known, np.abs(error) <= half, np.nan)
-    categories = sss(_side(original, known), _side(own, known))
+    error = np.where(known, estimate - (original[0] if truth is None else truth), np.nan)
+    categories = np.full(known.shape, "", dtype="<U8")
+    categories[known] = sss(_side(original, known), _side(own, known)).categories
+    counted = replicated_sum(known.sum(axis=1))
+    with np.errstate(invalid="ignore"):
+        shares = {name: replicated_sum((categories == name).sum(axis=1)) / counted for name in CATEGORIES}
     return Inference(
-        np.nanmean(error, axis=0),
-        np.sqrt(np.nanmean(error**2, axis=0)),
-        np.nanmean(inside, axis=0),
-        np.nanmean(2 * half, axis=0),
-        {name: categories.shares[name] for name in CATEGORIES},
+        replicated_mean(error),
+        np.sqrt(replicated_mean(error**2)),
+        replicated_mean(np.where(known, np.abs(error) <= half, np.nan)),
+        replicated_mean(np.where(known, 2 * half, np.nan)),
+        shares,
         float(1 - known.mean()),
     )
 
@@ -240,52 +196,61 @@ def _side(own: Sequence[Floats], known: Stack) -> tuple[Floats, Stack]:
     return own[0][known], significant[known]
 
 
-def _oracle(here: Sequence[Mapping[str, Stack]], contender: Contender) -> tuple[int, Floats]:
-    """The rounds with the least TVD of the method's own tables, and the TVD of all orders with them."""
-    means = {
-        rounds: _joined(here, f"{contender.name}/tvd after {rounds} rounds").mean(axis=0) for rounds in ROUNDS
-    }
-    best = min(ROUNDS, key=lambda rounds: float(means[rounds][contender.order - 1]))
-    return best, means[best]
-
-
 def _random(
-    load: Callable[[SimulatedBlock], dict[str, Stack]], todo: Sequence[SimulatedBlock]
+    arrays: Mapping[str, Arrays], gathered: Mapping[tuple[int, int, int], Sequence[SimulatedBlock]]
 ) -> dict[tuple[int, str], Floats]:
-    """The mean TVD of every random population."""
-    means: dict[tuple[int, str], Floats] = {}
-    for power in POWERS:
-        here = [load(block) for block in todo if block.population and block.power == power]
-        for contender in CONTENDERS:
-            means[power, contender.name] = np.stack(
-                [arrays[f"{contender.name}/tvd"].mean(axis=0) for arrays in here]
-            )
-    return means
+    """The mean TVD of every random population, populations by orders."""
+    means: dict[tuple[int, str], list[Floats]] = {}
+    for (population, _, power), here in gathered.items():
+        if population:
+            both = joined([arrays[block.name] for block in here])
+            for name in _names(both):
+                means.setdefault((power, name), []).append(both[f"{name}/tvd"].mean(axis=0))
+    return {key: np.stack(values) for key, values in means.items()}
 
 
-def summarise_bankruptcy(folder: Path, repeats: int, data: Path | None) -> BankruptcySummary:
+def summarise_bankruptcy(
+    folder: Path, repeats: int, readings: Sequence[str], data: Path | None
+) -> BankruptcySummary:
     """Read every block of a finished run."""
-    arrays, todo = bankruptcy.blocks(folder, load(data)).load(), bankruptcy.tasks(repeats)
-    loaded = {block: arrays[block.name] for block in todo}
-    cards = {
-        (sets, power, contender.name): _bankruptcy_card(
-            [loaded[block] for block in todo if (block.sets, block.power) == (sets, power)], contender.name
-        )
-        for sets in bankruptcy.SETS
-        for power in POWERS
-        for contender in bankruptcy.CONTENDERS
+    todo = bankruptcy.tasks(repeats, readings)
+    arrays = bankruptcy.blocks(folder, load(data)).load({block.name for block in todo})
+    cards: dict[tuple[int, int, str], Card] = {}
+    plain: dict[str, list[Floats]] = {"accuracy": [], "majority": []}
+    for sets in bankruptcy.SETS:
+        for power in POWERS:
+            parts = [arrays[block.name] for block in todo if (block.sets, block.power) == (sets, power)]
+            # The regression of the original rows is the same in every block.
+            original = [
+                next(part[f"{ORIGINAL}/{key}"] for part in parts if f"{ORIGINAL}/{key}" in part)
+                for key in ESTIMATES
+            ]
+            here = joined(
+                [
+                    {
+                        k: v
+                        for k, v in part.items()
+                        if k.split("/")[1] not in ESTIMATES or not k.startswith(ORIGINAL)
+                    }
+                    for part in parts
+                ]
+            )
+            for name in (key.removesuffix("/accuracy") for key in here if key.endswith("/accuracy")):
+                if name != ORIGINAL:
+                    cards[sets, power, name] = _bankruptcy_card(here, name, original)
+            for key, values in plain.items():
+                values.append(here[f"{ORIGINAL}/{key}"])
+    right, majority = (float(np.concatenate(values).mean()) for values in plain.values())
+    return BankruptcySummary(repeats, tuple(readings), cards, right, majority)
+
+
+def _bankruptcy_card(here: Arrays, name: str, original: Sequence[Floats]) -> Card:
+    own = _own(here, name, "")
+    wide = [np.broadcast_to(part, own[0].shape) for part in original]
+    means = {
+        key: replicated_mean(here[f"{name}/{key}"])[:, 0]
+        for key in ("accuracy", "vote", "seconds")
+        if f"{name}/{key}" in here
     }
-    right, majority = (
-        float(_joined(loaded.values(), f"{ORIGINAL}/{key}").mean()) for key in ("accuracy", "majority")
-    )
-    return BankruptcySummary(repeats, cards, right, majority)
-
-
-def _bankruptcy_card(here: list[dict[str, Stack]], name: str) -> BankruptcyCard:
-    own = [_joined(here, f"{name}/{key}") for key in ESTIMATES]
-    original = [np.broadcast_to(here[0][f"{ORIGINAL}/{key}"], own[0].shape) for key in ESTIMATES]
-    inference = infer(own, original, None)
-    right, vote = _joined(here, f"{name}/accuracy"), _joined(here, f"{name}/vote")
-    return BankruptcyCard(
-        float(right.mean()), float(right.std()), float(vote.mean()), inference.shares, inference.unknown
-    )
+    spread = {"accuracy": here[f"{name}/accuracy"].std(axis=0)}
+    return Card(means, spread, (infer(own, wide, None),))
