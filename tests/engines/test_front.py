@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -72,16 +71,6 @@ def test_auto_picks_by_size_and_says_why() -> None:
     assert "above" in pick("auto", (100,) * 10)[1]
     assert "100 cells" not in solved(release_of(tree(0)), "auto").health.why
     assert "48 cells" in str(solved(release_of(tree(0)), "auto").health)
-
-
-def test_auto_picks_by_cost_where_the_table_would_fit() -> None:
-    """A million cells of twenty binary columns take the table engine many times as long as rows; with few tables, or fewer columns, it is the cheaper one."""
-    twenty = (2,) * 20
-    engine, why = pick("auto", twenty, list(combinations(range(20), 2)))
-    assert engine == "rows"
-    assert "times as long" in why
-    assert pick("auto", twenty, [(axis,) for axis in range(20)])[0] == "table"
-    assert pick("auto", (5,) * 8, list(combinations(range(8), 2)))[0] == "table"
 
 
 def test_an_unknown_or_impossible_engine_is_refused() -> None:

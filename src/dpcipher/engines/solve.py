@@ -9,7 +9,6 @@ from typing import Literal, overload
 
 import numpy as np
 
-from dpcipher.engines import rows, table
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.draws import draw_joints
@@ -31,9 +30,9 @@ from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
 ENGINES = ("auto", "paper", "table", "rows")
-TABLE_CELLS = 2_000_000  # beyond this the rows engine is always the faster one (benchmarks/results/cost.md)
-# Below, the table engine is taken, which has every cell, unless it costs both more than this many operations (some seconds) and so many times as much.
-CHEAP, DEARER = 1e9, 4.0
+# Between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md). It is much faster on many binary columns before that, but
+# 3- and 4-way tables, which nothing measured, come out 1.4 to 1.7 times as wrong where noise is small: 20 columns from two causes, all pairs, epsilon = e².
+TABLE_CELLS = 2_000_000
 LEAST_ROWS = 1e-6  # a number of rows that can be divided by; less is none
 # Up to so many cells independent columns are written out as one table, which also samples more evenly and knows structural zeros.
 DENSE_CELLS = 2**16
@@ -102,7 +101,7 @@ def solve(
     Of a release with m sets `set="all"` gives a list of m joints, and `set=0` the joint of the first, whatever m is. Without `set` it
     is the joint of a release with one set, and a list of joints otherwise.
 
-    `engine="auto"` takes the table engine while the full table is small, or costs little more, and the rows engine beyond; `"paper"` is the
+    `engine="auto"` takes the table engine while the full table is small and the rows engine beyond; `"paper"` is the
     paper's algorithm: as it is printed, or by another `reading` of it (a name, or a `dc.Reading`), with `lam` in the place of its ridge.
     `seed` fixes the arbitrary choices (the paper's targets, which differ from set to set and from release to release, and the rows
     engine's population); it is not a privacy matter, since everything here is post-processing.
@@ -161,8 +160,7 @@ def solve_set(
     say: Say = silent,
 ) -> Joint:
     """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
-    measured = [release.schema.axes(table.attrs) for table in release.tables if table.set == number]
-    name, why = pick(engine, release.schema.shape, measured)
+    name, why = pick(engine, release.schema.shape)
     started = time.perf_counter()
     say("reconciling the tables")
     reconciled = release.reconcile(number)
@@ -187,23 +185,17 @@ def solve_set(
     return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
 
 
-def pick(engine: str, shape: Shape, tables: Sequence[Axes] = ()) -> tuple[str, str]:
-    """Which engine runs, and why, judged on the schema and on which tables there are."""
+def pick(engine: str, shape: Shape) -> tuple[str, str]:
+    """Which engine runs, and why, judged on the schema alone."""
     if engine not in ENGINES:
         raise ParameterError(
             f"engine ({engine!r}) must be one of {', '.join(ENGINES)}{did_you_mean(str(engine), ENGINES)}"
         )
     cells = math.prod(shape)
     if engine == "auto":
-        if cells > TABLE_CELLS:
-            return "rows", f"the full table has {cells:,} cells, above {TABLE_CELLS:,}"
-        dense, chain = table.work(shape, tables)[0], rows.work(shape, tables, 0)[0]
-        if dense > max(CHEAP, DEARER * chain):
-            return (
-                "rows",
-                f"the full table of {cells:,} cells would take about {dense / chain:.0f} times as long",
-            )
-        return "table", f"the full table has {cells:,} cells, at most {TABLE_CELLS:,}"
+        small = cells <= TABLE_CELLS
+        side = "at most" if small else "above"
+        return ("table" if small else "rows"), f"the full table has {cells:,} cells, {side} {TABLE_CELLS:,}"
     if engine == "table" and cells > MAX_CELLS:
         raise SizeError(
             f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"

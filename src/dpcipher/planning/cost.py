@@ -63,7 +63,7 @@ class Cost:
 def foresee(request: MeasurementRequest, n_rows: int | None) -> Cost:
     """The cost of measuring the request and of solving its release."""
     shape, axes = request.schema.shape, request.axes
-    engine, _ = pick("auto", shape, axes)
+    engine, _ = pick("auto", shape)
     solving = rows.work(shape, axes, n_rows or USUAL_ROWS) if engine == "rows" else table.work(shape, axes)
     operations, peak = (sum(parts) for parts in zip(denoise.work(shape, axes), solving, strict=True))
     measuring, measuring_peak = measure_work(request, n_rows)
