@@ -31,7 +31,8 @@ def test_files_are_written(measured: Path, run: Run) -> None:
     written = pd.read_csv("model.csv")
     assert written["term"].tolist() == ["Intercept", "age", "sex[T.M]"]
     page = Path("model.html").read_text(encoding="utf-8")
-    assert "Logistic model: smoker ~ age + sex" in page
+    assert "<h1>smoker ~ age + sex</h1>" in page
+    assert "A logistic model fitted to" in page
     assert "90 % intervals" in page
     assert "default-src 'none'" in page
     assert "model.html" in done.stdout

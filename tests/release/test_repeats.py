@@ -117,4 +117,4 @@ def test_what_is_said_of_a_release_names_each_table_once() -> None:
     assert strongest_pairs(release) == [(1, 2)]
     page = render(release, rows)
     assert "All 3 measured tables" in page
-    assert f"{ROUGH.describe()}; again {FINE.describe()}" in page
+    assert f"<td>{ROUGH.variance**0.5:.4g}, again {FINE.variance**0.5:.4g}</td>" in page
