@@ -1,5 +1,6 @@
 """Stata and SPSS files, read back by other readers: values, labels and kinds of missing are those of the schema."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import dpcipher as dc
 from conftest import missing
-from dpcipher.errors import TableFileError
+from dpcipher.errors import MissingExtra, TableFileError
 from dpcipher.tables.labelled import variable_names, write_labelled
 from dpcipher.tables.write import check_writable, write_table
 
@@ -130,3 +131,13 @@ def test_what_has_no_schema_is_not_written_so(tmp_path: Path) -> None:
         write_table(tmp_path / "rows.sav", rows())
     check_writable(tmp_path / "rows.sav", labelled=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pyreadstat the error has the command that installs it, and nothing is written."""
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    with pytest.raises(
+        MissingExtra, match=r"pyreadstat.* is not installed; run: pip install 'dpcipher\[stats\]'"
+    ):
+        write_labelled(tmp_path / "rows.dta", [rows()], SCHEMA)
+    assert list(tmp_path.iterdir()) == []

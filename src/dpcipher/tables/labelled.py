@@ -76,7 +76,7 @@ def write_labelled(path: str | PathLike[str], batches: Iterable[pa.Table], schem
     try:
         import pyreadstat
     except ImportError:
-        raise MissingExtra("pyreadstat", "stats") from None
+        raise MissingExtra("stats", "pyreadstat, which writes .dta and .sav files,") from None
     table = pa.concat_tables(list(batches))
     names = variable_names(table.column_names)
     variables = {
