@@ -280,3 +280,16 @@ def test_every_drawable_is_public() -> None:
     """What `plot` names in its refusal is what there is."""
     kinds = {kind.__name__ for kind in Drawable.__subclasses__()}
     assert {"Release", "Joint", "Ledger", "Plan", "AutoPlan", "Models", "Trust", "Fitted"} <= kinds
+
+
+def test_a_release_tells_at_a_glance_the_number_of_rows_that_its_solution_has() -> None:
+    """Tables of other sizes and scales: the sums, weighed by their precision, are the total that reconciling gives."""
+    schema = Schema.from_domain({"a": 2, "b": 3, "c": 5})
+    rng = np.random.default_rng(1)
+    tables = {
+        attrs: rng.integers(900, 1100, shape)
+        for attrs, shape in ((("a", "b"), (2, 3)), (("b", "c"), (3, 5)), (("c",), 5))
+    }
+    release = dc.Release.from_tables(tables, schema, scale={("a", "b"): 30.0, ("b", "c"): 10.0, ("c",): 50.0})
+    assert f"rows about {release.n_rows:,}," in repr(release)
+    assert len({int(counts.sum()) for counts in tables.values()} | {release.n_rows}) == 4

@@ -52,11 +52,14 @@ def card(release: "Release") -> Card:
 
 
 def _n_rows(release: "Release") -> str:
-    """The public number, or that of the table whose sum is known best; reconciling all tables would take long for a glance."""
+    """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible, at a glance."""
     if release.statement.n_rows is not None:
         return f"{release.statement.n_rows:,} (public)"
-    best = min(release.tables, key=lambda table: table.mechanism.variance * table.counts.size)
-    return f"about {rows(max(float(np.sum(best.counts, dtype=float)), 0.0))}"
+    totals = np.array([float(np.sum(table.counts, dtype=float)) for table in release.tables])
+    variances = np.array([table.mechanism.variance * table.counts.size for table in release.tables])
+    exact = variances == 0
+    total = totals[exact].mean() if exact.any() else np.average(totals, weights=1 / variances)
+    return f"about {rows(max(float(total), 0.0))}"
 
 
 def draw(release: "Release", columns: tuple[str, ...] | None) -> Plot:
