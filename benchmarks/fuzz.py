@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None, help="by default another one every time")
     options = parser.parse_args()
-    seed = secrets.randbits(40) if options.seed is None else options.seed
+    first = seed = secrets.randbits(40) if options.seed is None else options.seed
     whole: dict[str, Any] = {}
     grown, seconds, left = 0.0, 0.0, options.minutes
     while left > 0:
@@ -58,7 +58,7 @@ def main() -> int:
         for name, found in whole.items()
     ]
     sections = [
-        f"{total:,} wrong files and tables in {options.minutes:g} minutes ({seconds / 60:.1f} of processor time), from seed {seed - 1}: **{len(wrong)}** crashes, hangs or told canaries; "
+        f"{total:,} wrong files and tables in {options.minutes:g} minutes ({seconds / 60:.1f} of processor time), from seeds {first} to {seed - 1}: **{len(wrong)}** crashes, hangs or told canaries; "
         f"memory grew by at most {grown:.0f} MB. Half of the cases change values that have a type, the others bytes. A case is wrong if its error is not our own, if it takes "
         f"more than {fuzzing.MOST_SECONDS:g} s, or if a private cell stands in the error, in an error behind it that a traceback would show, in a warning, a log or on a stream. The process may "
         f"take {fuzzing.MOST_GIGABYTES} GB.",
