@@ -57,11 +57,10 @@ def measure(
     values are then protected and presence is not. `epsilon` alone is pure; with `delta`, or as `rho`, the noise is Gaussian.
     Bins and levels that the schema leaves open are found first, with a part of the same charge, and the release holds the schema with them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, and `dc.Auto(...)` in the
-    place of the word says how (its options as keywords here are the old spelling, with a warning). Given tables share the budget equally, or by `weights`, and over `sets` independent sanitizations. It is charged to `ledger` before any
-    noise is drawn. A path that does not exist is refused, so that a slip of the pen opens no fresh budget: make it first with `Ledger.create`,
-    or let `create=True` make one that is called `name` and whose limit is this release. With `save`, the release is written there before the
-    ledger marks it as released.
+    `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
+    the word says (its options as keywords here are the old spelling, with a warning). Given tables share the budget equally, or by `weights`, and over
+    `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
+    `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -86,14 +85,21 @@ def measure(
     if save is not None:
         check_writable(save)
     if auto is not None:
-        check_sets(sets)
-        check_auto(auto, schema, terms, sets)
-        opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
-        find_bins(opened, chosen_pairs(schema, sets), say=say)
-        return _finished(opened, measure_chosen(opened, auto, sets=sets, say=say).tables, save, say)
+        return _finished(*_measure_chosen(data, schema, terms, auto, sets, say), save, say)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     request_on = partial(make_request, workload=workload, unit=protects, sets=sets, weights=weights)
     return _finished(*_measure_given(data, schema, terms, request_on, say), save, say)
+
+
+def _measure_chosen(
+    data: Any, schema: Schema, terms: Terms, auto: Auto, sets: int, say: Callable[[str], None]
+) -> tuple[Session, tuple[NoisyTable, ...]]:
+    """Tables that a part of the budget chooses."""
+    check_sets(sets)
+    check_auto(auto, schema, terms, sets)
+    opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
+    find_bins(opened, chosen_pairs(schema, sets), say=say)
+    return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
 
 
 def _measure_given(

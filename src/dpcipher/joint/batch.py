@@ -1,11 +1,12 @@
 """A draw of coded rows in batches, of which each can be drawn without the others."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Codes
+from dpcipher.marginals.arrays import Bools, Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,38 @@ class CodeBatches:
     def all(self, rng: np.random.Generator) -> Iterator[Codes]:
         """One batch after another, from one generator."""
         return (self.draw(number, rng) for number in range(self.n_batches))
+
+
+class InBatches(Protocol):
+    """Whatever draws coded rows in batches draws them one batch after another too."""
+
+    def in_batches(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int | None = None,
+    ) -> CodeBatches:
+        """Rows in batches of at most `chunk`, by default as many as suit the core, that can be drawn in any order, each with a generator of its own.
+
+        What they share is drawn now. Rows are even as far as the core promises it, or `independent`; `allowed` masks the levels of some attributes: rows
+        then follow the conditional distribution.
+        """
+        ...
+
+    def sample(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        independent: bool = False,
+        allowed: Mapping[int, Bools] | None = None,
+        chunk: int | None = None,
+    ) -> Iterator[Codes]:
+        """The same rows from one generator, batch after batch."""
+        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
 
 
 def batch_size(n_rows: int, n_batches: int, number: int) -> int:

@@ -1,6 +1,6 @@
 """A joint distribution as a chain: each attribute given the ones before it. Small, and it samples any number of rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.batch import CodeBatches, batch_size
+from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
 from dpcipher.joint.even_rows import systematic
 from dpcipher.joint.fast_links import FastLink
 from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
@@ -27,7 +27,7 @@ Masks = Mapping[int, Bools]
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(InBatches):
     """P(row) = Π P(attribute | earlier attributes), one `Link` per attribute, in order.
 
     `shape` holds the levels per attribute. Codes are integer arrays (rows, attributes), columns in schema order. Where several
@@ -47,22 +47,6 @@ class Chain:
         """The attributes in the order in which they are drawn."""
         return tuple(link.attribute for link in self.links)
 
-    def sample(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Masks | None = None,
-        chunk: int = CHUNK,
-    ) -> Iterator[Codes]:
-        """Rows in chunks of bounded size, each of low variance by itself; `allowed` keeps only some levels of some attributes.
-
-        Low-variance rows match the tables that the chain was fitted to nearly to rounding. `independent=True` draws plain
-        independent rows. See `sample_given` for what `allowed` does.
-        """
-        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
-
     def in_batches(
         self,
         n_rows: int,
@@ -70,10 +54,13 @@ class Chain:
         *,
         independent: bool = False,
         allowed: Masks | None = None,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
     ) -> CodeBatches:
-        """The same rows in batches that do not need one another."""
-        largest = min(chunk, self._rows_at_once(OVERSAMPLE if allowed else 1))
+        """Rows of low variance, each batch by itself; they match the tables that the chain was fitted to nearly to rounding.
+
+        `independent=True` draws plain independent rows. See `sample_given` for what `allowed` does.
+        """
+        largest = min(chunk or CHUNK, self._rows_at_once(OVERSAMPLE if allowed else 1))
         pieces = ceil(n_rows / largest)
 
         def draw(number: int, rng: np.random.Generator) -> Codes:

@@ -7,7 +7,7 @@ Mean TVD between the rows' tables and the fitted ones, 1/2/3-way, 500 rows from 
 .0039/.0093/.0196, also breaks the promise that no cell is off by a whole row. Where rows are few, `balance` improves on the snake.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
-from dpcipher.joint.batch import CodeBatches, batch_size
+from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
 from dpcipher.joint.even_rows import balance, flat_pairs
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import dropped
@@ -29,7 +29,7 @@ _SORTED_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
-class DenseTable:
+class DenseTable(InBatches):
     """Probabilities of all cells, one dimension for each attribute; non-negative, summing to one.
 
     >>> table = DenseTable(np.array([[0.5, 0.0], [0.25, 0.25]]))
@@ -73,23 +73,6 @@ class DenseTable:
         np.log(cells, out=logs, where=cells > 0)
         return logs
 
-    def sample(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Mapping[int, Bools] | None = None,
-        chunk: int = CHUNK,
-    ) -> Iterator[Codes]:
-        """Rows of codes in random order, at most `chunk` at a time.
-
-        By default every cell's count is within one of `n_rows` times its probability, and so, nearly always, is every cell of
-        every two-way table (`balance`); `independent` draws each row on its own.
-        `allowed` masks the levels of some attributes: rows then follow the exact conditional distribution.
-        """
-        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
-
     def in_batches(
         self,
         n_rows: int,
@@ -97,15 +80,19 @@ class DenseTable:
         *,
         independent: bool = False,
         allowed: Mapping[int, Bools] | None = None,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
     ) -> CodeBatches:
-        """The same rows in batches that do not need one another; even rows are even over all batches, and each batch is by itself."""
+        """Rows in random order; even ones are even over all batches, and each batch is by itself.
+
+        Every cell's count is within one of `n_rows` times its probability, and so, nearly always and in one batch, is every cell of
+        every two-way table (`balance`).
+        """
         levels = _allowed_levels(self.shape, allowed or {})
         part = self.probabilities[np.ix_(*levels)] if allowed else self.probabilities
         heights = self._heights if not allowed and part.size <= _KEPT_CELLS else np.cumsum(_snake(part))
         if not heights[-1] > 0:
             raise ConditionError("given must describe rows of non-zero probability; loosen the condition")
-        steps = _Steps.of(n_rows, -(-n_rows // chunk), rng)
+        steps = _Steps.of(n_rows, -(-n_rows // (chunk or CHUNK)), rng)
 
         def draw(number: int, rng: np.random.Generator) -> Codes:
             places = (

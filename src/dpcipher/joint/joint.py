@@ -17,7 +17,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
 from dpcipher.joint import file, shown
-from dpcipher.joint.batch import CodeBatches
+from dpcipher.joint.batch import InBatches
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.network import Network
@@ -25,7 +25,7 @@ from dpcipher.joint.report import SolveReport
 from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
 from dpcipher.joint.tally import RuleCost, Tally
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
+from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import mirror
@@ -34,7 +34,7 @@ CHUNK = 65_536
 RULE_ROWS = 8192  # that are drawn to say what rules cost
 
 
-class Core(Protocol):
+class Core(InBatches, Protocol):
     """What an engine fits: a distribution over the numbers of attributes and of their levels, which knows nothing of the schema."""
 
     @property
@@ -43,28 +43,6 @@ class Core(Protocol):
 
     def project(self, axes: Axes) -> Floats:
         """The probabilities of the table on some attributes, its dimensions in the order of `axes`."""
-
-    def sample(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Mapping[int, Bools] | None = None,
-        chunk: int = CHUNK,
-    ) -> Iterator[Codes]:
-        """Rows of codes, at most `chunk` at a time; `allowed` masks the levels of some attributes."""
-
-    def in_batches(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Mapping[int, Bools] | None = None,
-        chunk: int = CHUNK,
-    ) -> CodeBatches:
-        """The same rows in batches that can be drawn in any order, each with a generator of its own; what they share is drawn now."""
 
     def log_prob(self, codes: Codes) -> Floats:
         """The log-probability of each row of codes."""

@@ -1,7 +1,7 @@
 """A joint as a network: groups of columns in order, each given some earlier ones. What PrivBayes and the junction tree fit."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError, SizeError
-from dpcipher.joint.batch import CodeBatches
+from dpcipher.joint.batch import CodeBatches, InBatches
 from dpcipher.joint.even_rows import Ladder, spread
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import cell_numbers
@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(InBatches):
     """A product of conditional tables; every node's `given` are columns of earlier nodes."""
 
     shape: Shape
@@ -72,18 +72,6 @@ class Network:
             factor, live = factor.sum(axis=tuple(i for i, a in enumerate(live) if a not in keep)), keep
         return np.asarray(factor.transpose([live.index(axis) for axis in axes]))
 
-    def sample(
-        self,
-        n_rows: int,
-        rng: np.random.Generator,
-        *,
-        independent: bool = False,
-        allowed: Mapping[int, Bools] | None = None,
-        chunk: int = CHUNK,
-    ) -> Iterator[Codes]:
-        """Rows of codes, node by node; evenly spread within what each node is given, or independent."""
-        return self.in_batches(n_rows, rng, independent=independent, allowed=allowed, chunk=chunk).all(rng)
-
     def in_batches(
         self,
         n_rows: int,
@@ -91,18 +79,20 @@ class Network:
         *,
         independent: bool = False,
         allowed: Mapping[int, Bools] | None = None,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
     ) -> CodeBatches:
-        """The same rows in batches that do not need one another."""
+        """Rows drawn node by node; evenly spread within what each node is given, or independent."""
         if allowed:
             raise ConditionError(
                 "given is not available for a network this large; sample without it, then filter the rows"
             )
 
-        def draw(number: int, rng: np.random.Generator) -> Codes:
-            return self._chunk(min(chunk, n_rows - number * chunk), rng, independent)
+        most = chunk or CHUNK
 
-        return CodeBatches(math.ceil(n_rows / chunk), draw)
+        def draw(number: int, rng: np.random.Generator) -> Codes:
+            return self._chunk(min(most, n_rows - number * most), rng, independent)
+
+        return CodeBatches(math.ceil(n_rows / most), draw)
 
     def log_prob(self, codes: Codes) -> Floats:
         """The log-probability of each row of codes."""

@@ -206,13 +206,18 @@ def simulated_count(view: object) -> Finding:
     )
 
 
-def bankruptcy_count(view: object) -> Finding:
-    """149, about a tenth of 1,458."""
-    pairs, cells, whole = (
+def _bankruptcy_sizes() -> tuple[int, int, int]:
+    """Parameters and cells of all pairs, and the cells of the full table."""
+    return (
         parameters(BANKRUPTCY, 2, constant=False),
         stored_cells(BANKRUPTCY, 2),
         full_cells(BANKRUPTCY),
     )
+
+
+def bankruptcy_count(view: object) -> Finding:
+    """149, about a tenth of 1,458."""
+    pairs, cells, whole = _bankruptcy_sizes()
     return Finding(
         _outcome(abs(cells / whole - 0.1) < 0.025),
         f"{cells} cells: {cells / whole:.1%} ({pairs} are parameters: {pairs / whole:.1%}); needed: 10 ± 2.5 %",
@@ -221,11 +226,7 @@ def bankruptcy_count(view: object) -> Finding:
 
 def eight_fold(view: object) -> Finding:
     """About eight times the storage."""
-    pairs, cells, whole = (
-        parameters(BANKRUPTCY, 2, constant=False),
-        stored_cells(BANKRUPTCY, 2),
-        full_cells(BANKRUPTCY),
-    )
+    pairs, cells, whole = _bankruptcy_sizes()
     return Finding(
         _outcome(abs(whole / cells - 8) < 1),
         f"{whole / cells:.2f}-fold by cells, {whole / pairs:.1f}-fold by parameters; needed: 7–9",

@@ -24,6 +24,22 @@ Cell = TypeVar("Cell", bound=np.generic)
 _MANY = 10_000  # past it, looking for a similar label takes too long
 
 
+def allowed_levels(schema: "Schema", given: Mapping[str, object]) -> dict[int, Bools]:
+    """The levels of each touched axis that a condition allows; refused where no row can meet it."""
+    masks = attr_masks(schema, given)
+    for axis, mask in masks.items():
+        if not mask.any():
+            raise ConditionError(
+                f"given allows no level of {schema.attrs[axis]!r}; its conditions contradict each other"
+            )
+    for axes, zero in schema.zero_masks:
+        if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
+            raise ConditionError(
+                f"given ({', '.join(given)}) asks for a structural zero of the schema; change it"
+            )
+    return masks
+
+
 def attr_masks(schema: "Schema", condition: Mapping[str, object]) -> dict[int, Bools]:
     """The levels of each touched axis that a condition on columns, parts or whole compounds allows."""
     masks: dict[int, Bools] = {}

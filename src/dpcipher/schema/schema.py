@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.drawing.card import Card, Shown
-from dpcipher.errors import ConditionError, SchemaError, SizeError, WorkloadError, did_you_mean
+from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import files, rows, shown, spec
 from dpcipher.schema.column import Column
-from dpcipher.schema.condition import Cover, attr_masks, cover
+from dpcipher.schema.condition import Cover, allowed_levels, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
@@ -212,18 +212,7 @@ class Schema(Shown):
 
     def allowed(self, given: Mapping[str, object]) -> dict[int, Bools]:
         """The levels of each touched axis that `given` allows, such as {"sex": "F"} or {"age": {"min": 18}}."""
-        masks = attr_masks(self, given)
-        for axis, mask in masks.items():
-            if not mask.any():
-                raise ConditionError(
-                    f"given allows no level of {self.attrs[axis]!r}; its conditions contradict each other"
-                )
-        for axes, zero in self.zero_masks:
-            if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
-                raise ConditionError(
-                    f"given ({', '.join(given)}) asks for a structural zero of the schema; change it"
-                )
-        return masks
+        return allowed_levels(self, given)
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
