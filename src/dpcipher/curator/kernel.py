@@ -9,8 +9,9 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,28 +33,32 @@ LARGEST_UINT16, LARGEST_INT32 = 2**16 - 1, 2**31 - 1
 MAX_THREADS = 4
 
 
-def count_columns(columns: Columns, shape: Sequence[int], axes: Axes) -> Counts:
-    """The counts of one table: every row is the number of its cell, and those are counted."""
-    sizes = [shape[axis] for axis in axes]
-    counts = np.zeros(math.prod(sizes), dtype=np.int64)
-    rows = max(BLOCK_ROWS, 4 * counts.size)  # every block writes all cells
-    for start in range(0, len(columns[axes[0]]), rows):
-        block = [columns[axis][start : start + rows] for axis in axes]
-        counts += np.bincount(_cell_numbers(block, sizes), minlength=counts.size)
-    return counts.reshape(sizes)
+def cell_numbers(
+    block: Mapping[int, CodeColumn], shape: Sequence[int], tables: Iterable[Axes]
+) -> Iterator[tuple[Axes, NDArray[Any]]]:
+    """Each table with the number of every row's cell in it; sorted, since tables that begin with the same axes share the numbers of those."""
+    before: Axes = ()
+    begun: list[NDArray[Any]] = []  # the numbers in the tables of the first axes of the last table
+    for axes in sorted(tables):
+        shared = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(before, axes, strict=False)))
+        del begun[shared:]
+        for order in range(shared, len(axes)):
+            begun.append(_extended(begun, block[axes[order]], [shape[axis] for axis in axes[: order + 1]]))
+        yield axes, begun[-1]
+        before = axes
 
 
-def _cell_numbers(block: Columns, sizes: Sequence[int]) -> NDArray[Any]:
-    """The number of each row's cell, in an integer that holds every number of the table."""
+def _extended(begun: Sequence[NDArray[Any]], column: CodeColumn, sizes: Sequence[int]) -> NDArray[Any]:
+    """The numbers of one axis more, in an integer that holds every number of the table."""
     n_cells = math.prod(sizes)
     width: Any = (
         np.uint16 if n_cells <= LARGEST_UINT16 else np.int32 if n_cells <= LARGEST_INT32 else np.int64
     )
-    number = block[0].astype(width)
-    for column, size in zip(block[1:], sizes[1:], strict=True):
-        number *= width(size)
-        number += column.astype(width, copy=False)
-    return number
+    if not begun:
+        return np.asarray(column, dtype=width)
+    numbers: NDArray[Any] = begun[-1].astype(width, copy=False) * width(sizes[-1])
+    numbers += column.astype(width, copy=False)
+    return numbers
 
 
 def joined_columns(pieces: Sequence[Columns]) -> Columns:
@@ -79,28 +84,30 @@ class TableCounter:
             if n_rows >= JOINT_ROWS and not self._joints:
                 self._joints = few_joint_tables(self._shape, [axes for axes in self._tables if axes])
         together = n_rows >= JOINT_ROWS
-        for axes in dict.fromkeys(self._joints.values() if together else self._tables):
-            if axes:
-                self._count("joint" if together else "table", axes, columns)
+        kind, tables = ("joint", self._joints.values()) if together else ("table", self._tables)
+        self._count(kind, [axes for axes in dict.fromkeys(tables) if axes], columns)
 
-    def _count(self, kind: str, axes: Axes, columns: Columns) -> None:
-        """Count one table; one with more cells than there are rows is counted in place, since a table of these rows alone would be mostly zeros."""
+    def _count(self, kind: str, tables: Sequence[Axes], columns: Columns) -> None:
+        """Count tables, a block of rows at a time; every column is asked for once, since it may have to be read."""
+        held = {axis: columns[axis] for axis in {axis for axes in tables for axis in axes}}
+        for start in range(0, len(columns[0]), BLOCK_ROWS):
+            block = {axis: column[start : start + BLOCK_ROWS] for axis, column in held.items()}
+            for axes, numbers in cell_numbers(block, self._shape, tables):
+                self._add(kind, axes, numbers)
+
+    def _add(self, kind: str, axes: Axes, numbers: NDArray[Any]) -> None:
+        """Add rows to a table; one of more cells than rows is counted in place, since a table of these rows alone would be mostly zeros."""
         sizes = [self._shape[axis] for axis in axes]
-        if math.prod(sizes) <= len(columns[0]):
-            self._add(kind, axes, count_columns(columns, self._shape, axes))
-            return
-        numbers = _cell_numbers([columns[axis] for axis in axes], sizes)
+        n_cells = math.prod(sizes)
+        counts = np.bincount(numbers, minlength=n_cells) if n_cells <= len(numbers) else None
         with self._lock:
             if (kind, axes) not in self._counts:
                 self._counts[kind, axes] = np.zeros(sizes, dtype=np.int64)
-            np.add.at(self._counts[kind, axes].reshape(-1), numbers, 1)
-
-    def _add(self, kind: str, axes: Axes, counts: Counts) -> None:
-        with self._lock:
-            if (kind, axes) in self._counts:
-                self._counts[kind, axes] += counts
+            total = self._counts[kind, axes].reshape(-1)
+            if counts is None:
+                np.add.at(total, numbers, 1)
             else:
-                self._counts[kind, axes] = counts
+                total += counts
 
     def tables(self) -> tuple[Counts, ...]:
         """The counts of every table so far."""
