@@ -3,6 +3,8 @@
 Counting a row costs as much in a table of ten cells as in one of ten thousand. Tables that overlap are therefore counted together, as margins of one
 joint table that still fits into a processor's cache: the 91 pairs of Adult's 14 columns are margins of 31. Counts are integers, so that their sum is the
 same whatever is counted together, in which blocks, by which thread.
+
+Where there are very many tables, many rows are sorted first, and those that repeat are counted once, with the number of times that they occur.
 """
 
 import math
@@ -11,8 +13,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +27,17 @@ from dpcipher.marginals.tables import margin
 Columns = Sequence[CodeColumn]  # the codes of some rows, attribute by attribute
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Kind = Literal["joint", "table"]  # counted as margins of joint tables, or one by one
 
 JOINT_CELLS = (2**15, 2**11, 2**7)  # of the largest joint table; less where there would be very many of them
 ALL_JOINT_CELLS = 2**23  # of all joint tables together
 JOINT_ROWS = 2**13  # rows from which joint tables pay
 BLOCK_ROWS = 2**17
-LARGEST_UINT16, LARGEST_INT32 = 2**16 - 1, 2**31 - 1
+SORTED_ROWS = 2**20  # rows that are sorted at a time, so that those that repeat are counted once
+SORTING_TABLES = 64  # joint tables that counting must take for sorting to be the lesser work
+MOST_TABLES = 5_000  # for which it is found out beforehand
+REPEATED = 4  # times that a row must occur, on average
+LARGEST_UINT16, LARGEST_INT32, LARGEST_INT64 = 2**16 - 1, 2**31 - 1, 2**63 - 1
 MAX_THREADS = 4
 
 
@@ -61,6 +69,20 @@ def _extended(begun: Sequence[NDArray[Any]], column: CodeColumn, sizes: Sequence
     return numbers
 
 
+def distinct_rows(columns: Columns, shape: Sequence[int]) -> tuple[Columns, Counts]:
+    """The rows that differ, and how often each occurs: sorted by their cells of the full table.
+
+    >>> distinct_rows([np.array([1, 0, 1]), np.array([2, 0, 2])], (2, 3))
+    ([array([0, 1]), array([0, 2])], array([1, 2]))
+    """
+    starts = range(0, len(columns[0]), BLOCK_ROWS)
+    blocks = ([column[start : start + BLOCK_ROWS] for column in columns] for start in starts)
+    cells = np.concatenate([np.ravel_multi_index(block, tuple(shape)) for block in blocks])
+    distinct, times = np.unique(cells, return_counts=True)
+    codes = np.unravel_index(distinct, shape)
+    return [code.astype(column.dtype) for code, column in zip(codes, columns, strict=True)], times
+
+
 def joined_columns(pieces: Sequence[Columns]) -> Columns:
     """Rows one piece after the other."""
     return pieces[0] if len(pieces) == 1 else [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
@@ -72,42 +94,56 @@ class TableCounter:
     def __init__(self, shape: Sequence[int], tables: Sequence[Axes]) -> None:
         self._shape, self._tables = tuple(shape), tuple(tables)
         self._lock = threading.Lock()
-        self._joints: dict[Axes, Axes] = {}
-        self._counts: dict[tuple[str, Axes], Counts] = {}
-        self.n_rows = 0
+        self._counts: dict[tuple[Kind, Axes], Counts] = {}
+        self.n_rows, self._together = 0, False
+
+    @cached_property
+    def _joints(self) -> dict[Axes, Axes]:
+        return few_joint_tables(self._shape, [axes for axes in self._tables if axes])
+
+    @cached_property
+    def sorts(self) -> bool:
+        """Whether rows are sorted, `SORTED_ROWS` at a time, before they are counted; the first such piece tells whether they repeat."""
+        if not SORTING_TABLES <= len(self._tables) <= MOST_TABLES or math.prod(self._shape) > LARGEST_INT64:
+            return False
+        return len(set(self._joints.values())) >= SORTING_TABLES
 
     def add(self, columns: Columns) -> None:
         """Count rows; the codes of one row stand at one place of every column."""
-        n_rows = len(columns[0])
+        n_rows, times = len(columns[0]), None
+        kind: Kind = "joint" if n_rows >= JOINT_ROWS else "table"
         with self._lock:
             self.n_rows += n_rows
-            if n_rows >= JOINT_ROWS and not self._joints:
-                self._joints = few_joint_tables(self._shape, [axes for axes in self._tables if axes])
-        together = n_rows >= JOINT_ROWS
-        kind, tables = ("joint", self._joints.values()) if together else ("table", self._tables)
-        self._count(kind, [axes for axes in dict.fromkeys(tables) if axes], columns)
+            self._together |= kind == "joint"
+            tables = dict.fromkeys(self._joints.values() if kind == "joint" else self._tables)
+        if n_rows >= SORTED_ROWS and self.sorts:
+            distinct, occur = distinct_rows(columns, self._shape)
+            self.sorts = REPEATED * len(occur) <= n_rows
+            columns, times = (distinct, occur) if self.sorts else (columns, None)
+        self._count(kind, [axes for axes in tables if axes], columns, times)
 
-    def _count(self, kind: str, tables: Sequence[Axes], columns: Columns) -> None:
+    def _count(self, kind: Kind, tables: Sequence[Axes], columns: Columns, times: Counts | None) -> None:
         """Count tables, a block of rows at a time; every column is asked for once, since it may have to be read."""
         held = {axis: columns[axis] for axis in {axis for axes in tables for axis in axes}}
         for start in range(0, len(columns[0]), BLOCK_ROWS):
-            block = {axis: column[start : start + BLOCK_ROWS] for axis, column in held.items()}
+            rows = slice(start, start + BLOCK_ROWS)
+            block = {axis: column[rows] for axis, column in held.items()}
             for axes, numbers in cell_numbers(block, self._shape, tables):
-                self._add(kind, axes, numbers)
+                self._add(kind, axes, numbers, None if times is None else times[rows])
 
-    def _add(self, kind: str, axes: Axes, numbers: NDArray[Any]) -> None:
+    def _add(self, kind: Kind, axes: Axes, numbers: NDArray[Any], times: Counts | None) -> None:
         """Add rows to a table; one of more cells than rows is counted in place, since a table of these rows alone would be mostly zeros."""
         sizes = [self._shape[axis] for axis in axes]
         n_cells = math.prod(sizes)
-        counts = np.bincount(numbers, minlength=n_cells) if n_cells <= len(numbers) else None
+        counts = np.bincount(numbers, times, n_cells) if n_cells <= len(numbers) else None
         with self._lock:
             if (kind, axes) not in self._counts:
                 self._counts[kind, axes] = np.zeros(sizes, dtype=np.int64)
             total = self._counts[kind, axes].reshape(-1)
             if counts is None:
-                np.add.at(total, numbers, 1)
+                np.add.at(total, numbers, 1 if times is None else times)
             else:
-                total += counts
+                total += counts.astype(np.int64, copy=False)  # of rows that repeat, whole numbers as floats
 
     def tables(self) -> tuple[Counts, ...]:
         """The counts of every table so far."""
@@ -117,8 +153,8 @@ class TableCounter:
         if not axes:
             return np.array(self.n_rows, dtype=np.int64)
         counts = np.zeros([self._shape[axis] for axis in axes], dtype=np.int64)
-        joint = self._joints.get(axes, axes)
-        if ("joint", joint) in self._counts:
+        if self._together:
+            joint = self._joints[axes]
             counts += margin(self._counts["joint", joint], joint, axes)
         if ("table", axes) in self._counts:
             counts += self._counts["table", axes]
