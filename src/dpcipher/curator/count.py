@@ -272,6 +272,9 @@ class CountSource(ABC):
         """The true counts of many tables, in their order, counted when they are asked for."""
         return (self.counts(axes) for axes in tables)
 
+    def expect(self, tables: Sequence[Axes]) -> None:  # noqa: B027 - most have their counts at hand
+        """Tables that will be asked for next, one by one: what must count rows for them does so together."""
+
     def close(self) -> None:  # noqa: B027 - where rows are held here there is nothing to let go
         """No more questions: an engine need not hold the state of its table any longer."""
 
@@ -316,15 +319,27 @@ class TableCounts(CountSource):
 
 @final
 class RowCounts(CountSource):
-    """Coded rows, in one piece or several, counted anew for every question."""
+    """Coded rows, in one piece or several, counted anew for every question, but for those that are expected together."""
 
     def __init__(self, codes: Codes | Sequence[Codes | Columns], shape: tuple[int, ...]) -> None:
         pieces = [codes] if isinstance(codes, np.ndarray) else codes
         self._pieces, self._shape = [columns_of(piece) for piece in pieces], shape
         self.n_rows = sum(len(columns[0]) for columns in self._pieces)
+        self._expected: list[list[Axes]] = []
+        self._counted: dict[Axes, Counts] = {}
+
+    def expect(self, tables: Sequence[Axes]) -> None:
+        """Nothing is counted until the first is asked for; then some at a time are, and kept until the next are."""
+        self._expected = list(_within(list(dict.fromkeys(tables)), self._shape, PASS_CELLS))
+        self._counted = {}
 
     def _counts(self, axes: Axes) -> Counts:
-        return next(self.many([axes]))
+        if axes not in self._counted:
+            together = next((some for some in self._expected if axes in some), None)
+            if together is None:
+                return next(self.many([axes]))
+            self._counted = dict(zip(together, self.many(together), strict=True))
+        return self._counted[axes]
 
     def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
         """Some tables at a time, each time in one pass over the rows."""
@@ -359,11 +374,17 @@ class CountedTables(CountSource):
         raise AssertionError("rows of an open schema are kept")
 
 
-def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> CountSource:
+def open_counts(
+    incoming: Incoming,
+    schema: Schema,
+    tables: Sequence[Axes] | None = None,
+    *,
+    foreseen: Sequence[Axes] | None = None,
+) -> CountSource:
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
-    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept. The rows of an open schema are
-    coded on its grid.
+    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept; so too where it is known that all that
+    will be asked for is among few `foreseen` ones, unless they stay in an engine of their own. The rows of an open schema are coded on its grid.
     """
     schema = schema.on_grid()
     if tables is not None:
@@ -374,6 +395,8 @@ def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | Non
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableCounts(incoming.tally([whole]).tables[0])
+    if foreseen is not None:
+        return CountedTables(incoming.tally(foreseen), foreseen)
     return _kept_rows(incoming, schema)
 
 
