@@ -25,6 +25,8 @@ from dpcipher.curator.spill import HeldRows, recoded_columns
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
+from dpcipher.marginals.covering import joint_tables
+from dpcipher.marginals.tables import margin
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import said_extra
@@ -101,6 +103,7 @@ def coded_rows(
 # Up to so many cells the full table answers every question; beyond, the coded rows are kept.
 FULL_TABLE_CELLS = 2**20
 PASS_CELLS = 2**22  # of the tables that are counted in one pass over held rows
+SHARED_CELLS = 2**10  # of a joint table that smaller ones are added up from
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 
@@ -297,8 +300,16 @@ class TableCounts(CountSource):
         self.n_rows = int(self._table.sum())
 
     def _counts(self, axes: Axes) -> Counts:
-        drop = tuple(axis for axis in range(self._table.ndim) if axis not in axes)
-        return np.asarray(self._table.sum(axis=drop)) if drop else self._table
+        return margin(self._table, tuple(range(self._table.ndim)), axes)
+
+    def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
+        """Tables that overlap are margins of a joint one, which is added up once."""
+        joints, held = joint_tables(self._table.shape, tables, SHARED_CELLS), dict[Axes, Counts]()
+        for axes in tables:
+            joint = joints[axes]
+            if joint != axes and joint not in held:
+                held[joint] = self.counts(joint)
+            yield margin(held[joint], joint, axes) if joint != axes else self.counts(axes)
 
     def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
         """Cells that get the same code are added up."""
