@@ -1,6 +1,6 @@
 """Do regressions from one release cover on real populations: rows drawn from Adult and from the ACS excerpt?
 
-usage: DPCIPHER_DATA=FOLDER python benchmarks/models_real.py [repeats=300] [page]
+usage: DPCIPHER_DATA=FOLDER python benchmarks/models_real.py [repeats=300] [pairs | auto | page]
 
 n = 5,000 rows are drawn with replacement from a real table, which is the population: the true coefficients are those of the same regression on all
 of it, in the same coding. The model's own columns are measured once, as all pairs or as `auto` chooses. Beside the posterior stand the naive analysis of
@@ -36,7 +36,7 @@ from dpcipher.privacy.choose import Draws
 from dpcipher.schema.domain import Binned
 from dpcipher.schema.schema import Schema
 
-N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-1, 0, 1, 2), (0, 2), 400
+N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-2, -1, 0, 1, 2), (-1, 0, 2), 200
 METHODS = ("fit_models", "fit_models, closed", "naive", "original rows")
 MISFIT = (
     "## What exact pairs cannot say\n\nThe joint with the population's own pairs and no larger interaction, against the population itself: this much of an error no "
@@ -196,9 +196,10 @@ def journal() -> Journal:
     return Journal(path, settings, refusal="results/models_real.jsonl is of another study; remove it")
 
 
-def run(repeats: int) -> None:
-    """Every repeat that is not there yet; the budgets at the two ends of use first, all studies side by side."""
-    book, every = journal(), studies()
+def run(repeats: int, wanted: set[str]) -> None:
+    """Every repeat that is not there yet of the wanted ways to measure; some budgets first, all studies side by side."""
+    book = journal()
+    every = [study for study in studies() if ("auto" if study.workload == "auto" else "pairs") in wanted]
     done = {(item["study"], item["power"], item["repeat"]) for item in book.finished()}
     for powers in FIRST, tuple(set(POWERS) - set(FIRST)):
         for repeat, study, power in product(range(repeats), every, powers):
@@ -295,5 +296,5 @@ def _line(study: Study, number: int, power: int, truth: Floats, found: list[Any]
 if __name__ == "__main__":
     wanted = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
     if "page" not in sys.argv:
-        run(wanted[0] if wanted else 300)
+        run(wanted[0] if wanted else 300, {"pairs", "auto"} & set(sys.argv) or {"pairs", "auto"})
     page(f"python benchmarks/models_real.py {wanted[0] if wanted else 300}")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.combine import checked_level
+from dpcipher.inference.drawn import middle
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.posterior import posterior
 from dpcipher.posteriors.sampler import SamplerReport
@@ -45,9 +45,7 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds `(low, high)` with equal tails: quantiles of the draws."""
-        tail = (1 - checked_level(level)) / 2
-        low, high = np.quantile(self.values, [tail, 1 - tail], axis=0)
-        return np.asarray(low), np.asarray(high)
+        return middle(self.values, level)
 
     def __str__(self) -> str:
         if self.estimate.ndim:

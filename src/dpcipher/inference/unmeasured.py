@@ -7,6 +7,8 @@ release, joined with a draw of the others from their prior: multiply a draw of t
 """
 
 from collections.abc import Sequence
+from itertools import groupby
+from math import prod
 
 import numpy as np
 
@@ -60,21 +62,29 @@ def rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
 def _rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
     fitted = joints / joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
     wanted = [_margin(goals, axes) for axes in tables]
+    left = np.arange(len(fitted))  # those that are not there yet
     for _ in range(SWEEPS):
-        furthest = 0.0
+        moving, furthest = fitted[left], np.zeros(len(left))
         for axes, goal in zip(tables, wanted, strict=True):
-            now = _margin(fitted, axes)
-            furthest = max(furthest, float(np.abs(now - goal).max()))
-            fitted *= np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
-        if furthest < TOLERANCE:
+            now, there = _margin(moving, axes), goal[left]
+            np.maximum(furthest, np.abs(now - there).reshape(len(left), -1).max(axis=1), out=furthest)
+            moving *= np.divide(there, now, out=np.zeros_like(there), where=now > 0)
+        fitted[left] = moving
+        left = left[furthest >= TOLERANCE]
+        if not len(left):
             break
     return np.asarray(fitted)
 
 
 def _margin(stack: Floats, axes: Axes) -> Floats:
-    """The tables on `axes` of a stack, with dimensions of one level for the axes that are summed over."""
-    sizes = [len(stack), *(size if axis in axes else 1 for axis, size in enumerate(stack.shape[1:]))]
-    for axis in range(stack.ndim - 2, -1, -1):
-        if axis not in axes:
-            stack = sum_out(stack, 1 + axis)
-    return stack.reshape(sizes)
+    """The tables on `axes` of a stack, with dimensions of one level for the axes that are summed over; neighbours are summed over at once."""
+    shape = stack.shape[1:]
+    runs = [
+        (kept, prod(shape[axis] for axis in run))
+        for kept, run in groupby(range(len(shape)), key=lambda axis: axis in axes)
+    ]
+    table = stack.reshape(len(stack), *(size for _, size in runs))
+    for place in reversed(range(len(runs))):
+        if not runs[place][0]:
+            table = sum_out(table, 1 + place)
+    return table.reshape(len(stack), *(size if axis in axes else 1 for axis, size in enumerate(shape)))

@@ -6,6 +6,7 @@ trajectory is drawn anew each time, so that no direction comes back to where it 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from dpcipher.marginals.arrays import Floats
 Target = Callable[[Floats], tuple[Floats, Floats]]
 
 WANTED = 0.8
+# The mean length of a trajectory, in standard deviations of white coordinates: a quarter of a period of a direction twice as wide as it should be.
+LENGTH = 0.7 * np.pi
 MOST_LEAPS = 64
 # A trajectory that gains this much energy has left the curve it should follow.
 DIVERGED = 1000.0
@@ -27,17 +30,37 @@ class Whitening:
     centre: Floats
     root: Floats
 
+    @classmethod
+    def of(cls, centre: Floats, precision: Floats) -> "Whitening":
+        """Coordinates in which a normal law of this precision (or one for every chain) is white."""
+        lower = np.linalg.cholesky(precision)
+        return cls(centre, np.ascontiguousarray(np.linalg.inv(lower).swapaxes(-1, -2)))
+
     def point(self, white: Floats) -> Floats:
         """From white coordinates to those of the target."""
         if self.root.ndim == 3:
             return np.asarray(self.centre + np.einsum("cij,cj->ci", self.root, white))
         return np.asarray(self.centre + white @ self.root.T)
 
+    def white(self, points: Floats) -> Floats:
+        """The way back, with one matrix for all."""
+        return np.asarray(np.linalg.solve(self.root, (points - self.centre).T).T)
+
     def slope(self, gradient: Floats) -> Floats:
         """A gradient in white coordinates."""
         if self.root.ndim == 3:
             return np.asarray(np.einsum("cij,ci->cj", self.root, gradient))
         return np.asarray(gradient @ self.root)
+
+
+class Curved(Protocol):
+    """A target that knows its curvature."""
+
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential of every point, and its gradient."""
+
+    def whitening(self, point: Floats) -> Whitening:
+        """Coordinates around a point that are white for the curvature there."""
 
 
 class StepSize:
@@ -93,8 +116,12 @@ class Chains:
     ) -> None:
         self.target, self.whitening, self.rng = target, whitening, rng
         self.white, self.stepping = white, StepSize(step)
-        self.length = np.pi / 2
         self._value, self._slope = self._at(white)
+
+    def within(self, whitening: Whitening) -> "Chains":
+        """The same chains in other coordinates."""
+        white = whitening.white(self.points)
+        return Chains(self.target, whitening, white, self.rng, step=self.stepping.step)
 
     @property
     def points(self) -> Floats:
@@ -117,7 +144,7 @@ class Chains:
         # Every chain has a jitter of its own: where one step is too long for a narrow place, a shorter one comes soon.
         step = (self.stepping.step * self.rng.uniform(0.5, 1.2, len(self.white)))[:, None]
         leaps = int(
-            np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
+            np.clip(round(LENGTH * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
         )
         white, value, slope = self.white, self._value, self._slope
         for _ in range(leaps):

@@ -8,7 +8,7 @@ from dpcipher.posteriors.hamiltonian import Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.targets import PopulationTarget
 
-ITERATIONS, WARM_UP = 10, 20
+ITERATIONS, WARM_UP = 8, 12
 LEAST_ACCEPTANCE = 0.5
 # Up to this many multiplications every draw has coordinates of its own; beyond it all share those of their mean.
 MOST_WORK = 300_000_000
@@ -42,7 +42,7 @@ def _whitening(model: LogLinear, coefficients: Floats, rates: Floats) -> Whiteni
     draws, size = coefficients.shape
     if draws * model.cells * size**2 > MOST_WORK:
         precision = np.eye(size) + model.information(rates.mean(axis=0))
-        root = np.linalg.inv(np.linalg.cholesky(precision)).T
+        root = Whitening.of(coefficients, precision).root
         return Whitening(coefficients - (coefficients @ root) @ root.T, root)
     return _own_whitening(model, coefficients, rates)
 
@@ -60,7 +60,7 @@ def _own_whitening(model: LogLinear, coefficients: Floats, rates: Floats) -> Whi
         if longest.max() < 0.05:
             break
     precision = _precision(model, rows[:, None] * model.probabilities(point))
-    return Whitening(point, np.linalg.inv(np.linalg.cholesky(precision)).transpose(0, 2, 1))
+    return Whitening.of(point, precision)
 
 
 def _precision(model: LogLinear, rates: Floats) -> Floats:

@@ -10,7 +10,7 @@ from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
 from dpcipher.posteriors.evidence import Evidence, gather
-from dpcipher.posteriors.exact import fitted_to, known_statistics, rake
+from dpcipher.posteriors.exact import fitted_to, known_statistics, population_mode, rake
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.mode import find_mode
 from dpcipher.posteriors.population import draw_population
@@ -103,19 +103,19 @@ def _sample(
 ) -> tuple[Floats, Floats, Floats, SamplerReport]:
     """The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report."""
     chains = CHAINS if model.cells <= SMALL else FEW_CHAINS
-    exact = known_statistics(evidence, model)
-    if exact is not None:
-        statistics, whitening = exact
+    statistics = known_statistics(evidence, model)
+    if statistics is not None:
         target = PopulationTarget(
             model, np.repeat(statistics[None], chains, axis=0), np.full(chains, evidence.n_rows)
         )
-        sampled = sample(target, whitening, draws=draws, chains=chains, rng=rng)
+        start = population_mode(model, statistics, float(evidence.n_rows or 0))
+        sampled = sample(target, start, draws=draws, chains=chains, rng=rng)
         own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
         whole = model.probabilities(sampled.points) if population else own
         return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
     mode = find_mode(Tables(model, evidence))
     model = mode.target.model
-    sampled = sample(mode.target, mode.whitening, draws=draws, chains=chains, rng=rng)
+    sampled = sample(mode.target, mode.point, draws=draws, chains=chains, rng=rng)
     coefficients, rows = mode.target.split(sampled.points)
     own = model.probabilities(coefficients).reshape(-1, *evidence.shape)
     own = rake(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
