@@ -15,8 +15,8 @@ from dpcipher.marginals.arrays import Floats
 Target = Callable[[Floats], tuple[Floats, Floats]]
 
 WANTED = 0.8
-# The mean length of a trajectory, in standard deviations of white coordinates: a quarter of a period of a direction twice as wide as it should be.
-LENGTH = 0.7 * np.pi
+# The mean length of a trajectory: a quarter of the period of white coordinates, and somewhat more where some directions are wider than they should be.
+QUARTER, LONGER = 0.5 * np.pi, 0.7 * np.pi
 MOST_LEAPS = 64
 # A trajectory that gains this much energy has left the curve it should follow.
 DIVERGED = 1000.0
@@ -112,16 +112,23 @@ class Chains:
     """A stack of chains and where they are. `step` holds one number, or one for each chain where every chain has its own target."""
 
     def __init__(
-        self, target: Target, whitening: Whitening, white: Floats, rng: np.random.Generator, *, step: Floats
+        self,
+        target: Target,
+        whitening: Whitening,
+        white: Floats,
+        rng: np.random.Generator,
+        *,
+        step: Floats,
+        length: float = LONGER,
     ) -> None:
-        self.target, self.whitening, self.rng = target, whitening, rng
+        self.target, self.whitening, self.rng, self.length = target, whitening, rng, length
         self.white, self.stepping = white, StepSize(step)
         self._value, self._slope = self._at(white)
 
     def within(self, whitening: Whitening) -> "Chains":
         """The same chains in other coordinates."""
         white = whitening.white(self.points)
-        return Chains(self.target, whitening, white, self.rng, step=self.stepping.step)
+        return Chains(self.target, whitening, white, self.rng, step=self.stepping.step, length=self.length)
 
     @property
     def points(self) -> Floats:
@@ -144,7 +151,7 @@ class Chains:
         # Every chain has a jitter of its own: where one step is too long for a narrow place, a shorter one comes soon.
         step = (self.stepping.step * self.rng.uniform(0.5, 1.2, len(self.white)))[:, None]
         leaps = int(
-            np.clip(round(LENGTH * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
+            np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
         )
         white, value, slope = self.white, self._value, self._slope
         for _ in range(leaps):

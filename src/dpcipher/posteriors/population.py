@@ -4,7 +4,7 @@ import numpy as np
 
 from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.hamiltonian import Chains, Whitening
+from dpcipher.posteriors.hamiltonian import QUARTER, Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.targets import PopulationTarget
 
@@ -26,7 +26,7 @@ def draw_population(
     whitening = _whitening(model, coefficients, tables)
     start = rng.normal(size=coefficients.shape)
     target = PopulationTarget(model, statistics, rows)
-    moving = Chains(target, whitening, start, rng, step=np.full(len(rows), 0.3))
+    moving = Chains(target, whitening, start, rng, step=np.full(len(rows), 0.3), length=QUARTER)
     moving.adapt(WARM_UP)
     run = moving.run(ITERATIONS)
     if run.acceptance < LEAST_ACCEPTANCE or run.divergences > 0.02 * len(rows) * ITERATIONS:

@@ -21,7 +21,7 @@ from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
 # More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
-CHAINS, FEW_CHAINS, SMALL = 16, 8, 2_000
+CHAINS, FEW_CHAINS = 16, 8
 MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
 CHOSEN = (
@@ -102,7 +102,7 @@ def _sample(
     evidence: Evidence, model: LogLinear, draws: int, population: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, SamplerReport]:
     """The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report."""
-    chains = CHAINS if model.cells <= SMALL else FEW_CHAINS
+    chains = CHAINS if model.is_dense else FEW_CHAINS
     statistics = known_statistics(evidence, model)
     if statistics is not None:
         target = PopulationTarget(
