@@ -9,9 +9,11 @@ release, joined with a draw of the others from their prior: multiply a draw of t
 from collections.abc import Sequence
 from itertools import groupby
 from math import prod
+from typing import Literal, get_args
 
 import numpy as np
 
+from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Floats, Shape
 from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.log_linear import contrast_sd
@@ -21,6 +23,15 @@ from dpcipher.posteriors.targets import BLOCK
 # Proportional fitting stops when no cell of a table is further off than this, or after so many sweeps.
 TOLERANCE = 1e-6
 SWEEPS = 300
+
+
+Unmeasured = Literal["open", "none"]
+
+
+def check_unmeasured(unmeasured: str) -> None:
+    """Refuse what is no way to treat interactions that no table shows."""
+    if unmeasured not in get_args(Unmeasured):
+        raise ParameterError(f"unmeasured ({unmeasured!r}) must be 'open' or 'none'")
 
 
 def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Floats:
@@ -46,7 +57,8 @@ def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], s
 def _interaction(draws: int, shape: Shape, part: Axes, rng: np.random.Generator) -> Floats:
     """Draws of one interaction: normal in every contrast, with the standard deviation that the posterior's own prior has."""
     sizes = [size if axis in part else 1 for axis, size in enumerate(shape)]
-    table = rng.normal(size=(draws, *sizes)) * contrast_sd(len(part)) * 2 ** (-len(part) / 2)
+    unit = contrast_sd(tuple(shape[axis] for axis in part)) * 2 ** (-len(part) / 2)
+    table = unit * rng.normal(size=(draws, *sizes))
     for axis in part:
         table = table - table.mean(axis=1 + axis, keepdims=True)
     return np.asarray(table)

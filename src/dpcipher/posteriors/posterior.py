@@ -24,10 +24,9 @@ from dpcipher.schema.schema import Schema
 CHAINS, FEW_CHAINS = 16, 8
 MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
-CHOSEN = (
-    "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that "
-    "were not chosen are taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
-)
+CHOSEN = "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that were not chosen are "
+CHOSEN_CLOSED = "taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
+CHOSEN_OPEN = "left open, and what is said about them is mostly the prior's"
 CHOSEN_ALL = "the tables were chosen by looking at the data; every pair of these columns was measured, so nothing rests on the choice"
 
 
@@ -94,7 +93,7 @@ def posterior(
         population,
         assumed,
         report,
-        _notes(release, evidence, assumed, rows),
+        (*unseen_notes(release, assumed), *_row_notes(evidence, rows)),
     )
 
 
@@ -184,20 +183,35 @@ def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
     )
 
 
-def _notes(
-    release: Release, evidence: Evidence, assumed: tuple[tuple[str, ...], ...], rows: Floats
-) -> tuple[str, ...]:
-    """What to keep in mind about these draws."""
-    notes = []
-    if assumed:
-        listed = "; ".join(" × ".join(attrs) for attrs in assumed[:6]) + ("; …" if len(assumed) > 6 else "")
-        notes.append(
-            f"no table shows the interaction of {listed}: it is taken for none, which the release cannot check"
-        )
-    if release.statement.certificate.get("selection"):
-        notes.append(CHOSEN if any(len(attrs) == 2 for attrs in assumed) else CHOSEN_ALL)
-    if evidence.n_rows is None and rows.std() > 0.25 * rows.mean():
-        notes.append(
-            f"the number of rows is hardly known ({rows.mean():.0f} ± {rows.std():.0f}): the noise outweighs the data, and the prior shows in every answer"
-        )
-    return tuple(notes)
+def unseen_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, opened: bool = False) -> list[str]:
+    """What no table shows, and whether it is taken for none or was left open."""
+    if not assumed:
+        return selection_notes(release, assumed, opened=opened)
+    listed = "; ".join(" × ".join(attrs) for attrs in assumed[:6]) + ("; …" if len(assumed) > 6 else "")
+    what = (
+        "left open, as far as a weak prior lets it go"
+        if opened
+        else "taken for none, which the release cannot check"
+    )
+    return [
+        f"no table shows the interaction of {listed}: it is {what}",
+        *selection_notes(release, assumed, opened=opened),
+    ]
+
+
+def selection_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, opened: bool) -> list[str]:
+    """What it means that tables were chosen by looking at the data, if they were."""
+    if not release.statement.certificate.get("selection"):
+        return []
+    if not any(len(attrs) == 2 for attrs in assumed):
+        return [CHOSEN_ALL]
+    return [CHOSEN + (CHOSEN_OPEN if opened else CHOSEN_CLOSED)]
+
+
+def _row_notes(evidence: Evidence, rows: Floats) -> list[str]:
+    """A warning where the noise outweighs the data."""
+    if evidence.n_rows is not None or rows.std() <= 0.25 * rows.mean():
+        return []
+    return [
+        f"the number of rows is hardly known ({rows.mean():.0f} ± {rows.std():.0f}): the noise outweighs the data, and the prior shows in every answer"
+    ]
