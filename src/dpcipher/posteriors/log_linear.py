@@ -3,8 +3,8 @@
 Interactions are written in orthonormal contrasts of every axis, so that no level is a reference, and scaled so that each coefficient is
 standard normal a priori: a contrast of order k (the difference of two levels; the log odds ratio of two pairs of levels; …) has the standard
 deviation CONTRAST_SD[k], halved for each order beyond the last. That is weak in the sense of Gelman et al. (2008): log odds ratios of 4 are
-possible, of 40 are not, and interactions of many columns are smaller than those of few. Pairs of columns with more than three levels get more,
-as a random walk along the levels would: a trend over ten levels, which real columns have, is a large interaction although each step of it is small.
+possible, of 40 are not, and interactions of many columns are smaller than those of few. Pairs with a column of more than three levels get more, as
+a random walk along its levels would: a trend over ten levels, which ordered columns have, is a large interaction although each step of it is small.
 """
 
 import math
@@ -41,7 +41,7 @@ def contrast_sd(sizes: Shape) -> float:
     order, last = len(sizes), max(CONTRAST_SD)
     if order > last:
         return CONTRAST_SD[last] * 0.5 ** (order - last)
-    longer = prod(max(1.0, (size - 1) / FEW_STEPS) for size in sizes) if order == 2 else 1.0
+    longer = max(1.0, (max(sizes) - 1) / FEW_STEPS) if order == 2 else 1.0
     return CONTRAST_SD[order] * math.sqrt(longer)
 
 
