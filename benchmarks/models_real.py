@@ -33,7 +33,7 @@ from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.unmeasured import rake
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.choose import Draws
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 
 N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-2, -1, 0, 1, 2), (-1, 0, 2), 200

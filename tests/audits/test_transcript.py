@@ -9,17 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import dlaplace
 
+from dpcipher.audits.losses import additive_losses, answered_loss, choice_losses, losses
 from dpcipher.audits.subjects import SUBJECTS, UNITS
-from dpcipher.audits.transcript import (
-    Question,
-    Violation,
-    additive_losses,
-    answered_loss,
-    choice_losses,
-    compare,
-    losses,
-    record,
-)
+from dpcipher.audits.transcript import Question, Violation, compare, record
 from dpcipher.curator.event import Sensitivity
 from dpcipher.methods import FullHistogram
 from dpcipher.methods.outcome import product_joint

@@ -26,7 +26,7 @@ LARGE = Schema.from_domain(
 PUBLIC = ("Binned.n_bins",)  # a fact of the schema that denoising asks for
 READERS = ("dpcipher/tables/read", "dpcipher/tables/frame", "dpcipher/tables/files", "dpcipher/tables/delimited",
            "dpcipher/tables/numbers", "dpcipher/tables/database", "dpcipher/tables/excel", "dpcipher/schema/narrow",
-           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/domain",
+           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/listed", "dpcipher/schema/binned",
            "dpcipher/curator/spark")  # fmt: skip
 
 

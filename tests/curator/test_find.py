@@ -19,7 +19,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.schema import Column, Schema
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.rows import Zero
 from dpcipher.selection.target import Auto
 

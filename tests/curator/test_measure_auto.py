@@ -13,6 +13,8 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator import measure as module
+from dpcipher.curator.count import LocalRows
+from dpcipher.curator.kernel import Columns
 from dpcipher.errors import DataError, DpcipherError, LedgerExceeded, SchemaError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import OpenDPChooser
@@ -42,6 +44,21 @@ def chosen(data: object, schema: Schema = SCHEMA, **options: object) -> Release:
         if name in said
     }
     return dc.measure(data, schema, workload=dc.Auto(**choice) if choice else "auto", **said)
+
+
+def test_no_row_is_kept_where_few_tables_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are counted as the rows are read; where they are many, rows are kept."""
+
+    def kept(_: LocalRows) -> list[Columns]:
+        raise AssertionError("rows are kept")
+
+    monkeypatch.setattr(LocalRows, "rows", kept)
+    schema = Schema.from_domain({"age": 90, "sex": 2, "job": 90, "pay": 90, "town": 90})
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, schema.shape, (600, 5)), columns=schema.attrs)
+    assert len(chosen(frame, schema).tables) >= 5
+    monkeypatch.setattr("dpcipher.selection.foreseen.MOST_TABLES", 3)
+    with pytest.raises(AssertionError, match="rows are kept"):
+        chosen(frame, schema)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

@@ -28,9 +28,10 @@ TABLES = [(0,), (1,), (0, 1), (1, 3), (0, 3), (3,)]
 
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for a few hundred rows."""
+    """Room for a few hundred rows, and no table counted before it is known to be asked for."""
     monkeypatch.setattr(spill, "MEMORY_BYTES", 2_000)
     monkeypatch.setattr(count, "CHUNK_ROWS", 300)
+    monkeypatch.setattr("dpcipher.selection.foreseen.MOST_CELLS", 0)
     monkeypatch.setattr("dpcipher.tables.frame.FRAME_ROWS", 170)
     monkeypatch.setattr("dpcipher.tables.files.BATCH_ROWS", 170)
 

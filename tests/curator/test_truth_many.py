@@ -65,6 +65,27 @@ def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPa
     check(RowCounts(CODES, SCHEMA.shape))
 
 
+def test_tables_that_are_expected_are_counted_in_one_pass_when_the_first_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many at a time as memory allows; any other table is still counted by itself, and the counts are those of brute force."""
+    passes = []
+
+    class Noted(TableCounter):
+        def __init__(self, shape: tuple[int, ...], tables: list[tuple[int, ...]]) -> None:
+            passes.append(tables)
+            super().__init__(shape, tables)
+
+    monkeypatch.setattr(truth, "TableCounter", Noted)
+    monkeypatch.setattr(truth, "PASS_CELLS", 15)
+    source = RowCounts(CODES, SCHEMA.shape)
+    source.expect([(0, 1), (0, 1), (0, 2), (1, 2)])
+    assert passes == []
+    for axes in [(0, 1), (0, 1), (0, 2), (1, 2), (0, 3), (1, 2)]:
+        np.testing.assert_array_equal(source.counts(axes), brute(axes))
+    assert passes == [[(0, 1), (0, 2)], [(1, 2)], [(0, 3)]]
+
+
 def test_counting_leaves_the_rows_as_they_were() -> None:
     """Numbers of cells are computed in place, on copies."""
     source, before = RowCounts(CODES, SCHEMA.shape), CODES.copy()

@@ -149,7 +149,7 @@ def costs(
     found = []
     for event in noisy:
         cost, declared = 0.0, float(str(event["cost"]))
-        left = _rounds(str(event["what"]))
+        left = int(str(event.get("rounds", 1)))
         while left > 0:
             mine, theirs = next(asked)
             cost += _cost(method, mine, theirs)
@@ -163,11 +163,6 @@ def costs(
         "the events cost more than was charged"
     )
     return found
-
-
-def _rounds(what: str) -> int:
-    """How many rounds an event stands for: a shortlist is chosen one by one, or several at a time."""
-    return int(what.split()[0]) if what.endswith("tables to look at") else 1
 
 
 def _cost(

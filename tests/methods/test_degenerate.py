@@ -39,7 +39,8 @@ MADE: Mapping[str, Callable[..., Synthesizer]] = METHODS | {
     "fourier-four": partial(Fourier, workload=4, rounded=False),
     "modips-sets": partial(Modips, sets=2, alpha=1e-3),
     "one-drawn-row": partial(MultinomialDirichlet, n_rows=1),
-    "junction-eager": partial(JunctionTree, theta=0.01, strength=0.01),
+    "junction-eager": partial(JunctionTree, theta=0.01),
+    "junction-laplace": partial(JunctionTree, selection="laplace", theta=0.01, strength=0.01),
 }
 REFUSED = (ParameterError, SizeError, BudgetError, SchemaError)
 # All schemas of one or two columns of one to three levels, and some of three and four.
@@ -155,7 +156,8 @@ MANY = Schema.from_domain({f"c{number}": 2 for number in range(150)})
     [
         (partial(Cipher, workload=1, sets=1000), MANY),
         (partial(Cipher, workload="auto"), MANY),
-        (partial(JunctionTree), MANY),
+        (partial(JunctionTree, beta=1e-6), MANY),
+        (partial(JunctionTree, selection="laplace"), MANY),
         (partial(PrivBayes, beta=1e-6), MANY),
         (partial(MWEM, rounds=10**6), Schema.from_domain({"a": 2, "b": 2})),
         (partial(Modips, sets=10**6), Schema.from_domain({"a": 2, "b": 2})),

@@ -1,13 +1,24 @@
 """Scores of dependence: their definitions, and their sensitivity over all small tables."""
 
 import math
-from itertools import product
+from fractions import Fraction
+from itertools import combinations, product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from dpcipher.curator.count import TableCounts
 from dpcipher.errors import BudgetError
-from dpcipher.methods.scores import GRID, coverage, dependence, information, sensitivity
+from dpcipher.methods.scores import (
+    GRID,
+    SCORES,
+    coverage,
+    dependence,
+    information,
+    pair_scores,
+    sensitivity,
+)
 from dpcipher.privacy.unit import Unit
 
 
@@ -46,6 +57,65 @@ def test_scores_are_the_published_ones_times_the_rows(score: str, function) -> N
     for size in (0, 1, 7, 400, 30_000):
         table = rng.multinomial(size, rng.dirichlet(np.ones(8))).reshape(2, 4)
         assert function(table) / GRID == pytest.approx(direct(table, score), abs=2 / GRID)
+
+
+def every_row(table: np.ndarray) -> int:
+    """F by the published dynamic program: the largest b for every whole a, from 0 to all rows."""
+    n_rows = int(table.sum())
+    best = np.full(n_rows + 1, -1)
+    best[0] = 0
+    for zero, one in zip(*table.tolist(), strict=True):
+        to_one = np.where(best >= 0, best + one, -1)
+        to_zero = np.full_like(best, -1)
+        to_zero[zero:] = best[: len(best) - zero]
+        best = np.maximum(to_one, to_zero)
+    reached = np.flatnonzero(best >= 0)
+    short = np.maximum(n_rows - 2 * reached, 0) + np.maximum(n_rows - 2 * best[reached], 0)
+    return -int(short.min()) * GRID // 2
+
+
+def test_coverage_is_that_of_the_published_program() -> None:
+    """Sixteen and more combinations of parents, where not every way to give them can be tried."""
+    rng = np.random.default_rng(6)
+    tables = [
+        rng.multinomial(rows, rng.dirichlet(np.full(2 * parents, sharp))).reshape(2, parents)
+        for parents in (16, 32, 64)
+        for rows in (30, 3000)
+        for sharp in (0.2, 1.0, 20.0)
+    ]
+    assert [int(coverage(table)) for table in tables] == [every_row(table) for table in tables]
+
+
+@pytest.mark.parametrize("score", ["R", "I", "F"])
+def test_many_scores_at_once_are_those_of_each_alone(score: str) -> None:
+    """Mixed shapes, candidates that share a table, and stacks that are cut in pieces."""
+    rng = np.random.default_rng(7)
+    shape = (2, 2, 2, 2, 2) if score == "F" else (2, 3, 2, 4, 2)
+    full = rng.multinomial(900, rng.dirichlet(np.full(math.prod(shape), 0.3))).reshape(shape)
+    candidates = [
+        (axis, parents)
+        for size in range(4)
+        for axis in range(5)
+        for parents in combinations([other for other in range(5) if other != axis], size)
+    ]
+
+    def alone(axis: int, parents: tuple[int, ...]) -> int:
+        summed = full.sum(axis=tuple(a for a in range(5) if a not in (axis, *parents)), keepdims=True)
+        return int(SCORES[score](np.moveaxis(summed, axis, 0).reshape(shape[axis], -1)))
+
+    expected = [alone(*candidate) for candidate in candidates]
+    for cells in (1, 2**18):
+        with patch("dpcipher.methods.scores._STACK_CELLS", cells):
+            assert pair_scores(TableCounts(full), candidates, score).tolist() == expected
+
+
+def test_the_dependence_of_very_many_rows_is_exact() -> None:
+    """Beyond what 64-bit products hold, against fractions."""
+    table = np.array([[2**40 + 3, 17, 2**33], [5, 2**41 - 1, 2**30 + 9]], dtype=np.int64)
+    n = int(table.sum())
+    rows, columns = table.sum(axis=1).tolist(), table.sum(axis=0).tolist()
+    gaps = [abs(Fraction(int(table[x, y])) - Fraction(rows[x] * columns[y], n)) for x, y in np.ndindex(2, 3)]
+    assert int(dependence(table)) == math.floor(GRID * sum(gaps) / 2)
 
 
 def moves(table: np.ndarray, relation: str):

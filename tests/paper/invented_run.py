@@ -7,11 +7,11 @@ from zlib import crc32
 
 import numpy as np
 
-from dpcipher.paper import bankruptcy, simulated
+from dpcipher.paper import bankruptcy, models, simulated
 from dpcipher.paper.bankruptcy import BankruptcyBlock
 from dpcipher.paper.bankruptcy_data import OUTCOME, SCHEMA, Bankruptcy, columns_of_cells
 from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.simulated import RIVAL, RIVAL_EVERY, SETS_GROUP, SimulatedBlock
+from dpcipher.paper.simulated import MODELS, RIVAL, RIVAL_EVERY, SETS_GROUP, SimulatedBlock
 
 Plant = Mapping[str, float]
 
@@ -61,8 +61,8 @@ def first_block(block: SimulatedBlock, plant: Plant) -> dict[str, np.ndarray]:
     renamed = {key.replace("[clipped]", f"[{block.group}]"): values for key, values in template.items()}
     if block.population:
         renamed = {key: values for key, values in renamed.items() if key.endswith("/tvd")}
-    repeats = -(-block.repeats // RIVAL_EVERY) if block.group == RIVAL else block.repeats
-    scores = _scored(renamed, repeats, list(block.entropy), plant)
+    every = {RIVAL: RIVAL_EVERY, MODELS: models.EVERY}.get(block.group, 1)
+    scores = _scored(renamed, -(-block.repeats // every), list(block.entropy), plant)
     return {k: v[:: simulated.ORACLE_EVERY] if " rounds" in k else v for k, v in scores.items()}
 
 
@@ -84,7 +84,7 @@ def install(monkeypatch: object, plant: Plant | None = None) -> None:
     change(simulated, "POPULATIONS", 2)
     for group in (*simulated.GROUPS, LITERAL, "clipped"):
         _first_template(group)
-        if group not in (SETS_GROUP, simulated.LIMIT):
+        if group not in (SETS_GROUP, simulated.LIMIT, MODELS):
             for sets in bankruptcy.SETS:
                 _second_template(group, sets)
     change(simulated, "run_block", lambda block: first_block(block, planted))

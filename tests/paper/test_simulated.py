@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ParameterError
-from dpcipher.paper import simulated
+from dpcipher.inference.models import fit_models
+from dpcipher.paper import models, simulated
 from dpcipher.paper.blocks import STAMP, Blocks, split
 from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender, tvd
 from dpcipher.paper.population import (
@@ -149,6 +150,28 @@ def test_a_block_of_ours_repeats_and_holds_all_metrics() -> None:
     }
     for key in first:
         np.testing.assert_array_equal(first[key], second[key])
+
+
+def test_models_of_one_release_are_those_of_fit_models() -> None:
+    """The same release and seed through the public door give the same estimates and intervals."""
+    counts = POPULATION.draw(500, 1, np.random.default_rng(3))[0]
+    release = models.release_pairs(counts, 1.0, 7)
+    found = models._fit(release, 11)
+    for number, (formula, family) in enumerate(models.FORMULAS):
+        fitted = fit_models(release, formula, family, draws=models.DRAWS, seed=11)
+        low, high = fitted.combined.interval()
+        expected = {"estimate": fitted.combined.estimate, "low": low, "high": high}
+        for key, values in expected.items():
+            np.testing.assert_allclose(found[f"{models.NAME}/{key}{number}"], values)
+
+
+def test_models_of_one_release_know_the_truth_of_very_many_rows() -> None:
+    """Their parameters stand in the order of the paper's regressions: with nearly no noise the estimates are the coefficients."""
+    counts = np.rint(1e6 * POPULATION.joint).astype(np.int64)
+    found = models.fit_originals(counts[None], epsilon=100.0, entropy=(1,))
+    for number, regression in enumerate(REGRESSIONS):
+        estimate = found[f"{models.NAME}/estimate{number}"][0]
+        np.testing.assert_allclose(estimate, regression.truth(POPULATION), atol=0.15)
 
 
 def mean_tvd(contender: Contender, power: int, many: int = 12) -> float:

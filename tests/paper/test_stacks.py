@@ -13,7 +13,7 @@ from dpcipher.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
 from dpcipher.paper.readings import SWEPT
 from dpcipher.paper.simulated import combine_identified
-from dpcipher.paper.summary import infer
+from dpcipher.paper.summary import infer, t_intervals
 from dpcipher.scoring.distances import choose_tables, distances
 
 PAIRS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
@@ -200,7 +200,7 @@ def test_inference_equals_loops_over_repeats_and_parameters() -> None:
     original = [rng.normal(size=(30, 3)), rng.random((30, 3)), np.full((30, 3), np.inf)]
     own[0][4, 1] = own[1][4, 1] = np.nan
     truth = np.array([0.1, -0.2, 0.5])
-    found = infer(own, original, truth)
+    found = infer(t_intervals(own), t_intervals(original), truth)
     best = known = 0
     for k in range(3):
         errors, inside = [], []

@@ -10,7 +10,7 @@ import pytest
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.open_grid import MAX_GRID, band_edges, grid_points
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance

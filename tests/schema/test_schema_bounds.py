@@ -10,7 +10,7 @@ import pytest
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema, Zero
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.binned import Binned
 
 WIDE = {"kind": "integer", "min": 0, "max": 2**31 - 3}
 

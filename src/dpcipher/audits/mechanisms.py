@@ -10,8 +10,8 @@ from scipy.special import gammaln
 
 from dpcipher.audits.check import EACH, Check, describe
 from dpcipher.audits.evidence import epsilon_of, lower_bound, mu_on_integers, range_of
+from dpcipher.audits.losses import additive_losses, choice_losses
 from dpcipher.audits.subjects import UNITS
-from dpcipher.audits.transcript import additive_losses, choice_losses
 from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.methods.multinomial_dirichlet import least_prior
 from dpcipher.privacy.budget import Budget

@@ -9,8 +9,9 @@ from scipy.stats import rankdata
 
 from dpcipher.audits.check import EACH, Check, describe
 from dpcipher.audits.evidence import Bound, epsilon_of, lower_bound, mu_on_integers, root_rho_of
+from dpcipher.audits.losses import answered_loss, losses
 from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
-from dpcipher.audits.transcript import Transcript, Violation, answered_loss, compare, losses, record
+from dpcipher.audits.transcript import Transcript, Violation, compare, record
 from dpcipher.marginals.arrays import Floats
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.unit import Unit

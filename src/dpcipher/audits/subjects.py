@@ -110,7 +110,8 @@ SUBJECTS = (
     Subject("PrivBayes, three levels", partial(PrivBayes, theta=1e-3), WIDE_CORNER),
     Subject("Fourier", partial(Fourier, workload=1), ALIKE),
     Subject("modips, two sets", partial(Modips, sets=2), SKEWED),
-    Subject("junction tree", JunctionTree, CORNER),
+    Subject("junction tree", partial(JunctionTree, theta=1e-3), CORNER),
+    Subject("junction tree, pairs measured", partial(JunctionTree, selection="laplace"), CORNER),
     Subject("independent", Independent, SKEWED),
     Subject("uniform", Uniform, SKEWED),
     Subject(

@@ -25,6 +25,8 @@ from dpcipher.curator.spill import HeldRows, recoded_columns
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Codes, Counts
+from dpcipher.marginals.covering import joint_tables
+from dpcipher.marginals.tables import margin
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.header import said_extra
@@ -99,6 +101,7 @@ def coded_rows(
 # Up to so many cells the full table answers every question; beyond, the coded rows are kept.
 FULL_TABLE_CELLS = 2**20
 PASS_CELLS = 2**22  # of the tables that are counted in one pass over held rows
+SHARED_CELLS = 2**10  # of a joint table that smaller ones are added up from
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 
@@ -269,6 +272,9 @@ class CountSource(ABC):
         """The true counts of many tables, in their order, counted when they are asked for."""
         return (self.counts(axes) for axes in tables)
 
+    def expect(self, tables: Sequence[Axes]) -> None:  # noqa: B027 - most have their counts at hand
+        """Tables that will be asked for next, one by one: what must count rows for them does so together."""
+
     def close(self) -> None:  # noqa: B027 - where rows are held here there is nothing to let go
         """No more questions: an engine need not hold the state of its table any longer."""
 
@@ -290,8 +296,16 @@ class TableCounts(CountSource):
         self.n_rows = int(self._table.sum())
 
     def _counts(self, axes: Axes) -> Counts:
-        drop = tuple(axis for axis in range(self._table.ndim) if axis not in axes)
-        return np.asarray(self._table.sum(axis=drop)) if drop else self._table
+        return margin(self._table, tuple(range(self._table.ndim)), axes)
+
+    def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
+        """Tables that overlap are margins of a joint one, which is added up once."""
+        joints, held = joint_tables(self._table.shape, tables, SHARED_CELLS), dict[Axes, Counts]()
+        for axes in tables:
+            joint = joints[axes]
+            if joint != axes and joint not in held:
+                held[joint] = self.counts(joint)
+            yield margin(held[joint], joint, axes) if joint != axes else self.counts(axes)
 
     def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
         """Cells that get the same code are added up."""
@@ -305,15 +319,27 @@ class TableCounts(CountSource):
 
 @final
 class RowCounts(CountSource):
-    """Coded rows, in one piece or several, counted anew for every question."""
+    """Coded rows, in one piece or several, counted anew for every question, but for those that are expected together."""
 
     def __init__(self, codes: Codes | Sequence[Codes | Columns], shape: tuple[int, ...]) -> None:
         pieces = [codes] if isinstance(codes, np.ndarray) else codes
         self._pieces, self._shape = [columns_of(piece) for piece in pieces], shape
         self.n_rows = sum(len(columns[0]) for columns in self._pieces)
+        self._expected: list[list[Axes]] = []
+        self._counted: dict[Axes, Counts] = {}
+
+    def expect(self, tables: Sequence[Axes]) -> None:
+        """Nothing is counted until the first is asked for; then some at a time are, and kept until the next are."""
+        self._expected = list(_within(list(dict.fromkeys(tables)), self._shape, PASS_CELLS))
+        self._counted = {}
 
     def _counts(self, axes: Axes) -> Counts:
-        return next(self.many([axes]))
+        if axes not in self._counted:
+            together = next((some for some in self._expected if axes in some), None)
+            if together is None:
+                return next(self.many([axes]))
+            self._counted = dict(zip(together, self.many(together), strict=True))
+        return self._counted[axes]
 
     def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
         """Some tables at a time, each time in one pass over the rows."""
@@ -348,11 +374,17 @@ class CountedTables(CountSource):
         raise AssertionError("rows of an open schema are kept")
 
 
-def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | None = None) -> CountSource:
+def open_counts(
+    incoming: Incoming,
+    schema: Schema,
+    tables: Sequence[Axes] | None = None,
+    *,
+    foreseen: Sequence[Axes] | None = None,
+) -> CountSource:
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
-    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept. The rows of an open schema are
-    coded on its grid.
+    Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept; so too where it is known that all that
+    will be asked for is among few `foreseen` ones, unless they stay in an engine of their own. The rows of an open schema are coded on its grid.
     """
     schema = schema.on_grid()
     if tables is not None:
@@ -363,6 +395,8 @@ def open_counts(incoming: Incoming, schema: Schema, tables: Sequence[Axes] | Non
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableCounts(incoming.tally([whole]).tables[0])
+    if foreseen is not None:
+        return CountedTables(incoming.tally(foreseen), foreseen)
     return _kept_rows(incoming, schema)
 
 

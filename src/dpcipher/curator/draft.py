@@ -8,7 +8,7 @@ from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
 from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
 from dpcipher.errors import SchemaError
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import day_text
+from dpcipher.schema.points import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
 from dpcipher.tables.detect import detect

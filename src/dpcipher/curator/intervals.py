@@ -8,8 +8,8 @@ import numpy as np
 
 from dpcipher.curator.count import CountSource
 from dpcipher.marginals.arrays import Codes, Counts, Floats
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.open_grid import band_edges
 from dpcipher.selection.binning import BOUND_CHANCE, BinRisk, Leaves, choose_cuts, clear_of_noise

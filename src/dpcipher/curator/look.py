@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, by_type, flat, is_missing
-from dpcipher.schema.domain import EXACT, MAX_NUMBER
+from dpcipher.schema.points import EXACT, MAX_NUMBER
 
 MAX_SEEN = 5_000  # distinct texts that are kept apart
 MAX_CODES = 5  # a column of numbers may hold as many texts, such as N for "not applicable"

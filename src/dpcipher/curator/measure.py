@@ -22,6 +22,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto
 from dpcipher.tables.write import check_writable
 
@@ -97,7 +98,10 @@ def _measure_chosen(
     """Tables that a part of the budget chooses."""
     check_sets(sets)
     check_auto(auto, schema, terms, sets)
-    opened = Session.open(data, schema, terms, what={"tables": "auto", "sets": sets}, say=say)
+    foreseen = foreseen_tables(auto.on(schema))
+    opened = Session.open(
+        data, schema, terms, what={"tables": "auto", "sets": sets}, foreseen=foreseen, say=say
+    )
     find_bins(opened, chosen_pairs(schema, sets), say=say)
     return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
 

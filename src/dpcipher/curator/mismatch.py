@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Bools, Codes, Counts, Floats
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import by_type
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned
 
 FIRST_ROWS = 5
 MARKED = "CURATOR ONLY: exact counts of private rows. Show them to nobody who may not see the rows."

@@ -30,7 +30,7 @@ from dpcipher.curator.auto_limits import PARTS, fitting, fitting_orders, most_pa
 from dpcipher.curator.count import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Picker, Session
-from dpcipher.marginals.arrays import Axes
+from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
@@ -273,14 +273,17 @@ class _Selection:
         parts = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
         total = sum(parts.values()) * self.sets
         self.say(f"measuring {len(parts)} tables")
+        self.session.expect(self._attrs(axes) for axes, part in parts.items() if part)
         for axes, part in parts.items():
             if part:
                 for number in range(self.sets):
                     self._measure(axes, budget * Fraction(part, total), number)
 
+    def _attrs(self, axes: Axes) -> Attrs:
+        return tuple(self.session.schema.attrs[axis] for axis in axes)
+
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
-        attrs = tuple(self.session.schema.attrs[axis] for axis in axes)
-        table = self.session.measure(attrs, share, set=number)
+        table = self.session.measure(self._attrs(axes), share, set=number)
         if number == 0:
             self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.mechanism.variance
         self.tables.append(table)

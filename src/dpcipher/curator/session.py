@@ -9,7 +9,7 @@ gets noisy counts or a choice.
 
 import datetime
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -79,12 +79,13 @@ class Session:
         *,
         what: Mapping[str, Any],
         tables: Sequence[Axes] | None = None,
+        foreseen: Sequence[Axes] | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> "Session":
         """Check the terms, read the private rows, and charge the ledger with the whole budget, in that order.
 
-        Where all `tables` that will be asked for are known, their counts are taken in one pass and no row is kept, unless the schema is
-        open: then rows are coded on its grid, and kept. `what` says publicly what the charge is for.
+        Where all `tables` that will be asked for are known, or few are `foreseen` among which they will be, their counts are taken in one pass and
+        no row is kept, unless the schema is open: then rows are coded on its grid, and kept. `what` says publicly what the charge is for.
         """
         schema.require_signed()
         terms = terms.of(schema)
@@ -93,7 +94,9 @@ class Session:
         if incoming.extra:
             say(incoming.extra)
         say("counting" if tables is not None else "reading")
-        truth = open_counts(incoming, schema, None if schema.is_open else tables)
+        if schema.is_open:
+            tables = foreseen = None
+        truth = open_counts(incoming, schema, tables, foreseen=foreseen)
         say("charging the ledger and drawing noise")
         charge = terms.charge({**what, "schema": schema.fingerprint()})
         return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
@@ -186,6 +189,10 @@ class Session:
             lambda cost: TablesMeasured(what, share, cost),
         )
         return NoisyTable(names, counts, mechanism, set)
+
+    def expect(self, tables: Iterable[Attrs]) -> None:
+        """Say which tables will be measured next, one by one: where rows must be counted for them, that is done together."""
+        self._truth.expect([self.schema.axes(attrs) for attrs in tables])
 
     def total(self, share: Fraction) -> tuple[int, Mechanism]:
         """The number of rows with noise."""

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Bools, CodeColumn
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import EXACT, Binned
 from dpcipher.schema.narrow import code_type
+from dpcipher.schema.points import EXACT
 from dpcipher.schema.rows import attr_columns
 from dpcipher.schema.schema import Schema
 

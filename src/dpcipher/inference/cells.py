@@ -10,7 +10,7 @@ import pandas as pd
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.formula import ParsedFormula
 from dpcipher.marginals.arrays import Bools, Floats
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.missing import MISSING_LABEL
 from dpcipher.schema.schema import Schema
 

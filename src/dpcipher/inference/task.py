@@ -11,8 +11,8 @@ from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.posteriors.posterior import Posterior
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned
 
 # A posterior more than half as wide as the prior is mostly the prior's.
 PRIOR_DOMINATED = 0.5

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import warn
 from dpcipher.marginals.arrays import Floats
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_text, flat
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import column_mask, level_code
-from dpcipher.schema.domain import Binned
 from dpcipher.schema.schema import Schema
 
 Asked = dict[str, dict[int, Floats]]

@@ -1,12 +1,12 @@
 """The junction tree of Chen, Xiao, Zhang and Xu (2015), with a selection step that is private.
 
-Pairs of columns that depend on each other become the edges of a graph; its triangulated cliques, merged where that lowers the noise, are measured,
-made consistent and multiplied along a junction tree. The source finds the edges with a variant of the sparse vector technique that Lyu, Su and Li (2017)
-show not to be private; here the dependence of every pair is measured with noise, which costs what it says, and everything after is post-processing.
+Columns that depend on each other become neighbours in a graph; its cliques, merged where that lowers the noise, are measured, made consistent and
+multiplied along a junction tree. The source finds the graph with a variant of the sparse vector technique that Lyu, Su and Li (2017) show not to be
+private. Here it grows by the exponential mechanism (`growth`), or the dependence of every pair is measured with noise and compared with a threshold.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 from dpcipher.curator.count import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
-from dpcipher.errors import SizeError
+from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.marginals.arrays import Axes
+from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
+from dpcipher.methods.clique_trees import Edge, cliques, junction_tree, merged
+from dpcipher.methods.growth import Growth
 from dpcipher.methods.outcome import (
     ROWS_SHARE,
     Total,
@@ -31,118 +34,26 @@ from dpcipher.methods.outcome import (
     network_joint,
     no_total,
 )
-from dpcipher.methods.scores import GRID, dependence
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
-Edge = tuple[int, int]
-
-
-def cliques(columns: int, edges: Iterable[Edge]) -> list[Axes]:
-    """The maximal cliques of the graph after a min-fill triangulation; a column without edges is a clique of its own."""
-    near: dict[int, set[int]] = {axis: set() for axis in range(columns)}
-    for one, other in edges:
-        near[one].add(other)
-        near[other].add(one)
-    fill = {axis: _fill(near, axis) for axis in near}
-    found: list[set[int]] = []
-    while near:
-        # The column whose removal adds the fewest edges, the smallest number first: a rule that looks at the graph alone.
-        axis = min(near, key=lambda a: (fill[a], len(near[a]), a))
-        clique = {axis, *near[axis]}
-        # Whatever lies inside another clique lies inside one that was found before it.
-        if not any(clique <= other for other in found):
-            found.append(clique)
-        for other in _eliminate(near, axis):
-            fill[other] = _fill(near, other)
-    return [tuple(sorted(clique)) for clique in found]
-
-
-def _eliminate(near: dict[int, set[int]], axis: int) -> set[int]:
-    """Join the neighbours of a column and take it away; returns the columns whose surroundings changed."""
-    around = near.pop(axis)
-    for one in around:
-        near[one] |= around - {one}
-        near[one].discard(axis)
-    return around.union(*(near[one] for one in around))
-
-
-def _fill(near: dict[int, set[int]], axis: int) -> int:
-    """How many edges are missing between the neighbours of a column."""
-    around = near[axis]
-    return sum(len(around) - 1 - len(near[one] & around) for one in around) // 2
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """A group of columns in a junction tree, in an order where `given` lies inside one earlier cluster."""
-
-    axes: Axes
-    given: Axes
-
-
-def junction_tree(groups: Sequence[Axes]) -> list[Cluster]:
-    """Order groups by a maximum spanning tree over what they share, which has the running intersection property for cliques.
-
-    Prim's algorithm: every group that has no place yet remembers the most it shares with one that has.
-    """
-    first, *others = sorted(groups, key=lambda axes: (-len(axes), axes))
-    placed, newest = [Cluster(first, ())], first
-    shared: dict[Axes, Axes] = dict.fromkeys(others, ())
-    while shared:
-        for axes, most in shared.items():
-            common = tuple(axis for axis in axes if axis in newest)
-            if len(common) > len(most):
-                shared[axes] = common
-        newest = min(shared, key=lambda axes: (-len(shared[axes]), axes))
-        placed.append(Cluster(newest, shared.pop(newest)))
-    return placed
-
-
-def merged(
-    groups: Sequence[Axes], shape: Sequence[int], cost: Callable[[Sequence[Axes]], float], most: float
-) -> list[Axes]:
-    """Merge neighbours in the junction tree while that lowers `cost` and no group has more than `most` cells (greedy)."""
-    current = list(groups)
-    while True:
-        options = [option for option in _contractions(current) if _largest(option, shape) <= most]
-        best = min(options, key=cost, default=current)
-        if cost(best) >= cost(current):
-            return current
-        current = list(best)
-
-
-def _contractions(groups: Sequence[Axes]) -> list[list[Axes]]:
-    """Every way to merge two clusters that are neighbours in the tree."""
-    tree = junction_tree(groups)
-    options = []
-    for place, cluster in enumerate(tree):
-        for earlier in tree[:place]:
-            if cluster.given and set(cluster.given) <= set(earlier.axes):
-                union = tuple(sorted({*cluster.axes, *earlier.axes}))
-                options.append(
-                    [axes for axes in groups if axes not in (cluster.axes, earlier.axes)] + [union]
-                )
-                break
-    return options
-
-
-def _largest(groups: Sequence[Axes], shape: Sequence[int]) -> int:
-    return max(math.prod(shape[axis] for axis in axes) for axes in groups)
-
+SELECTIONS = ("exponential", "laplace")
 
 MAX_COLUMNS = 200
 MAX_PAIR_CELLS = 2**24
 # No cluster above this, whatever the noise allows.
 MAX_CLUSTER_CELLS = 2**22
+# Nor any table whose dependence is scored: there are many of them.
+MAX_TABLE_CELLS = 2**18
 
 
 @dataclass(frozen=True)
 class JunctionTree(Synthesizer):
     """Cliques of a private dependency graph.
 
-    `beta` is the share that finds the graph. A pair becomes an edge if its noisy dependence exceeds what Cramér's V of `strength` allows, and
+    `beta` is the share that finds the graph. With `selection="exponential"` each column in turn is joined to a clique by the exponential mechanism.
+    With "laplace" the dependence of every pair is measured, and a pair becomes an edge if that exceeds what Cramér's V of `strength` allows, and
     two standard deviations of the noise. Clusters stay θ-useful: a mean count of `theta` noise scales a cell.
 
     >>> import pandas as pd
@@ -159,8 +70,13 @@ class JunctionTree(Synthesizer):
     beta: float = 0.3
     strength: float = 0.2
     theta: float = 4.0
+    selection: str = "exponential"
 
     def _check(self) -> None:
+        if self.selection not in SELECTIONS:
+            raise ParameterError(
+                f"selection ({self.selection!r}) must be 'exponential' or 'laplace'; try selection='exponential'"
+            )
         check_between("beta", self.beta, 0, 1, 0.3)
         check_between("strength", self.strength, 0, 1, 0.2)
         check_between("theta", self.theta, 0, math.inf, 4.0)
@@ -179,14 +95,14 @@ class JunctionTree(Synthesizer):
 
     def _finest(self, schema: Schema) -> Fraction:
         columns, beta = len(schema.attrs), Fraction(repr(float(self.beta)))
-        most = 8 * math.comb(columns, 2)  # of `_stretch`, over both units
-        return (1 - ROWS_SHARE) * min((1 - beta) / columns, beta / max(1, most))
+        # A choice is d − 1 rounds; of `_sensitivity`, 8 is the most over both units.
+        parts = 8 * math.comb(columns, 2) if self.selection == "laplace" else columns
+        return (1 - ROWS_SHARE) * min((1 - beta) / columns, beta / max(1, parts))
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         several = len(session.schema.attrs) > 1
         total = first_total(session) if several else no_total(session)
-        ranked = self._edges(session, total) if several else []
-        groups = self._clusters(session, ranked, total)
+        groups = self._clusters(session, total) if several else [(0,)]
         share = session.left / len(groups)
         tables = tuple(
             session.measure(tuple(session.schema.attrs[axis] for axis in axes), share) for axes in groups
@@ -200,6 +116,38 @@ class JunctionTree(Synthesizer):
                 session, network, n_rows=total.estimate, engine="junction tree", warnings=drowned(tables)
             )
         ]
+
+    def _clusters(self, session: Session, total: Total) -> list[Axes]:
+        """The cliques of the graph, merged where fewer tables mean less noise."""
+        if self.selection == "laplace":
+            found = self._cliques(session, self._edges(session, total), total)
+        else:
+            found = self._grown(session, total)
+        shape = session.schema.shape
+        return merged(
+            found,
+            shape,
+            lambda groups: _noise(session, shape, groups),
+            self._useful_cells(session, len(found), total),
+        )
+
+    def _grown(self, session: Session, total: Total) -> list[Axes]:
+        """The cliques of a tree that the exponential mechanism grew; single columns where no pair would be useful."""
+        shape, beta = session.schema.shape, Fraction(repr(float(self.beta)))
+        cells = self._useful_cells(session, len(shape) / (1 - beta), total)
+        growth = Growth(shape, min(cells, MAX_TABLE_CELLS))
+        if not growth.is_free:
+            return [(axis,) for axis in range(len(shape))]
+        picked = session.choose_many(
+            "choice of the junction tree",
+            growth.candidates,
+            lambda truth: scores.pair_scores(truth, growth.candidates, "R"),
+            len(shape) - 1,
+            session.left * beta,
+            sensitivity=scores.sensitivity("R", session.unit, session.n_rows),
+            by=growth,
+        )
+        return growth.cliques(picked)
 
     def _edges(self, session: Session, total: Total) -> list[Edge]:
         """Pairs that depend on each other, the strongest first."""
@@ -222,8 +170,8 @@ class JunctionTree(Synthesizer):
         smaller = min(session.schema.shape[axis] for axis in pair)
         return max(total.rows * self.strength * math.sqrt(smaller - 1) / 2, 2 * deviation)
 
-    def _clusters(self, session: Session, ranked: Sequence[Edge], total: Total) -> list[Axes]:
-        """The cliques of as many edges as fit, then merged where fewer tables mean less noise."""
+    def _cliques(self, session: Session, ranked: Sequence[Edge], total: Total) -> list[Axes]:
+        """The cliques of as many edges as fit."""
         columns, shape = len(session.schema.shape), session.schema.shape
         edges: list[Edge] = []
         found = cliques(columns, edges)
@@ -234,21 +182,17 @@ class JunctionTree(Synthesizer):
             useful = self._useful_cells(session, len(trial), total)
             if all(len(axes) == 1 or _cells(shape, axes) <= useful for axes in trial):
                 edges, found = [*edges, edge], trial
-        return merged(
-            found,
-            shape,
-            lambda groups: _noise(session, shape, groups),
-            self._useful_cells(session, len(found), total),
-        )
+        return found
 
-    def _useful_cells(self, session: Session, tables: int, total: Total) -> float:
+    def _useful_cells(self, session: Session, tables: int | Fraction, total: Total) -> float:
+        """The most cells with a mean count of θ noise scales, where so many tables share what is left."""
         least = max(self.theta * math.sqrt(session.mechanism(session.left / tables).variance / 2), 1e-300)
         return min(MAX_CLUSTER_CELLS, total.rows / least)
 
 
 def pair_dependence(truth: CountSource, pairs: Sequence[Edge]) -> NDArray[np.int64]:
     """n·R of every pair, rounded down to whole rows."""
-    return np.array([dependence(truth.counts(pair)) // GRID for pair in pairs], dtype=np.int64)
+    return scores.pair_scores(truth, [(one, (other,)) for one, other in pairs], "R") // scores.GRID
 
 
 def _sensitivity(session: Session, pairs: int) -> Sensitivity:

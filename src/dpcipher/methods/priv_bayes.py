@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpcipher.curator.count import CountSource
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.joint.joint import Joint
@@ -29,15 +25,13 @@ from dpcipher.methods.outcome import (
     network_joint,
     no_total,
 )
-from dpcipher.methods.scores import degree_within, maximal_parents
+from dpcipher.methods.scores import Pair, degree_within, maximal_parents
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 
-Pair = tuple[int, Axes]
 MAX_CANDIDATES = 5_000
 # No table above this, whatever the noise allows: every candidate of a step is counted.
 MAX_TABLE_CELLS = 2**18
-_SCORES = {"R": scores.dependence, "I": scores.information, "F": scores.coverage}
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class PrivBayes(Synthesizer):
     def _check(self) -> None:
         check_between("beta", self.beta, 0, 1, 0.3)
         check_between("theta", self.theta, 0, math.inf, 4.0)
-        if self.score not in (None, *_SCORES):
+        if self.score not in (None, *scores.SCORES):
             raise ParameterError(f"score ({self.score!r}) must be 'I', 'F' or 'R'; try score='R'")
         if self.score == "I" and not self.terms.tells_n_rows:
             raise BudgetError(
@@ -178,24 +172,10 @@ def _pick(session: Session, candidates: Sequence[Pair], score: str, share: Fract
     return session.choose(
         "choice of parents",
         candidates,
-        lambda truth: pair_scores(truth, candidates, score),
+        lambda truth: scores.pair_scores(truth, candidates, score),
         share,
         sensitivity=reach,
     )
-
-
-def pair_scores(truth: CountSource, candidates: Sequence[Pair], score: str) -> NDArray[np.int64]:
-    """The score of every column with its parents."""
-    rate = _SCORES[score]
-    return np.array(
-        [rate(_rows_by_parents(truth, axis, parents)) for axis, parents in candidates], dtype=np.int64
-    )
-
-
-def _rows_by_parents(truth: CountSource, axis: int, parents: Axes) -> NDArray[np.int64]:
-    axes = tuple(sorted((axis, *parents)))
-    table = np.moveaxis(truth.counts(axes), axes.index(axis), 0)
-    return table.reshape(table.shape[0], -1)
 
 
 def _attrs(schema: Schema, axis: int, parents: Axes) -> tuple[str, ...]:

@@ -1,68 +1,98 @@
 """Which parents a column may have, and how strongly they depend on one another, with sensitivities proved for either unit.
 
-A table here has one row for each level of X and one column for each combination of its parents. Scores are whole numbers in units of
-1/GRID, so that the exponential mechanism and its proof see the same numbers. The formulas are those of PrivBayes
+A table here has one row for each level of X and one column for each combination of its parents; scores take many of them at once, stacked along the
+first axes. They are whole numbers in units of 1/GRID, so that the exponential mechanism and its proof see the same numbers. The formulas are those of PrivBayes
 (Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017, section 4) times the number of rows; dividing by it, as the source does, would
 need a public number of rows.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
+from dpcipher.curator.count import CountSource
 from dpcipher.errors import BudgetError
-from dpcipher.marginals.arrays import Axes, Counts
+from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.privacy.unit import Unit
+
+Pair = tuple[int, Axes]  # a column and its parents
 
 GRID = 1024
 # Above this the exact products of counts leave int64.
 _SAFE_ROWS = 2**30
+# Tables are scored together up to so many cells.
+_STACK_CELLS = 2**18
+# So few pairs of covered counts are not worth sorting.
+_FEW_PAIRS = 128
 
 
-def dependence(table: Counts) -> int:
-    """n·R = ½ Σ |c(x,π) − c(x)c(π)/n|: the distance from independence, in rows.
+def dependence(tables: Counts) -> Counts:
+    """n·R = ½ Σ |c(x,π) − c(x)c(π)/n| of every table: the distance from independence, in rows.
 
     One row more changes the table of differences by n/(n+1)·(e−p)⊗(f−q), where p and q are the margins and e, f the new row's
     indicators; its L1 norm is below 2·2, so the score moves by less than 2.
     """
-    n_rows = int(table.sum())
-    if n_rows == 0:
-        return 0
-    exact = table.astype(object) if n_rows >= _SAFE_ROWS else table
-    twice = np.abs(n_rows * exact - exact.sum(axis=1, keepdims=True) * exact.sum(axis=0, keepdims=True)).sum()
-    return int(twice) * GRID // (2 * n_rows)
+    exact = tables.astype(object) if tables.sum(axis=(-2, -1)).max() >= _SAFE_ROWS else tables
+    n_rows = exact.sum(axis=(-2, -1), keepdims=True)
+    outer = exact.sum(axis=-1, keepdims=True) * exact.sum(axis=-2, keepdims=True)
+    twice = np.abs(n_rows * exact - outer).sum(axis=(-2, -1))
+    double = 2 * np.maximum(n_rows[..., 0, 0], 1)
+    # Whole rows and the rest apart: times GRID, both together could leave int64.
+    return np.asarray(twice // double * GRID + twice % double * GRID // double, dtype=np.int64)
 
 
-def information(table: Counts) -> int:
-    """n·I(X;Π) in bits: n times the mutual information."""
+def information(tables: Counts) -> Counts:
+    """n·I(X;Π) of every table in bits: n times the mutual information."""
     parts = (
-        _entropy_sum(table),
-        _entropy_sum(table.sum(axis=1)),
-        _entropy_sum(table.sum(axis=0)),
-        _entropy_sum(table.sum()),
+        _entropy_sum(tables, (-2, -1)),
+        _entropy_sum(tables.sum(axis=-1), -1),
+        _entropy_sum(tables.sum(axis=-2), -1),
+        _entropy_sum(tables.sum(axis=(-2, -1))[..., None], -1),
     )
-    return math.floor(GRID * (parts[0] - parts[1] - parts[2] + parts[3]))
+    return np.asarray(np.floor(GRID * (parts[0] - parts[1] - parts[2] + parts[3])), dtype=np.int64)
 
 
-def coverage(table: Counts) -> int:
-    """n·F for an X of at most two levels: minus the L1 distance, in rows, to the nearest distribution of maximal information; twice a whole number of halves.
+def coverage(tables: Counts) -> Counts:
+    """n·F of every table for an X of at most two levels: minus the L1 distance, in rows, to the nearest distribution of maximal information.
 
     F = −min([½−a]₊ + [½−b]₊) over all ways to give every π to level 0 or to level 1, with a and b the probabilities so
-    covered (PrivBayes, section 4.3); `best[a]` holds the largest b for each a.
+    covered (PrivBayes, section 4.3).
     """
-    n_rows = int(table.sum())
-    best = np.full(n_rows + 1, -1, dtype=np.int64)
-    best[0] = 0
     # A column of one level has no second one to give anything to.
-    for zero, one in zip(table[0], table[1:].sum(axis=0), strict=True):
-        if zero or one:
-            best = _give(best, int(zero), int(one))
-    reached = np.flatnonzero(best >= 0)
-    short = np.maximum(n_rows - 2 * reached, 0) + np.maximum(n_rows - 2 * best[reached], 0)
-    return -int(short.min()) * GRID // 2
+    zeros, ones = tables[..., 0, :], tables[..., 1:, :].sum(axis=-2)
+    flat = zip(*(side.reshape(-1, tables.shape[-1]) for side in (zeros, ones)), strict=True)
+    return np.array([_covered(*sides) for sides in flat], dtype=np.int64).reshape(tables.shape[:-2])
+
+
+SCORES = {"R": dependence, "I": information, "F": coverage}
+
+
+def pair_scores(truth: CountSource, candidates: Sequence[Pair], score: str) -> Counts:
+    """The score of every column with its parents: each table is counted once, and those of one shape are scored many at a time."""
+    places: dict[Axes, list[int]] = {}
+    for place, (axis, parents) in enumerate(candidates):
+        places.setdefault(tuple(sorted((axis, *parents))), []).append(place)
+    found = np.empty(len(candidates), dtype=np.int64)
+    waiting: dict[tuple[int, ...], dict[int, Counts]] = {}
+    for axes, counts in zip(places, truth.many(list(places)), strict=True):
+        for place in places[axes]:
+            own = axes.index(candidates[place][0])
+            table = np.moveaxis(counts, own, 0).reshape(counts.shape[own], -1)
+            stack = waiting.setdefault(table.shape, {})
+            stack[place] = table
+            if len(stack) * table.size >= _STACK_CELLS:
+                _score(waiting.pop(table.shape), score, found)
+    for stack in waiting.values():
+        _score(stack, score, found)
+    return found
+
+
+def _score(stack: Mapping[int, Counts], score: str, found: Counts) -> None:
+    """The scores of tables of one shape, put in their places."""
+    found[list(stack)] = SCORES[score](np.stack(list(stack.values())))
 
 
 def sensitivity(score: str, unit: Unit, n_rows: int | None, *, binary: bool = False) -> int:
@@ -97,18 +127,32 @@ def _information_step(n: int, binary: bool) -> float:
     return 2 * math.log2((n + 1) / 2) + (n - 1) * math.log2((n + 1) / (n - 1))
 
 
-def _entropy_sum(counts: Counts) -> float:
+def _entropy_sum(counts: Counts, axis: int | tuple[int, int]) -> Floats:
     """Σ c·log2(c)."""
-    seen = np.asarray(counts)[np.asarray(counts) > 0].astype(np.float64)
-    return float((seen * np.log2(seen)).sum())
+    real = counts.astype(np.float64)
+    return np.asarray((real * np.log2(np.maximum(real, 1.0))).sum(axis=axis))
 
 
-def _give(best: Counts, zero: int, one: int) -> Counts:
-    """Give one π to level 0 (a grows by `zero`) or to level 1 (b grows by `one`)."""
-    to_one = np.where(best >= 0, best + one, -1)
-    to_zero = np.full_like(best, -1)
-    to_zero[zero:] = best[: len(best) - zero]
-    return np.maximum(to_one, to_zero)
+def _covered(zeros: Counts, ones: Counts) -> int:
+    """n·F of one table from the counts of either level, by dynamic programming over the pairs (a, b) that no other one exceeds in both."""
+    n_rows = int(zeros.sum() + ones.sum())
+    contested = (zeros > 0) & (ones > 0)
+    a, b = zeros[ones == 0].sum(keepdims=True), ones[zeros == 0].sum(keepdims=True)
+    for zero, one in zip(zeros[contested], ones[contested], strict=True):
+        a, b = np.concatenate((a + zero, a)), np.concatenate((b, b + one))
+        if len(a) > _FEW_PAIRS:
+            a, b = _undominated(a, b)
+    short = np.maximum(n_rows - 2 * a, 0) + np.maximum(n_rows - 2 * b, 0)
+    return -int(short.min()) * GRID // 2
+
+
+def _undominated(a: Counts, b: Counts) -> tuple[Counts, Counts]:
+    """The pairs without those that one before them, in falling order of a, equals or exceeds in b too."""
+    order = np.argsort(-a)
+    a, b = a[order], b[order]
+    more = b[1:] > np.maximum.accumulate(b)[:-1]
+    kept = np.concatenate(([True], more))
+    return a[kept], b[kept]
 
 
 def maximal_parents(earlier: Sequence[int], shape: Sequence[int], cells: float, most: int) -> list[Axes]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.marginals.arrays import Floats
-from dpcipher.paper import bankruptcy
+from dpcipher.paper import bankruptcy, models
 from dpcipher.paper.claims import Condition
 from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender
 from dpcipher.paper.plotting import Bars, Line, Panel, draw_bars, draw_panels
@@ -116,7 +116,10 @@ def _distances(
 def _inference(
     summary: SimulatedSummary, n: int, order: int, normal: bool, regression: int = 0
 ) -> list[list[Panel]]:
-    """Metrics of every parameter of a regression, in rows of metrics and columns of epsilon; coverage is never normalised."""
+    """Metrics of every parameter of a regression, in rows of metrics and columns of epsilon; coverage is never normalised.
+
+    Beside the methods of m sets stand the models of one release of all pairs.
+    """
 
     def panel(metric: str, power: int, times_cost: bool) -> Panel:
         lines = [Line(ORIGINAL, getattr(summary.originals[n][regression], metric)[0])]
@@ -125,6 +128,9 @@ def _inference(
             lines.append(
                 Line(_short(method), cost(method, normal=times_cost) * getattr(inference, metric)[0])
             )
+        if order == 2:
+            values = getattr(summary.models[n, power][regression], metric)[0]
+            lines.append(Line(models.NAME, cost(CIPHER[2], normal=times_cost) * values))
         # Numbers under the axis: the names of ten parameters would overlap.
         places = [str(number + 1) for number in range(len(lines[0].values))]
         level = {"coverage": 0.95, "bias": 0.0}.get(metric)

@@ -3,13 +3,13 @@
 import numpy as np
 
 from dpcipher.marginals.arrays import Floats
-from dpcipher.paper import bankruptcy
+from dpcipher.paper import bankruptcy, models
 from dpcipher.paper.claims import markdown_table
-from dpcipher.paper.contenders import CIPHER, CONTENDERS, FDH, MWEM, OURS, ROUNDS
+from dpcipher.paper.contenders import CIPHER, CONTENDERS, FDH, MWEM, OURS, ROUNDS, Contender
 from dpcipher.paper.figures import RIVAL_NAMES
 from dpcipher.paper.rivals import TIMED
 from dpcipher.paper.simulated import NAMES, POWERS, SIZES
-from dpcipher.paper.summary import PRINTED, BankruptcySummary, SimulatedSummary
+from dpcipher.paper.summary import PRINTED, BankruptcySummary, Inference, SimulatedSummary
 from dpcipher.paper.view import cost
 
 _EPSILONS = [f"ε = {NAMES[power]}" for power in POWERS]
@@ -28,6 +28,31 @@ def tvd_table(first: SimulatedSummary) -> str:
     lines = [[str(n), method.name, *_tvd(first, n, method.name)] for n in SIZES for method in CONTENDERS]
     caption = "Un-normalised mean TVD of 1/2/3-way tables (synthetic rows against original rows), m = 5:"
     return f"{caption}\n\n{markdown_table(['n', 'method', *_EPSILONS], lines)}"
+
+
+def coverage_table(first: SimulatedSummary) -> str:
+    """The mean coverage and width of the 95 % intervals of the ten parameters, by method."""
+    methods = [FDH, *(CIPHER[2].read(reading) for reading in first.readings), OURS[2], *_of_pairs()]
+    lines = []
+    for n in SIZES:
+        for method in methods:
+            found = [first.cards[n, power, method.name].inference[0] for power in POWERS]
+            lines.append([str(n), method.name, *map(_covered, found)])
+        lines.append([str(n), models.NAME, *(_covered(first.models[n, power][0]) for power in POWERS)])
+        lines.append([str(n), "original rows", *[_covered(first.originals[n][0])] * len(POWERS)])
+    caption = (
+        "Coverage of 95 % intervals, mean over the ten parameters (mean width), tables of pairs; methods with m = 5 sets of ε/5 each, "
+        f"and models of one release at ε (on every {models.EVERY}th repeat):"
+    )
+    return f"{caption}\n\n{markdown_table(['n', 'method', *_EPSILONS], lines)}"
+
+
+def _of_pairs() -> list[Contender]:
+    return [forms[2] for forms in MWEM.values()]
+
+
+def _covered(inference: Inference) -> str:
+    return f"{np.nanmean(inference.coverage[0]):.0%} ({np.nanmean(inference.width[0]):.1f})"
 
 
 def reading_table(first: SimulatedSummary) -> str:

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dpcipher.files import write_text
+from dpcipher.paper import models
 from dpcipher.paper.blocks import STAMP
 from dpcipher.paper.claims import markdown_table
 from dpcipher.paper.errata import ERRATA
 from dpcipher.paper.numbers import (
+    coverage_table,
     random_table,
     reading_table,
     rival_table,
@@ -86,8 +88,8 @@ Figure 3: the largest error of a cell, mean and standard deviation over repeats.
 ![l∞, normalised](reproduction/fig3-linf-normalised.svg)
 
 Figure 4 and the supplement: bias, RMSE, coverage and width of 95 % intervals of the ten parameters (two outcomes, each: constant, V1, V2, V3 = 1, V3 = 2), 2-way tables unless it
-says 3-way. Intervals of synthetic rows leave out what shrinkage does; [models from a release](models.md) have intervals that hold it, and their coverage on this geometry is
-measured there.
+says 3-way. Intervals of synthetic rows leave out what shrinkage does. Those of *models of one release* ([`fit_models`](models.md): all pairs once, at the whole ε) hold it; they are
+drawn beside the others, from every {models_every}th repeat.
 
 ![inference, n = 200](reproduction/fig4-inference-n200.svg)
 ![inference, n = 200, normalised](reproduction/fig4-inference-n200-normalised.svg)
@@ -155,7 +157,10 @@ def write_page(
     if storage:
         parts.append(_storage())
     if first:
-        parts += [FIRST.format(populations=POPULATIONS, every=RIVAL_EVERY), *_first_numbers(first)]
+        parts += [
+            FIRST.format(populations=POPULATIONS, every=RIVAL_EVERY, models_every=models.EVERY),
+            *_first_numbers(first),
+        ]
     if second:
         parts.append(
             SECOND.format(original=second.original, majority=second.majority, table=svm_table(second))
@@ -215,6 +220,7 @@ def _storage() -> str:
 def _first_numbers(first: SimulatedSummary) -> list[str]:
     return [
         tvd_table(first),
+        coverage_table(first),
         reading_table(first),
         random_table(first),
         rounds_table(first),

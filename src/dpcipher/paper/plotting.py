@@ -20,6 +20,7 @@ FAMILIES: Mapping[str, str] = {
     "CIPHER": "#c62828",
     "ours": "#1565c0",
     "MWEM": "#2e7d32",
+    "models": "#ef6c00",
     "other": "#8e5bb5",
 }
 
@@ -53,7 +54,7 @@ class Line:
     @property
     def marker(self) -> str:
         """A shape for each family, for those who do not see colours."""
-        shapes = {"FDH": "s", "CIPHER": "o", "ours": "D", "MWEM": "^", "original": "."}
+        shapes = {"FDH": "s", "CIPHER": "o", "ours": "D", "MWEM": "^", "models": "P", "original": "."}
         return next((shape for family, shape in shapes.items() if self.name.startswith(family)), "v")
 
 

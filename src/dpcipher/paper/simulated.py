@@ -16,6 +16,7 @@ import numpy as np
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.marginals.arrays import Counts, Floats
+from dpcipher.paper import models
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import (
     CIPHER,
@@ -60,8 +61,8 @@ RIVAL_EVERY = 5
 ORACLE_EVERY = 2
 _RUN, _TUNE, _RANDOM = 1, 2, 3
 # What a block may hold, beside one reading of CIPHER: each changes with other parts of the code.
-METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL = "methods", "ours", "sets", "limit", "rivals"
-GROUPS = (METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL)
+METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, MODELS = "methods", "ours", "sets", "limit", "rivals", "models"
+GROUPS = (METHODS, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, MODELS)
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,9 @@ def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[SimulatedB
             for seed in range(1, POPULATIONS + 1)
             for power in POWERS
         ]
-        return published if group in (SETS_GROUP, LIMIT, RIVAL) else published + random
+        return published if group in (SETS_GROUP, LIMIT, RIVAL, MODELS) else published + random
 
-    order = (METHODS, LITERAL, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, *readings)
+    order = (METHODS, LITERAL, OURS_GROUP, SETS_GROUP, LIMIT, RIVAL, MODELS, *readings)
     return [block for group in dict.fromkeys(order) for block in group_blocks(group)]
 
 
@@ -166,6 +167,10 @@ def run_block(block: SimulatedBlock) -> Arrays:
     if block.group == RIVAL:
         for rival in RIVALS.values():
             scores |= rival.label(_rival(rival, originals[::RIVAL_EVERY], block))
+    if block.group == MODELS:
+        scores |= models.fit_originals(
+            originals[:: models.EVERY], epsilon=exp(block.power), entropy=block.entropy
+        )
     return scores
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.sss import CATEGORIES, sss
 from dpcipher.marginals.arrays import Floats
-from dpcipher.paper import bankruptcy
+from dpcipher.paper import bankruptcy, models
 from dpcipher.paper.bankruptcy_data import load
 from dpcipher.paper.contenders import ROUNDS, Stack
 from dpcipher.paper.population import POPULATION, REGRESSIONS
@@ -65,7 +65,8 @@ class SimulatedSummary:
     """The scores of the first experiment.
 
     `cards` by n, power and method; `thinned` the same of FDH over the repeats that the rivals were run on; `originals` the regressions of the
-    original tables; `random` the mean TVD of each random population, by power and method (populations by orders).
+    original tables; `models` those of one release, by n and power; `random` the mean TVD of each random population, by power and method
+    (populations by orders).
     """
 
     repeats: int
@@ -73,6 +74,7 @@ class SimulatedSummary:
     cards: Mapping[tuple[int, int, str], Card]
     thinned: Mapping[tuple[int, int, str], Card]
     originals: Mapping[int, tuple[Inference, ...]]
+    models: Mapping[tuple[int, int], tuple[Inference, ...]]
     random: Mapping[tuple[int, str], Floats]
 
     def each(self, name: str, score: Callable[[Card], Any]) -> Floats:
@@ -110,6 +112,7 @@ def summarise_simulated(folder: Path, repeats: int, readings: Sequence[str]) -> 
     cards: dict[tuple[int, int, str], Card] = {}
     thinned: dict[tuple[int, int, str], Card] = {}
     originals: dict[int, tuple[Inference, ...]] = {}
+    modelled: dict[tuple[int, int], tuple[Inference, ...]] = {}
     truths = [regression.truth(POPULATION) for regression in REGRESSIONS]
     for n in SIZES:
         for power in POWERS:
@@ -118,13 +121,16 @@ def summarise_simulated(folder: Path, repeats: int, readings: Sequence[str]) -> 
                 every = RIVAL_EVERY if name in RIVALS else 1
                 cards[n, power, name] = _card(here, name, truths, every)
             thinned[n, power, "FDH"] = _card(_every(here, "FDH", RIVAL_EVERY), "FDH", [])
+            own = [_own(here, ORIGINAL, number) for number in range(len(truths))]
             originals.setdefault(
-                n,
-                tuple(
-                    infer(_own(here, ORIGINAL, k), _own(here, ORIGINAL, k), t) for k, t in enumerate(truths)
-                ),
+                n, tuple(infer(each, each, truth) for each, truth in zip(own, truths, strict=True))
             )
-    return SimulatedSummary(repeats, tuple(readings), cards, thinned, originals, _random(arrays, gathered))
+            modelled[n, power] = tuple(
+                infer(_modelled(here, number), own[number].every(models.EVERY), truth)
+                for number, truth in enumerate(truths)
+            )
+    random = _random(arrays, gathered)
+    return SimulatedSummary(repeats, tuple(readings), cards, thinned, originals, modelled, random)
 
 
 def joined(parts: Iterable[Arrays]) -> dict[str, Stack]:
@@ -156,44 +162,65 @@ def _card(here: Arrays, name: str, truths: Sequence[Floats], every: int = 1) -> 
     regressions: tuple[Inference, ...] = ()
     if f"{name}/estimate0" in here:
         regressions = tuple(
-            infer(_own(here, name, number), [part[::every] for part in _own(here, ORIGINAL, number)], truth)
+            infer(_own(here, name, number), _own(here, ORIGINAL, number).every(every), truth)
             for number, truth in enumerate(truths)
         )
     return Card(means, spread, regressions)
 
 
-def _own(here: Arrays, name: str, number: int | str) -> list[Floats]:
-    return [here[f"{name}/{key}{number}"] for key in ESTIMATES]
+@dataclass(frozen=True)
+class Intervals:
+    """Estimates with their 95 % intervals, repeats by parameters."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+
+    def every(self, step: int) -> "Intervals":
+        """Those of every few repeats, of each block of a hundred."""
+        return Intervals(self.estimate[::step], self.low[::step], self.high[::step])
+
+    def side(self, known: Stack) -> tuple[Floats, Stack]:
+        """Estimates, and whether their intervals exclude 0, of the parameters that are known."""
+        significant = (self.low > 0) | (self.high < 0)
+        return self.estimate[known], significant[known]
 
 
-def infer(own: Sequence[Floats], original: Sequence[Floats], truth: Floats | None) -> Inference:
-    """Scores of estimates, variances and degrees of freedom (repeats by parameters); without a truth, the original's estimate is it."""
-    estimate, half = own[0], _half(own)
-    known = ~np.isnan(estimate) & ~np.isnan(original[0])
-    error = np.where(known, estimate - (original[0] if truth is None else truth), np.nan)
+def _own(here: Arrays, name: str, number: int | str) -> Intervals:
+    """The t-intervals of a method's combined inference."""
+    return t_intervals([here[f"{name}/{key}{number}"] for key in ESTIMATES])
+
+
+def t_intervals(combined: Sequence[Floats]) -> Intervals:
+    """From estimates, variances and degrees of freedom."""
+    estimate, variance, dof = combined
+    half = t_quantile(0.95, dof) * np.sqrt(variance)
+    return Intervals(estimate, estimate - half, estimate + half)
+
+
+def _modelled(here: Arrays, number: int) -> Intervals:
+    return Intervals(*(here[f"{models.NAME}/{key}{number}"] for key in models.BOUNDS))
+
+
+def infer(own: Intervals, original: Intervals, truth: Floats | None) -> Inference:
+    """Scores of estimates and their intervals; without a truth, the original's estimate is it."""
+    known = ~np.isnan(own.estimate) & ~np.isnan(original.estimate)
+    aim = original.estimate if truth is None else truth
+    error = np.where(known, own.estimate - aim, np.nan)
     categories = np.full(known.shape, "", dtype="<U8")
-    categories[known] = sss(_side(original, known), _side(own, known)).categories
+    categories[known] = sss(original.side(known), own.side(known)).categories
     counted = replicated_sum(known.sum(axis=1))
     with np.errstate(invalid="ignore"):
         shares = {name: replicated_sum((categories == name).sum(axis=1)) / counted for name in CATEGORIES}
+    covered = (own.low <= aim) & (aim <= own.high)
     return Inference(
         replicated_mean(error),
         np.sqrt(replicated_mean(error**2)),
-        replicated_mean(np.where(known, np.abs(error) <= half, np.nan)),
-        replicated_mean(np.where(known, 2 * half, np.nan)),
+        replicated_mean(np.where(known, covered, np.nan)),
+        replicated_mean(np.where(known, own.high - own.low, np.nan)),
         shares,
         float(1 - known.mean()),
     )
-
-
-def _half(own: Sequence[Floats]) -> Floats:
-    """Half the width of the 95 % interval."""
-    return np.asarray(t_quantile(0.95, own[2]) * np.sqrt(own[1]))
-
-
-def _side(own: Sequence[Floats], known: Stack) -> tuple[Floats, Stack]:
-    significant = np.abs(own[0]) > _half(own)
-    return own[0][known], significant[known]
 
 
 def _random(
@@ -221,10 +248,12 @@ def summarise_bankruptcy(
         for power in POWERS:
             parts = [arrays[block.name] for block in todo if (block.sets, block.power) == (sets, power)]
             # The regression of the original rows is the same in every block.
-            original = [
-                next(part[f"{ORIGINAL}/{key}"] for part in parts if f"{ORIGINAL}/{key}" in part)
-                for key in ESTIMATES
-            ]
+            original = t_intervals(
+                [
+                    next(part[f"{ORIGINAL}/{key}"] for part in parts if f"{ORIGINAL}/{key}" in part)
+                    for key in ESTIMATES
+                ]
+            )
             here = joined(
                 [
                     {
@@ -244,9 +273,9 @@ def summarise_bankruptcy(
     return BankruptcySummary(repeats, tuple(readings), cards, right, majority)
 
 
-def _bankruptcy_card(here: Arrays, name: str, original: Sequence[Floats]) -> Card:
+def _bankruptcy_card(here: Arrays, name: str, original: Intervals) -> Card:
     own = _own(here, name, "")
-    wide = [np.broadcast_to(part, own[0].shape) for part in original]
+    wide = Intervals(*(np.broadcast_to(part, own.estimate.shape) for part in vars(original).values()))
     means = {
         key: replicated_mean(here[f"{name}/{key}"])[:, 0]
         for key in ("accuracy", "vote", "seconds")

@@ -8,6 +8,8 @@ from dpcipher.curator import spill
 from dpcipher.curator.count import FULL_TABLE_CELLS
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.target import Auto
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ class Held:
         return f"Rows     codes are held until {self.until}: {self.row_bytes} bytes a row, {where}"
 
 
-def held_rows(schema: Schema, n_rows: int | None, *, auto: bool, person: bool) -> Held | None:
+def held_rows(schema: Schema, n_rows: int | None, *, auto: Auto | None, person: bool) -> Held | None:
     """What a release holds of the rows; None where they are counted as they are read."""
-    schema, asks_later = schema.on_grid(), auto or schema.is_open
+    asks_later = schema.is_open or (auto is not None and foreseen_tables(auto.on(schema)) is None)
+    schema = schema.on_grid()
     asks_rows = asks_later and math.prod(schema.shape) > FULL_TABLE_CELLS  # else the full table answers
     if not person and not asks_rows:
         return None

@@ -147,7 +147,7 @@ def plan(
     limit = None if person is None else Person(person, protects.max_rows)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     auto = parse_auto(workload, weights=weights, **choice)
-    held = held_rows(schema, rows, auto=auto is not None, person=person is not None)
+    held = held_rows(schema, rows, auto=auto, person=person is not None)
     if auto is not None:
         chosen = plan_auto(
             schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
 from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import text_column
+from dpcipher.schema.binned import Binned, from_edges, from_range, with_values
 from dpcipher.schema.cells import as_text, flat, is_missing
 from dpcipher.schema.declaration import (
     KINDS,
@@ -21,7 +22,7 @@ from dpcipher.schema.declaration import (
     checked_spec,
     plain_value,
 )
-from dpcipher.schema.domain import Binned, Level, Listed, from_edges, from_range, with_values
+from dpcipher.schema.listed import Level, Listed
 from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 from dpcipher.schema.open_column import AUTO, encode_refusal, stand_in

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
 from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, parse_point
+from dpcipher.schema.points import parse_point
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema

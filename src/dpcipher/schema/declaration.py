@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
 from dpcipher.schema import text_column
-from dpcipher.schema.domain import Binned, Listed
+from dpcipher.schema.binned import Binned
+from dpcipher.schema.listed import Listed
 from dpcipher.schema.missing import MISSING_LABEL
 from dpcipher.schema.open_column import check_open
 from dpcipher.schema.words import check_words

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dpcipher.errors import SchemaError
 from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.schema.cells import as_day, as_number, as_text
-from dpcipher.schema.domain import EXACT, Level, Listed
+from dpcipher.schema.listed import Level, Listed
+from dpcipher.schema.points import EXACT
 
 MISSING_LABEL = "(missing)"
 MAX_CODES = 100

@@ -10,9 +10,10 @@ import numpy as np
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema.bin_values import BinValues
-from dpcipher.schema.domain import Binned, BinnedKind, day_text, parse_point, second_text
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.grid import Grid, declared_grid
 from dpcipher.schema.open_grid import MAX_GRID, Points, grid_points
+from dpcipher.schema.points import BinnedKind, day_text, parse_point, second_text
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

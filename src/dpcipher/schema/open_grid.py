@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.schema.domain import BinnedKind, parse_day
+from dpcipher.schema.points import BinnedKind, parse_day
 
 Points = NDArray[np.int64] | NDArray[np.float64]
 

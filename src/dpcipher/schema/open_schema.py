@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcipher.marginals.arrays import Codes
 from dpcipher.schema import text_column
-from dpcipher.schema.domain import Binned
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.open_column import AUTO, closed, on_grid
 from dpcipher.schema.open_grid import MAX_GRID
 from dpcipher.schema.rows import MAX_MASK_CELLS

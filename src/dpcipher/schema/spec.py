@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
+from dpcipher.schema.binned import MAX_BINS
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import MAX_BINS
 from dpcipher.schema.missing import with_default
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.compiled import read_rules

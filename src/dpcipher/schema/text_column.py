@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
 from dpcipher.marginals.arrays import Bools
-from dpcipher.schema.domain import Listed
+from dpcipher.schema.listed import Listed
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

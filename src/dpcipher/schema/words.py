@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.domain import Binned, Listed
+from dpcipher.schema.binned import Binned
+from dpcipher.schema.listed import Listed
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

@@ -218,14 +218,20 @@ def unlooked(
 
 def _named(small: SmallTable, design: Design, target: SelectionTarget) -> dict[Axes, float]:
     """The tables of a design with the columns of the target; a column of one level adds no cell: the first table covers it."""
-    constant = [axis for axis, size in enumerate(target.shape) if size == 1]
     tables = {
         tuple(target.varying[place] for place in axes): share for axes, share in small.tables(design).items()
     }
     first = next(iter(tables))
     return {
-        tuple(sorted((*first, *constant))) if axes == first else axes: share for axes, share in tables.items()
+        first_design_table(target, len(first)) if axes == first else axes: share
+        for axes, share in tables.items()
     }
+
+
+def first_design_table(target: SelectionTarget, order: int) -> Axes:
+    """The first table of a design that begins with this order: so many columns, and all of one level."""
+    constant = (axis for axis, size in enumerate(target.shape) if size == 1)
+    return tuple(sorted((*target.varying[:order], *constant)))
 
 
 def orders_of(target: SelectionTarget) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from dpcipher.files import replacing
 from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.cells import as_number, as_text
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Listed
+from dpcipher.schema.listed import Listed
 from dpcipher.schema.schema import Schema
 
 ENDINGS = (".dta", ".sav")

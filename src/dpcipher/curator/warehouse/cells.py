@@ -13,9 +13,11 @@ import pyarrow as pa
 from dpcipher.curator.warehouse import patterns
 from dpcipher.curator.warehouse.expressions import Expr, double, ibis, looked_up
 from dpcipher.curator.warehouse.readings import Reader, day_of, owner_of, second_of, truth_of
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_text
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import EXACT, Binned, Listed
+from dpcipher.schema.listed import Listed
+from dpcipher.schema.points import EXACT
 
 Read = Mapping[str, Expr]
 _LARGEST = 2**63 - 1

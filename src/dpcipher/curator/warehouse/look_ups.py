@@ -6,8 +6,9 @@ A list is public, and has every text and every number once: a row finds one code
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, Listed
+from dpcipher.schema.listed import Listed
 
 SHORT = 16  # levels or bins that are compared one after the other
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dpcipher.curator.warehouse.cells import Cells, Needs, Read
 from dpcipher.curator.warehouse.expressions import Expr, double, first_of, ibis, number_looked_up
 from dpcipher.errors import SizeError
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import EXACT, Binned, Listed
+from dpcipher.schema.listed import Listed
 from dpcipher.schema.narrow import ABSENT
+from dpcipher.schema.points import EXACT
 
 UNLISTED = -1
 MOST_LEVELS = 2**16  # that are listed in a query

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, Listed
+from dpcipher.schema.listed import Listed
 
 MOST_CELLS = 400  # of a column
 NEAR = 16  # levels or edges at each end

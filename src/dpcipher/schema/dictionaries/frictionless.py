@@ -18,7 +18,7 @@ from dpcipher.schema.dictionaries.variable import (
     VariableKind,
     as_bound,
 )
-from dpcipher.schema.domain import Level
+from dpcipher.schema.listed import Level
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dpcipher.schema.domain import EXACT, Level, parse_day
+from dpcipher.schema.listed import Level
 from dpcipher.schema.missing import MAX_CODES
+from dpcipher.schema.points import EXACT, parse_day
 from dpcipher.schema.words import one_line
 
 MAX_UNIT = 128  # whole numbers of a wider range are binned

@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_day, as_number, as_time
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned
 from dpcipher.schema.rules.logic import Truth, View
 
 Whole = NDArray[np.integer[Any]]

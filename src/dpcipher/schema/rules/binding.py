@@ -11,7 +11,7 @@ from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import level_code
-from dpcipher.schema.domain import Listed
+from dpcipher.schema.listed import Listed
 from dpcipher.schema.rules.atoms import HasLevel, Pair, Threshold
 from dpcipher.schema.rules.cuts import check_cuts, number_of, settled, wrong_at
 from dpcipher.schema.rules.grammar import Absence, All, Comparison, Membership, Not, Phrase, Some, Token

@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import SchemaError
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
-from dpcipher.schema.domain import Binned, day_text, parse_day, parse_second, second_text
+from dpcipher.schema.points import day_text, parse_day, parse_second, second_text
 from dpcipher.schema.rules.atoms import Threshold
 from dpcipher.schema.rules.grammar import Token
 from dpcipher.schema.rules.logic import Literal

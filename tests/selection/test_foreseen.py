@@ -1,0 +1,93 @@
+"""Tables that are foreseen: whatever a selection then asks for is among them, and the answers are those that rows give."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from dpcipher.curator.count import CountedTables, CountSource, RowCounts, count_codes
+from dpcipher.curator.request import Terms
+from dpcipher.curator.select import measure_chosen
+from dpcipher.curator.session import Session
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import NoisyTable
+from dpcipher.schema.schema import Schema
+from dpcipher.selection import foreseen
+from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.target import Auto
+
+SHAPES = ((40, 9, 3, 2, 16, 5, 7), (4, 1, 4, 4, 4, 1, 4, 4, 4, 4), (2,) * 14)
+AUTOS = (
+    Auto(),
+    Auto(max_order=2),
+    Auto(predict="c2"),
+    Auto(target=[("c0", "c2", "c3"), ("c5", "c6")]),
+    Auto(max_cells=100, column_weights={"c0": 3.0}),
+)
+BUDGETS: Sequence[dict[str, float]] = ({"epsilon": 0.05}, {"epsilon": 1.0}, {"rho": 0.01}, {"rho": 1.0})
+
+
+def dependent_rows(shape: tuple[int, ...], n_rows: int) -> np.ndarray:
+    """Columns that all follow a hidden class."""
+    rng = np.random.default_rng(3)
+    hidden = rng.integers(0, 6, n_rows)
+    columns = [(hidden * (axis + 2) + rng.geometric(0.6, n_rows)) % size for axis, size in enumerate(shape)]
+    return np.stack(columns, axis=1)
+
+
+def chosen(
+    source: CountSource, schema: Schema, auto: Auto, budget: dict[str, float]
+) -> tuple[NoisyTable, ...]:
+    """What is measured with seeded draws."""
+    terms = Terms(Budget.parse(**budget), Unit("add-remove"))
+    return measure_chosen(Session(source, schema, terms, draws=Draws.seeded(5)), auto).tables
+
+
+@pytest.mark.parametrize(("shape", "budget"), list(itertools.product(SHAPES, BUDGETS)))
+def test_counts_of_the_foreseen_tables_answer_every_question_as_rows_do(
+    shape: tuple[int, ...], budget: dict[str, float]
+) -> None:
+    """A table that was not foreseen would be an error; the same questions get the same draws, so the tables are equal."""
+    codes, schema = (
+        dependent_rows(shape, 3_000),
+        Schema.from_domain({f"c{a}": size for a, size in enumerate(shape)}),
+    )
+    for auto in AUTOS:
+        tables = foreseen_tables(auto.on(schema))
+        assert tables is not None
+        counted = CountedTables(count_codes(codes, shape, tables), tables)
+        found = chosen(counted, schema, auto, budget)
+        expected = chosen(RowCounts(codes.astype(np.int32), shape), schema, auto, budget)
+        assert [(table.attrs, table.mechanism) for table in found] == [
+            (table.attrs, table.mechanism) for table in expected
+        ]
+        assert all(map(np.array_equal, [t.counts for t in found], [t.counts for t in expected]))
+
+
+def test_foreseen_are_all_columns_and_candidates_each_once() -> None:
+    """As brute force lists them."""
+    shape = (40, 9, 3, 2, 16, 5, 7)
+    tables = foreseen_tables(
+        Auto(max_cells=500).on(Schema.from_domain({f"c{a}": n for a, n in enumerate(shape)}))
+    )
+    every = [axes for order in range(1, 5) for axes in itertools.combinations(range(7), order)]
+    assert tables is not None
+    assert sorted(tables) == sorted(
+        axes for axes in every if len(axes) == 1 or math.prod(shape[axis] for axis in axes) <= 500
+    )
+
+
+def test_nothing_is_foreseen_of_many_tables_many_cells_or_a_small_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then rows, or the full table, are kept."""
+    target = Auto().on(Schema.from_domain({f"c{axis}": 8 for axis in range(9)}))
+    assert foreseen_tables(target) is not None
+    assert foreseen_tables(Auto().on(Schema.from_domain({f"c{axis}": 2 for axis in range(60)}))) is None
+    assert foreseen_tables(Auto().on(Schema.from_domain({"a": 3, "b": 4, "c": 5}))) is None
+    monkeypatch.setattr(foreseen, "MOST_CELLS", 1_000)
+    assert foreseen_tables(target) is None
