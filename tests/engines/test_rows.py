@@ -112,7 +112,7 @@ def test_a_step_agrees_with_the_dense_additive_solution():
         matrix.append(member)
         wanted.append(member @ (truth - base))
     dense = base + np.linalg.pinv(np.concatenate(matrix), rcond=1e-10) @ np.concatenate(wanted)
-    link, chances, negative, _ = fit_link(3, base, equations, (), Crossings(codes, shape), sweeps=0)
+    link, _, chances, negative, _ = fit_link(3, base, equations, (), Crossings(codes, shape), sweeps=0)
     assert dense.min() > 0
     assert negative == 0
     assert chances == pytest.approx(dense, abs=2e-4)
@@ -130,7 +130,7 @@ def test_raking_reaches_the_maximum_entropy_conditional():
     truth = np.stack([1 / (1 + np.exp(logits)), 1 / (1 + np.exp(-logits))], axis=1)
     members = np.concatenate([(codes[:, k] == np.arange(3)[:, None]).astype(float) for k in range(3)])
     equations = [Equation((k,), members[3 * k : 3 * k + 3] @ truth / n_rows) for k in range(3)]
-    _, chances, negative, _ = fit_link(
+    _, _, chances, negative, _ = fit_link(
         3, truth.mean(axis=0), equations, (), Crossings(codes, shape), sweeps=200
     )
     fitted = scipy.optimize.least_squares(
@@ -167,7 +167,7 @@ def noisy_copies(seed, n_groups=60, n_rows=3_000, noise=100.0):
 def test_many_noisy_groups_do_not_throw_a_step_off(seed):
     """Where noise makes the additive solution very negative, the few sweeps of a step still keep the one-way table."""
     codes, base, equations = noisy_copies(seed)
-    _, chances, negative, _ = fit_link(60, base, equations, (), Crossings(codes, (3,) * 61), sweeps=SWEEPS)
+    _, _, chances, negative, _ = fit_link(60, base, equations, (), Crossings(codes, (3,) * 61), sweeps=SWEEPS)
     assert negative > 0.3
     assert distance(chances.mean(axis=0), base) < 0.04
     gaps = [

@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 
-from dpcipher.joint.even_rows import Ladder, match_goals, spread, systematic
+from dpcipher.joint.blocks import Blocks
+from dpcipher.joint.even_rows import Ladder, spread, systematic
+from dpcipher.joint.match import _opposite, match_goals
 
 
 def test_a_ladder_draws_what_the_probabilities_say():
@@ -39,14 +41,43 @@ def test_matching_reaches_goals_without_impossible_levels():
     chances = np.where(groups[:, :1] == 0, [[0.0, 0.5, 0.5]], [[0.4, 0.3, 0.3]])
     ladder = Ladder(chances)
     drawn = ladder.draw(np.arange(3_000), rng.random(3_000))
-    cells = (groups + np.array([0, 3])).astype(np.int64) * 3
-    goals = np.zeros(18)
+    places = groups + np.array([0, 3])
+    goals = np.zeros((6, 3))
     for column in range(2):
-        np.add.at(goals.reshape(6, 3), cells[:, column] // 3, chances)
-    matched = match_goals(drawn, cells, goals, ladder, rng)
+        np.add.at(goals, places[:, column], chances)
+    blocks = Blocks([(0,), (1,)], [3, 3], 3)
+    cells = blocks.cells(groups.astype(np.int32), (3, 3))
+    matched = match_goals(drawn, blocks, cells, goals, ladder, rng)
 
     def worst(levels):
-        return np.abs(np.bincount((cells + levels[:, None]).ravel(), minlength=18) - goals).max()
+        counts = np.bincount((places * 3 + levels[:, None]).ravel(), minlength=18).reshape(6, 3)
+        return np.abs(counts - goals).max()
 
     assert worst(matched) < 3 < worst(drawn)
     assert not (matched[groups[:, 0] == 0] == 0).any()
+
+
+def test_many_binary_columns_match_better_than_their_draw_by_far():
+    """A column of two levels with forty binary columns before it: rows move in opposite pairs, and come within a few rows of all eighty goals."""
+    rng = np.random.default_rng(5)
+    earlier = rng.integers(2, size=(4_000, 40)).astype(np.int32)
+    one = 1 / (1 + np.exp(-earlier @ rng.normal(0, 0.3, 40)))
+    chances = np.stack([1 - one, one], axis=1)
+    blocks = Blocks([(axis,) for axis in range(40)], [2] * 40, 2)
+    cells = blocks.cells(earlier, (2,) * 40)
+    goals = blocks.sums(cells, chances)
+    drawn = Ladder(chances).draw(np.arange(4_000), rng.random(4_000))
+    matched = match_goals(drawn, blocks, cells, goals, Ladder(chances), rng)
+
+    def apart(levels):
+        both = np.stack([earlier == 0, earlier == 1], axis=2).reshape(4_000, 80).T.astype(float)
+        return float(np.mean((both @ np.eye(2)[levels] - goals) ** 2))
+
+    assert apart(matched) < 8 < 200 < apart(drawn)
+
+
+def test_opposite_proposals_are_paired_best_with_best():
+    """Of each two levels, the best row that goes up is with the best that goes down; who finds nobody stays alone."""
+    levels, proposed = np.array([0, 0, 1, 1, 2, 0, 1]), np.array([1, 1, 0, 0, 0, 2, 2])
+    pairs = _opposite(np.arange(7), levels, proposed, np.array([-3.0, -5.0, -1.0, -2.0, 0.0, 0.0, -9.0]))
+    assert sorted(zip(*pairs.tolist(), strict=True)) == [(0, 2), (1, 3), (5, 4)]

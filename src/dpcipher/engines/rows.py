@@ -14,12 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
-from dpcipher.engines.targets import Fit, Say, Targets, mutual_information, order_attributes, silent
+from dpcipher.engines.targets import (
+    Fit,
+    Say,
+    Targets,
+    mutual_information,
+    order_attributes,
+    pair_information,
+    silent,
+)
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
 from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
-from dpcipher.marginals.tables import count_rows, margin, maximal
+from dpcipher.marginals.tables import margin, maximal, stacked
 
 PASSES = 4  # of `match_goals` over the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
@@ -42,8 +50,9 @@ def solve_rows(
     """
     n_rows = _population(targets, population)
     rng = np.random.default_rng(seed)
-    order = order_attributes(targets)
-    equations = _equations(targets, order)
+    weights = pair_information(targets)
+    order = order_attributes(targets, weights)
+    equations = _equations(targets, order, weights)
     codes = np.zeros((n_rows, len(order)), np.int32, order="F")
     crossings = Crossings(codes, targets.shape)
     links, negative, used = [], 0.0, 0
@@ -51,25 +60,27 @@ def solve_rows(
         say(f"solving: column {position + 1} of {len(order)}")
         base = _base(targets, attribute)
         barred = _barred(targets, order[: position + 1])
-        link, chances, below, swept = fit_link(
+        link, cells, chances, below, swept = fit_link(
             attribute, base, equations[attribute], barred, crossings, sweeps=sweeps
         )
         if barred and _replace_dead_ends(codes, chances, rng):
             crossings = Crossings(codes, targets.shape)
+            cells = link.blocks.cells(codes, targets.shape)
         codes[:, attribute] = draw_column(
             link,
             chances,
             codes,
-            targets.shape,
+            cells,
             rng,
             independent=False,
             to_goals=True,
             first=order[:position],
             passes=PASSES,
         )
+        crossings.add(attribute)
         links.append(link)
         negative, used = max(negative, below), max(used, swept)
-    residuals, converged = _misfit(targets, codes)
+    residuals, converged = _misfit(targets, crossings)
     fit = Fit(negative, converged, residuals, used, order, n_rows)
     return Chain(targets.shape, tuple(links)), fit
 
@@ -102,10 +113,10 @@ def _base(targets: Targets, attribute: int) -> Floats:
     return np.full(levels, 1 / levels) if table is None else np.maximum(table, 0) / np.maximum(table, 0).sum()
 
 
-def _equations(targets: Targets, order: tuple[int, ...]) -> dict[int, list[Equation]]:
+def _equations(targets: Targets, order: tuple[int, ...], weights: Floats) -> dict[int, list[Equation]]:
     """For each attribute, the largest groups of earlier attributes that a table brings it together with, strongest first.
 
-    The tables of smaller groups are sums of these, so that their equations are met with them.
+    The tables of smaller groups are sums of these, so that their equations are met with them. `weights` is the information of pairs.
     """
     position = {axis: place for place, axis in enumerate(order)}
     covering: dict[int, dict[Axes, Axes]] = defaultdict(dict)
@@ -114,10 +125,12 @@ def _equations(targets: Targets, order: tuple[int, ...]) -> dict[int, list[Equat
             group = tuple(axis for axis in axes if position[axis] < position[attribute])
             if group:
                 covering[attribute][group] = axes  # the smallest table that covers it comes last
-    return {axis: _strongest_first(targets, axis, covering[axis]) for axis in order}
+    return {axis: _strongest_first(targets, axis, covering[axis], weights) for axis in order}
 
 
-def _strongest_first(targets: Targets, attribute: int, covering: dict[Axes, Axes]) -> list[Equation]:
+def _strongest_first(
+    targets: Targets, attribute: int, covering: dict[Axes, Axes], weights: Floats
+) -> list[Equation]:
     """One equation for each group that no other group contains, from its table, by mutual information."""
     ranked = []
     for group in maximal(covering):
@@ -125,7 +138,8 @@ def _strongest_first(targets: Targets, attribute: int, covering: dict[Axes, Axes
         keep = tuple(axis for axis in axes if axis == attribute or axis in group)
         table = np.moveaxis(margin(targets.tables[axes], axes, keep), keep.index(attribute), -1)
         pair = np.maximum(table.reshape(-1, targets.shape[attribute]), 0)
-        ranked.append((-round(mutual_information(pair), 10), group, Equation(group, pair)))
+        strength = weights[attribute, group[0]] if len(group) == 1 else np.round(mutual_information(pair), 10)
+        ranked.append((-float(strength), group, Equation(group, pair)))
     return [equation for _, _, equation in sorted(ranked, key=lambda entry: entry[:2])]
 
 
@@ -147,24 +161,27 @@ def _barred(targets: Targets, order: tuple[int, ...]) -> Barred:
     return tuple(forbidden)
 
 
-def _misfit(targets: Targets, codes: Codes) -> tuple[dict[Axes, float], bool]:
+def _misfit(targets: Targets, crossings: Crossings) -> tuple[dict[Axes, float], bool]:
     """Root mean square misfit of each table of the population, and whether every table is as near as it should be."""
-    residuals, converged = {}, True
-    for axes, table in targets.tables.items():
-        difference = count_rows(codes, axes, targets.shape) / len(codes) - table
-        residuals[axes] = float(np.sqrt(np.mean(difference**2)))
-        converged &= bool(np.abs(difference).sum() / 2 <= _tolerance(targets, axes, len(codes)))
-    return residuals, converged
+    residuals: dict[Axes, float] = {}
+    converged, n_rows = True, len(crossings.codes)
+    for sets, tables in stacked(targets.tables):
+        missed = (crossings.tables(sets) / n_rows - tables).reshape(len(sets), -1)
+        residuals |= zip(sets, np.sqrt(np.mean(missed**2, axis=1)).tolist(), strict=True)
+        sigma = np.array([targets.sigma.get(axes, 0.0) for axes in sets])
+        converged &= bool(
+            (np.abs(missed).sum(axis=1) / 2 <= _tolerance(sigma, missed.shape[1], n_rows)).all()
+        )
+    return {axes: residuals[axes] for axes in targets.tables}, converged
 
 
-def _tolerance(targets: Targets, axes: Axes, n_rows: int) -> float:
-    """The total variation distance to expect of a table: its own noise, within the bounds of `MISFIT`, and half a row per cell.
+def _tolerance(sigma: Floats, cells: int, n_rows: int) -> Floats:
+    """The total variation distance to expect of tables: their own noise, within the bounds of `MISFIT`, and half a row per cell.
 
     Noisy tables need not have a joint in common, so that none can be nearer to all of them than they are to one another.
     """
-    cells = targets.tables[axes].size
-    noise = targets.sigma.get(axes, 0.0) * cells * math.sqrt(2 / math.pi) / 2  # Σ|normal| / 2
-    return float(np.clip(noise, *MISFIT)) + min(cells, n_rows) / (2 * n_rows)
+    noise = sigma * cells * math.sqrt(2 / math.pi) / 2  # Σ|normal| / 2
+    return np.asarray(np.clip(noise, *MISFIT) + min(cells, n_rows) / (2 * n_rows))
 
 
 def work(shape: Shape, tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import margin
+from dpcipher.marginals.tables import margin, stacked
 
 Say = Callable[[str], None]  # told what is going on
 
@@ -72,8 +72,8 @@ class Fit:
     notes: tuple[str, ...] = ()
 
 
-def order_attributes(targets: Targets) -> tuple[int, ...]:
-    """The attributes of `targets`, each one after the attribute it depends on most.
+def order_attributes(targets: Targets, weights: Floats | None = None) -> tuple[int, ...]:
+    """The attributes of `targets`, each one after the attribute it depends on most; `weights` are its `pair_information`, where that is known.
 
     Ties go to the attribute with more information in total, then to more levels, then to the lower number.
 
@@ -81,7 +81,7 @@ def order_attributes(targets: Targets) -> tuple[int, ...]:
     >>> order_attributes(Targets((2, 2, 2), 10.0, {(0, 1): copy, (1, 2): copy}, {}))
     (1, 0, 2)
     """
-    return tuple(spanning_tree(pair_information(targets), targets.shape))
+    return tuple(spanning_tree(pair_information(targets) if weights is None else weights, targets.shape))
 
 
 def pair_information(targets: Targets) -> Floats:
@@ -92,8 +92,9 @@ def pair_information(targets: Targets) -> Floats:
 def information(pairs: Mapping[Axes, Floats], n_attrs: int) -> Floats:
     """The same from tables of probabilities, one for each pair that has any."""
     weights = np.zeros((n_attrs, n_attrs))
-    for pair, table in pairs.items():
-        weights[pair] = weights[pair[::-1]] = mutual_information(table)
+    for sets, tables in stacked(pairs):
+        left, right = np.array(sets).T
+        weights[left, right] = weights[right, left] = mutual_information(tables)
     return np.round(weights, _DECIMALS)
 
 
@@ -120,15 +121,15 @@ def spanning_tree(weights: Floats, shape: Sequence[int]) -> dict[int, int | None
     return parents
 
 
-def mutual_information(table: Floats) -> float:
-    """The mutual information, in nats, of a two-way table of probabilities.
+def mutual_information(tables: Floats) -> Floats:
+    """The mutual information, in nats, of two-way tables of probabilities, in the last two dimensions.
 
-    >>> round(mutual_information(np.array([[0.5, 0.0], [0.0, 0.5]])), 6)
+    >>> mutual_information(np.array([[0.5, 0.0], [0.0, 0.5]])).round(6).tolist()
     0.693147
     """
-    table = np.maximum(table, 0.0)  # rounding may have left less
-    product = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
-    return float(rel_entr(table, product).sum())
+    tables = np.maximum(tables, 0.0)  # rounding may have left less
+    product = tables.sum(axis=-1, keepdims=True) * tables.sum(axis=-2, keepdims=True)
+    return np.asarray(rel_entr(tables, product).sum(axis=(-2, -1)))
 
 
 def _pairs(targets: Targets) -> dict[Axes, Floats]:

@@ -85,7 +85,8 @@ class Chain(InBatches):
         codes = np.zeros((pool, len(self.shape)), np.int32, order="F")
         weights, kept = np.ones(pool), 1.0
         for position, link in enumerate(self.links):
-            chances = link.probabilities(codes, self.shape)
+            cells = link.blocks.cells(codes, self.shape)
+            chances = link.chances(codes, cells, self.shape)
             chances *= allowed.get(link.attribute, True)
             weights *= chances.sum(axis=1, dtype=np.float64)
             _require(weights, allowed)
@@ -93,13 +94,14 @@ class Chain(InBatches):
                 kept *= _effective(weights) / len(weights)
                 chosen = _resample(weights, n_rows if position >= last else pool, rng, independent)
                 codes, chances = np.asfortranarray(codes[chosen]), chances[chosen]
+                cells = cells[:, chosen]
                 weights = np.ones(len(chosen))
             scaled(chances)
             codes[:, link.attribute] = draw_column(
                 link,
                 chances,
                 codes,
-                self.shape,
+                cells,
                 rng,
                 independent=independent,
                 to_goals=not allowed,

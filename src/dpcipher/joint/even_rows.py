@@ -1,8 +1,7 @@
 """Even rows: draws whose tables match their probabilities nearly to rounding, instead of to the square root of the number of rows.
 
-Three steps, each of use alone. `spread` and `systematic` hand out evenly spaced uniforms. `match_goals` redraws single cells of a column
-until its tables with earlier columns match their goals. `balance` redraws single levels of rows drawn from a dense table until no cell
-of a two-way table is off by more than a row.
+Steps that are each of use alone: `spread` and `systematic` hand out evenly spaced uniforms, and `balance` redraws single levels of rows drawn from a
+dense table until no cell of a two-way table is off by more than a row. `match` does something alike for a column of a chain.
 """
 
 from collections.abc import Sequence
@@ -21,10 +20,6 @@ Places = NDArray[np.int64]
 
 GOLDEN = (5**0.5 - 1) / 2
 _BELOW_ONE = 1.0 - 2.0**-20  # still below one after rounding to single precision
-
-PASSES = 8  # of `match_goals` over a column, each in so many batches
-_GOAL_BATCHES = 32
-MATCHED = 0.2  # mean square distance from the goals, in rows, that counts as rounding
 
 BALANCE_BATCHES = 1000
 _BATCH_ROWS = 512
@@ -78,66 +73,6 @@ class Ladder:
         rungs = self._rungs[rows]
         height = rungs[:, -1] * np.minimum(uniforms, _BELOW_ONE).astype(rungs.dtype)
         return np.asarray((rungs <= height[:, None]).sum(axis=1), dtype=np.int32)
-
-
-def match_goals(
-    drawn: Codes,
-    cells: Places,
-    goals: Floats,
-    ladder: Ladder,
-    rng: np.random.Generator,
-    *,
-    passes: int = PASSES,
-) -> Codes:
-    """Redraw levels from the rows' own probabilities wherever that brings the column's tables nearer to `goals`.
-
-    `cells[i, k] + level` is where row i falls in its k-th table, all tables laid out in one flat array; `goals` is that array
-    filled with the counts wanted. Every pass proposes a new level, drawn from the row's own probabilities, to each row in cells
-    that are too full, and keeps those that lower the squared distance: a Metropolis walk at temperature zero, so that a row never
-    takes a level it could not have had.
-    """
-    levels = drawn.copy()
-    excess = np.bincount((cells + levels[:, None]).ravel(), minlength=len(goals)) - goals
-    change = np.zeros_like(excess)
-    for _ in range(passes):
-        if excess @ excess <= MATCHED * len(excess):
-            break
-        full = np.flatnonzero(row_sums(excess[cells + levels[:, None]]) > 0)
-        proposed = ladder.draw(full, rng.random(len(full)))
-        moving = rng.permutation(np.flatnonzero(proposed != levels[full]))
-        batches = (np.array_split(values[moving], _GOAL_BATCHES) for values in (full, proposed))
-        for batch, level in zip(*batches, strict=True):
-            origin, aim = cells[batch] + levels[batch, None], cells[batch] + level[:, None]
-            kept = _move(origin, aim, excess, change, rng)
-            levels[batch[kept]] = level[kept]
-    return levels
-
-
-def _move(
-    origin: Places, aim: Places, excess: Floats, change: Floats, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Carry out, in `excess`, the moves of a batch that pay; which ones.
-
-    The moves of a batch interfere: each is kept with the probability t that minimises |excess + t·(sum of the moves)|².
-    `change` is scratch, zero on entry and on return.
-    """
-    # Moving one row changes half the squared distance by the sum over its tables of (excess at aim + 1/2) - (excess at origin - 1/2).
-    pays = np.flatnonzero(row_sums(excess[aim] - excess[origin]) + origin.shape[1] < 0)
-    share = _share(aim[pays].ravel(), origin[pays].ravel(), excess, change)
-    kept = pays[rng.random(len(pays)) < share]
-    np.add.at(excess, aim[kept].ravel(), 1.0)
-    np.subtract.at(excess, origin[kept].ravel(), 1.0)
-    return kept
-
-
-def _share(aim: Places, origin: Places, excess: Floats, change: Floats) -> float:
-    """The minimum over t of |excess + t·change|², where change is one up at each aim and one down at each origin."""
-    np.add.at(change, aim, 1.0)
-    np.subtract.at(change, origin, 1.0)
-    length = float(change[aim].sum() - change[origin].sum())
-    slope = float(excess[aim].sum() - excess[origin].sum())
-    change[aim] = change[origin] = 0.0
-    return -slope / length if length > 0 else 0.0
 
 
 def balance(

@@ -8,10 +8,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.joint.even_rows import PASSES, Ladder, match_goals, row_sums, spread
+from dpcipher.joint.blocks import Blocks, Cells, Chances
+from dpcipher.joint.even_rows import Ladder, row_sums, spread
+from dpcipher.joint.match import PASSES, match_goals
 from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.tables import cell_numbers
 
@@ -43,37 +44,37 @@ class Link:
         """The first row of each group in weights, factors and goals."""
         return np.cumsum([0, *self.sizes[:-1]])[: len(self.sizes)]
 
-    def places(self, codes: Codes, shape: Shape) -> NDArray[np.int64]:
-        """Which rows of the weights each coded row uses, one column per group."""
-        columns = [
-            cell_numbers(codes, group, shape) + start
-            for group, start in zip(self.groups, self.starts, strict=True)
-        ]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0), np.int64)
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The groups, crossed where they are small."""
+        return Blocks(self.groups, self.sizes, len(self.base))
 
-    def probabilities(self, codes: Codes, shape: Shape, *, dtype: Any = np.float32) -> NDArray[np.floating]:
+    def probabilities(self, codes: Codes, shape: Shape, *, dtype: Any = np.float32) -> Chances:
         """The probability of every level for every coded row; all zero for a row that no level may follow."""
-        values = raw_probabilities(self, incidence(self.places(codes, shape), len(self.weights), dtype))
+        return self.chances(codes, self.blocks.cells(codes, shape), shape, dtype)
+
+    def chances(self, codes: Codes, cells: Cells, shape: Shape, dtype: Any = np.float32) -> Chances:
+        """The same for rows whose cells in the blocks are known."""
+        values = self.raw_probabilities(cells, dtype)
         self.bar(values, codes, shape)
         return scaled(values)
+
+    def raw_probabilities(self, cells: Cells, dtype: Any = np.float32) -> Chances:
+        """The probabilities before structural zeros and scaling, for rows in these cells of the blocks."""
+        base = self.base.astype(dtype)
+        values = self.blocks.looked_up(cells, self.weights, dtype)
+        values += base
+        np.maximum(values, dtype(FLOOR) * base, out=values)
+        if self.factors.any():
+            exponent = self.blocks.looked_up(cells, self.factors, dtype)
+            exponent -= exponent.max(axis=1, keepdims=True)
+            values *= np.exp(exponent, out=exponent)
+        return values
 
     def bar(self, values: NDArray[np.floating], codes: Codes, shape: Shape) -> None:
         """Set to zero, in place, the levels that structural zeros forbid."""
         for group, mask in self.barred:
             values[mask[cell_numbers(codes, group, shape)]] = 0.0
-
-
-def raw_probabilities(link: Link, rows: Any) -> NDArray[np.floating]:
-    """The probabilities of a link before structural zeros and scaling; `rows` is the incidence matrix of the coded rows."""
-    dtype = rows.dtype
-    base = link.base.astype(dtype)
-    values: NDArray[np.floating] = np.asarray(rows @ link.weights.astype(dtype))
-    values += base
-    np.maximum(values, dtype.type(FLOOR) * base, out=values)
-    exponent = np.asarray(rows @ link.factors.astype(dtype))
-    exponent -= exponent.max(axis=1, keepdims=True)
-    values *= np.exp(exponent, out=exponent)
-    return values
 
 
 def scaled(values: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -83,18 +84,11 @@ def scaled(values: NDArray[np.floating]) -> NDArray[np.floating]:
     return values
 
 
-def incidence(places: NDArray[np.int64], width: int, dtype: Any = np.float32) -> Any:
-    """The sparse matrix with a one wherever a row uses a place."""
-    n_rows, per_row = places.shape
-    starts = np.arange(n_rows + 1) * per_row
-    return sp.csr_matrix((np.ones(places.size, dtype), places.ravel(), starts), shape=(n_rows, width))
-
-
 def draw_column(
     link: Link,
     chances: NDArray[np.floating],
     codes: Codes,
-    shape: Shape,
+    cells: Cells,
     rng: np.random.Generator,
     *,
     independent: bool,
@@ -105,7 +99,7 @@ def draw_column(
     """One level per row, drawn from `chances`: independently, or evenly spread and matched to goals.
 
     These are the link's own goals, or (`to_goals=False`, when a condition has changed what to expect) what the chances
-    themselves add up to. `first` are the attributes to spread over when the link has no group of its own.
+    themselves add up to. `cells` are those of the rows in the link's blocks. `first` are the attributes to spread over when the link has no group of its own.
     """
     ladder, every = Ladder(chances), np.arange(len(codes))
     if independent:
@@ -114,12 +108,8 @@ def draw_column(
     drawn = ladder.draw(every, spread([codes[:, axis] for axis in leading], len(codes), rng))
     if not link.groups:
         return drawn
-    places = link.places(codes, shape)
-    if to_goals:
-        wanted = link.goals * np.bincount(places.ravel(), minlength=len(link.goals))[:, None]
-    else:
-        wanted = np.asarray(incidence(places, len(link.goals)).T @ chances, dtype=np.float64)
-    return match_goals(drawn, places * len(link.base), wanted.ravel(), ladder, rng, passes=passes)
+    wanted = link.goals * link.blocks.counts(cells) if to_goals else link.blocks.sums(cells, chances)
+    return match_goals(drawn, link.blocks, cells, wanted, ladder, rng, passes=passes)
 
 
 def pack_links(links: Sequence[Link]) -> dict[str, NDArray[Any]]:

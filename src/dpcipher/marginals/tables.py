@@ -1,6 +1,7 @@
 """Sets of attributes and tables over them: closure, maximal sets, projection, broadcasting, and the counts of coded rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
@@ -77,6 +78,15 @@ def broadcast_over(table: NDArray[Cell], keep: Axes, axes: Sequence[int]) -> NDA
     """A table on `keep`, shaped to broadcast over one on `axes`."""
     sizes = iter(table.shape)
     return table.reshape([next(sizes) if axis in keep else 1 for axis in axes])
+
+
+def stacked(tables: Mapping[Axes, NDArray[Cell]]) -> Iterator[tuple[list[Axes], NDArray[Cell]]]:
+    """The tables of one shape after those of another, each time as one array; what is done to many small tables at once is done much faster."""
+    alike: dict[tuple[int, ...], list[Axes]] = defaultdict(list)
+    for axes, table in tables.items():
+        alike[table.shape].append(axes)
+    for sets in alike.values():
+        yield sets, np.stack([tables[axes] for axes in sets])
 
 
 def cell_numbers(codes: Codes, axes: Axes, shape: Sequence[int]) -> Counts:
