@@ -82,14 +82,12 @@ class TestContract:
     @pytest.mark.parametrize("delta", [None, 1e-6])
     def test_privacy_parameters_are_recorded(self, name: str, unit: str, delta: float | None) -> None:
         """Budget, unit and the cost of every answer stand in the statement; the cost is within the budget."""
-        if name == "multinomial-dirichlet" and delta is not None:
-            pytest.skip("pure epsilon only; refused by test_multinomial_dirichlet.py")
         method = self.make(name, 0.5, unit, delta=delta, max_rows=2)
         statement = method.fit(rows_of(planted(), SCHEMA), SCHEMA).statement
         assert statement.status == "unrecorded"
         assert statement.budget == {"epsilon": "1/2"} | ({} if delta is None else {"delta": "1/1000000"})
         assert statement.unit == {"relation": unit, "max_rows": 2}
-        limit = method.budget.composable()
+        limit = method.terms.cost
         total = statement.certificate["total"]
         assert total <= float(limit.rho or limit.epsilon)
         spends_nothing = name == "uniform" and unit == "replace"

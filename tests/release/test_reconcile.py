@@ -51,6 +51,39 @@ def brute(measured, total=None, zeros=(), shape=SHAPE):
     return BruteGLS(shape, [(one.axes, one.counts, one.variance) for one in measured], total, zeros)
 
 
+def hay(tree, branching):
+    """Hay, Rastogi, Miklau and Suciu (2010): noisy counts of a tree, level by level from the root, made consistent in two passes."""
+    height, k = len(tree), branching
+    up = [level.astype(float) for level in tree]
+    for depth in reversed(range(height - 1)):
+        length = height - depth  # of the subtree, a leaf's being 1
+        children = up[depth + 1].reshape(-1, k).sum(axis=1)
+        own = (k**length - k ** (length - 1)) / (k**length - 1)
+        up[depth] = own * tree[depth] + (k ** (length - 1) - 1) / (k**length - 1) * children
+    down = [up[0]]
+    for depth in range(1, height):
+        gap = down[depth - 1] - up[depth].reshape(-1, k).sum(axis=1)
+        down.append(up[depth] + np.repeat(gap / k, k))
+    return down
+
+
+@pytest.mark.parametrize(("branching", "height"), [(2, 2), (2, 5), (3, 4), (5, 3)])
+def test_reconciling_nested_tables_is_hays_consistency(branching, height) -> None:
+    """A tree of counts is the total, a column, the pair with the next one, and so on: least squares under its sums, as their two passes are."""
+    rng = np.random.default_rng(branching)
+    shape = (branching,) * (height - 1)
+    leaves = rng.integers(0, 40, shape).astype(float)
+    measured = []
+    for depth in range(height):
+        exact = leaves.sum(axis=tuple(range(depth, height - 1)))
+        measured.append(Noisy(tuple(range(depth)), exact + rng.laplace(scale=3.0, size=exact.shape), 18.0))
+    found = reconcile(shape, measured)
+    expected = hay([table.counts.ravel() for table in measured], branching)
+    assert found.total == pytest.approx(float(expected[0][0]))
+    for depth in range(1, height):
+        np.testing.assert_allclose(found.table(tuple(range(depth))).ravel(), expected[depth])
+
+
 def first_contrast(axes):
     """The unit contrast of the first two levels of every axis, flat."""
     flat = np.ones(1)

@@ -85,3 +85,10 @@ class RowsDrawn(Event):
     type: ClassVar[str] = "posterior"
 
     n_rows: int = 0
+
+
+@dataclass(frozen=True)
+class RowsProbablyDrawn(RowsDrawn):
+    """Rows from the posterior of the full table that, with a probability of at most delta, tell more of a person than their cost."""
+
+    delta: Fraction = Fraction(0)

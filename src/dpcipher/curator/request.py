@@ -45,7 +45,7 @@ class Terms:
 
     `n_rows_public` is the curator's declaration that the number of rows is no secret. `ledger` is one that exists, or none. With `create` it
     is a path where there is none yet, and one will be created with this budget as its limit: whoever says one and finds the other has
-    mistaken the path. `may_fail` says that levels are to be found in the rows.
+    mistaken the path. `may_fail` says that something is asked that fails with a small probability: levels are found in the rows, or rows are drawn.
     """
 
     budget: Budget

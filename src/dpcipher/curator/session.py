@@ -26,6 +26,7 @@ from dpcipher.curator.event import (
     LevelsFound,
     QueryAnswered,
     RowsDrawn,
+    RowsProbablyDrawn,
     Sensitivity,
     TablesMeasured,
 )
@@ -286,19 +287,29 @@ class Session:
         return [candidates[place] for place in by(chooser, scores(self._truth), scale, k)]
 
     def urn(
-        self, prior: Fraction, n_rows: int, share: Fraction, possible: NDArray[np.bool_] | None = None
+        self,
+        prior: Fraction,
+        n_rows: int,
+        share: Fraction,
+        possible: NDArray[np.bool_] | None = None,
+        *,
+        delta: Fraction = Fraction(0),
     ) -> Counts:
-        """Rows drawn from the Dirichlet posterior of the full table, as counts; the caller's `prior` must make the share true.
+        """Rows drawn from the Dirichlet posterior of the full table, as counts; the caller's `prior` must make the share true, but for `delta`.
 
         Cells that are not `possible`, by the schema, have no prior and are never drawn.
         """
-        self._debit(share)
-        epsilon = self.part(share).epsilon
-        if epsilon is None:
+        if self.is_zcdp and not delta:
             raise BudgetError(
                 "delta must not be given here: the draw itself costs pure epsilon; leave delta out"
             )
-        self._record(RowsDrawn(f"{n_rows} rows from the posterior", share, float(epsilon), n_rows))
+        self._debit(share)
+        what, cost = f"{n_rows} rows from the posterior", float_up(self.part(share).amount)
+        if delta:
+            self._debit_failure(delta)
+            self._record(RowsProbablyDrawn(what, share, cost, n_rows, delta))
+        else:
+            self._record(RowsDrawn(what, share, cost, n_rows))
         counts = self._truth.counts(tuple(range(len(self.schema.attrs))))
         weights = counts * prior.denominator + prior.numerator
         if possible is not None:

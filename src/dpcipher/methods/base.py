@@ -117,7 +117,15 @@ class Synthesizer(ABC):
         unit, person = self.protects, None
         if self.person is not None:
             person = Person(self.person, unit.max_rows, self.missing_person)
-        return Terms(self.budget, unit, person, ledger=self.ledger, name=self.name, create=self.create)
+        return Terms(
+            self.budget,
+            unit,
+            person,
+            ledger=self.ledger,
+            name=self.name,
+            create=self.create,
+            may_fail=self._may_fail,
+        )
 
     @final
     def fit(self, data: Any, schema: Schema) -> Fitted:
@@ -144,7 +152,8 @@ class Synthesizer(ABC):
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         self._refuse(schema)
         truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
-        return self._through(Session(truth, schema, Terms(self.budget, self.protects), draws=draws))
+        terms = Terms(self.budget, self.protects, may_fail=self._may_fail)
+        return self._through(Session(truth, schema, terms, draws=draws))
 
     def sized(self, n_rows: int) -> "Synthesizer":
         """The same method for about so many synthetic rows; only a method that fixes their number at construction differs."""
@@ -155,6 +164,11 @@ class Synthesizer(ABC):
 
     def _check(self) -> None:  # noqa: B027 - most methods have no further parameters
         """Refuse bad parameters of the method itself."""
+
+    @property
+    def _may_fail(self) -> bool:
+        """Whether the method itself asks what fails with a small probability, for which its charge then has a delta."""
+        return False
 
     @property
     def _asks_nothing(self) -> bool:

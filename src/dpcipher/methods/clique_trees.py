@@ -70,6 +70,16 @@ def junction_tree(groups: Sequence[Axes]) -> list[Cluster]:
     return placed
 
 
+def is_junction_tree(tree: Sequence[Cluster]) -> bool:
+    """Whether what each cluster shares with all earlier ones together is what it shares with one of them."""
+    earlier: set[int] = set()
+    for cluster in tree:
+        if set(cluster.axes) & earlier != set(cluster.given):
+            return False
+        earlier |= set(cluster.axes)
+    return True
+
+
 def merged(
     groups: Sequence[Axes], shape: Sequence[int], cost: Callable[[Sequence[Axes]], float], most: float
 ) -> list[Axes]:

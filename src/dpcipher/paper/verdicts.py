@@ -138,16 +138,26 @@ def _short(findings: Mapping[Condition, Finding]) -> str:
 
 
 def _others(verdict: Verdict) -> str:
-    """In how many readings the sentence holds in every column, and which differ from the literal one."""
+    """In how many readings the sentence holds, and which differ from the literal one; column by column where that differs."""
     if len(verdict.readings) < 2:
         return "—"
-    holding = sum(
-        all(found.outcome == HOLDS for where, found in verdict.findings.items() if where.reading == reading)
-        for reading in verdict.readings
-    )
-    flips = verdict.flips
-    text = f"holds in {holding} of {len(verdict.readings)}"
-    return text + (f"; other than literal: {', '.join(flips)}" if flips else "; none differs")
+    told = {where.column: _over_readings(verdict, where) for where in verdict.literal}
+    if len(set(told.values())) == 1:
+        return next(iter(told.values()))
+    return "<br>".join(f"*{column}* {text}" for column, text in told.items())
+
+
+def _over_readings(verdict: Verdict, literal: Condition) -> str:
+    """The readings of one column."""
+    outcomes = {
+        where.reading: finding.outcome
+        for where, finding in verdict.findings.items()
+        if where.choices == literal.choices
+    }
+    flips = [reading for reading, outcome in outcomes.items() if outcome != outcomes[literal.reading]]
+    holding = sum(outcome == HOLDS for outcome in outcomes.values())
+    differing = f"other than literal: {', '.join(flips)}" if flips else "none differs"
+    return f"holds in {holding} of {len(outcomes)}; {differing}"
 
 
 def rule_table(verdicts: Sequence[Verdict]) -> str:
