@@ -37,7 +37,7 @@ from dpcipher.paper.plotting import Line, Panel, draw_panels
 from dpcipher.paper.readings import LITERAL, SWEPT, chosen
 from dpcipher.paper.replicates import exactly, replicated_mean, standard_error
 from dpcipher.paper.reproduce import Reproduction
-from dpcipher.paper.verdicts import CLAIMS, counts
+from dpcipher.paper.verdicts import CLAIMS, counts, verdict_table
 from dpcipher.paper.view import View
 
 pytest.importorskip("matplotlib")
@@ -305,3 +305,24 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"dpcipher\[experiments\]"):
         reproduce.reproduce("storage", tmp_path)
+
+
+def test_readings_are_counted_column_by_column(tmp_path: Path) -> None:
+    """A sentence that holds for one form of MWEM under another reading says so there, and nothing of the other form."""
+    claim = Claim(
+        "key", "it is so", "3.1", "it must be", lambda view: Finding(HOLDS, "1"), ("reading", "mwem")
+    )
+    outcomes = {
+        (LITERAL, "cells"): FAILS,
+        (LITERAL, "tables"): FAILS,
+        ("guarded, clipped inputs", "cells"): HOLDS,
+        ("guarded, clipped inputs", "tables"): FAILS,
+    }
+    findings = {
+        Condition(reading, (("mwem", form),)): Finding(outcome, "1")
+        for (reading, form), outcome in outcomes.items()
+    }
+    told = verdict_table([Verdict(claim, findings, {})], tmp_path, "pictures")
+    assert "**confirmed only under other readings**" in told
+    assert "*MWEM by cells* holds in 1 of 2; other than literal: `guarded, clipped inputs`" in told
+    assert "*MWEM by tables* holds in 0 of 2; none differs" in told

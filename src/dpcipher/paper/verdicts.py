@@ -156,7 +156,8 @@ def _over_readings(verdict: Verdict, literal: Condition) -> str:
     }
     flips = [reading for reading, outcome in outcomes.items() if outcome != outcomes[literal.reading]]
     holding = sum(outcome == HOLDS for outcome in outcomes.values())
-    differing = f"other than literal: {', '.join(flips)}" if flips else "none differs"
+    named = ", ".join(f"`{reading}`" for reading in flips)
+    differing = f"other than literal: {named}" if flips else "none differs"
     return f"holds in {holding} of {len(outcomes)}; {differing}"
 
 
