@@ -187,14 +187,14 @@ def _tolerance(sigma: Floats, cells: int, n_rows: int) -> Floats:
 def work(shape: Shape, tables: Sequence[Axes], n_rows: int) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of a solve: linear in the population, whatever the number of cells.
 
-    Every attribute is drawn, and for every table each row is looked up and raked over the levels of the attribute drawn last. A step
-    holds a column of codes for each of its groups, the probabilities of every row, and the linear system.
+    Every attribute is drawn, and for every table each row is looked up and raked over the levels of the attribute drawn last; small tables together. A step
+    holds two columns of cells for each of its groups, the probabilities of every row, and the linear system.
     """
     population = _population(Targets(shape, float(n_rows), {}, {}), None)
-    visits = sum(8 * len(axes) + sum(shape[axis] for axis in axes) / len(axes) for axes in tables)
+    visits = sum(4 + 1.2 * sum(shape[axis] for axis in axes) / len(axes) for axes in tables)
     groups, unknowns = 0, 0
     for last in range(len(shape)):
         sizes = [math.prod(shape[axis] for axis in axes if axis != last) for axes in tables if last in axes]
         groups, unknowns = max(groups, len(sizes)), max(unknowns, min(UNKNOWNS, sum(sizes)))
     peak = population * (38 * groups + 9 * max(shape)) + 8 * unknowns**2
-    return 3.9 * population * (visits + 60 * len(shape)), peak
+    return 3.9 * population * (visits + 30 * len(shape)), peak

@@ -69,10 +69,17 @@ class Ladder:
             self._rungs[:, level] += self._rungs[:, level - 1]
 
     def draw(self, rows: NDArray[np.intp], uniforms: Floats) -> Codes:
-        """One level for each of the chosen rows."""
-        rungs = self._rungs[rows]
-        height = rungs[:, -1] * np.minimum(uniforms, _BELOW_ONE).astype(rungs.dtype)
-        return np.asarray((rungs <= height[:, None]).sum(axis=1), dtype=np.int32)
+        """One level for each of the chosen rows: how many rungs are not above a height, found by halving."""
+        flat, last = self._rungs.ravel(), self._rungs.shape[1] - 1
+        first = np.asarray(rows * (last + 1))
+        height = flat.take(first + last) * np.minimum(uniforms, _BELOW_ONE).astype(flat.dtype)
+        levels = np.zeros(len(rows), np.intp)
+        step = 1 << (last.bit_length() - 1) if last else 0
+        while step:
+            probe = np.minimum(levels + step, last)
+            np.copyto(levels, probe, where=flat.take(first + probe - 1) <= height)
+            step //= 2
+        return levels.astype(np.int32)
 
 
 def balance(

@@ -8,12 +8,10 @@ from dpcipher.joint.blocks import Blocks, Cells
 from dpcipher.joint.even_rows import Ladder, Places
 from dpcipher.marginals.arrays import Codes, Floats
 
-PASSES = (
-    8  # over a column, each in so many batches; half of them, with fewer batches, where there are many groups
-)
+PASSES = 6  # over a column, each in so many batches; where there are many groups, half as many in few batches
 _BATCHES, _FEW_BATCHES = 32, 4
-_MANY_GROUPS = 48
-_TAKEN = 0.6
+_MANY_GROUPS = 20
+_TAKEN = 0.6  # of what the best step along all moves of a batch would take
 MATCHED = 0.2  # mean square distance from the goals, in rows, that counts as rounding
 
 
