@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from common import markdown, peak_megabytes, real, write_page
 
 import dpcipher as dc
-from dpcipher.curator.kernel import TableCounter, count_columns, few_joint_tables
+from dpcipher.curator.kernel import TableCounter, few_joint_tables
 from dpcipher.schema.column import Column
 
 BLOCK = 2**17
@@ -63,7 +63,7 @@ def kernels(n_rows: int) -> None:
     def one_by_one() -> None:
         for block in blocks(columns):
             for axes in pairs:
-                count_columns(block, shape, axes)
+                TableCounter(shape, [axes]).add(block)
 
     base = duckdb.connect()
     base.execute("SET threads = 1")

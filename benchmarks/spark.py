@@ -24,7 +24,7 @@ import dpcipher as dc
 from dpcipher.curator.count import Tally, receive
 
 PARTITIONS = 200
-MANY = (8, 200)
+MANY = (8, 200, 2_000)
 FEW_ROWS = 2_000
 DRAWN = 5_000_000
 OPEN_COST = 4 * 2**20  # that Spark adds to the size of each file

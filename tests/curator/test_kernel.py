@@ -80,6 +80,38 @@ def test_every_table_is_a_margin_of_its_joint_table(
         assert joint in tables or math.prod(shape[axis] for axis in joint) <= most_cells
 
 
+@pytest.mark.parametrize(("distinct", "repeat"), [(20, True), (5_000, False)])
+def test_rows_that_repeat_are_sorted_and_counted_once(
+    distinct: int, repeat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same counts either way, and from the first piece on only where rows repeat; pieces of other sizes are counted as they come."""
+    monkeypatch.setattr(kernel, "SORTING_TABLES", 1)
+    monkeypatch.setattr(kernel, "SORTED_ROWS", 300)
+    monkeypatch.setattr(kernel, "JOINT_ROWS", 100)
+    monkeypatch.setattr(kernel, "BLOCK_ROWS", 64)
+    shape = (250, 300, 2, 3)
+    tables = [axes for order in (1, 2, 3) for axes in itertools.combinations(range(4), order)]
+    places = np.random.default_rng(1).integers(0, distinct, 1_099)
+    rows = [column[places] for column in coded(shape, distinct)]
+    counter = TableCounter(shape, tables)
+    assert counter.sorts
+    for start, stop in ((0, 300), (300, 450), (450, 460), (460, 1_099)):
+        counter.add([column[start:stop] for column in rows])
+    assert counter.sorts == repeat
+    assert counter.n_rows == 1_099
+    for axes, table in zip(tables, counter.tables(), strict=True):
+        assert table.dtype == np.int64
+        np.testing.assert_array_equal(table, by_hand(rows, axes, shape))
+
+
+def test_rows_are_sorted_only_for_many_tables_of_a_full_table_that_can_be_numbered() -> None:
+    """All pairs of Adult's columns are few; cells beyond 64 bits have no number."""
+    triples = list(itertools.combinations(range(14), 3))
+    assert TableCounter((9,) * 14, triples).sorts
+    assert not TableCounter((9,) * 14, list(itertools.combinations(range(14), 2))).sorts
+    assert not TableCounter((99,) * 14, triples).sorts
+
+
 def test_joint_tables_are_few_and_their_memory_is_bounded() -> None:
     """The pairs of Adult are margins of a third as many; those of 300 binary columns stay within the memory that is allowed."""
     adult = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)

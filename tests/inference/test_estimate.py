@@ -5,6 +5,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
+from dpcipher.inference.drawn import middle
 from dpcipher.privacy.noise import Mechanism, MechanismName, SeededNoise
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3})
@@ -58,3 +59,29 @@ def test_functions_that_cannot_be_used_are_refused() -> None:
     sizes = iter(range(1, 1_000))
     with pytest.raises(ParameterError, match="shapes"):
         dc.estimate(release(5.0), lambda joint: np.zeros(next(sizes)), ("a", "b"), draws=10)
+
+
+def test_a_pair_that_no_table_shows_is_left_open() -> None:
+    """From two columns measured alone, a cell of the pair may be anything between the bounds of Fréchet; taken for unrelated, it is the product of its margins."""
+    alone = dc.Release.from_tables({("a",): [600, 400], ("b",): [450, 350, 200]}, SCHEMA, scale=1.0)
+
+    def cell(joint: np.ndarray) -> float:
+        return float(joint[0, 0])
+
+    opened = dc.estimate(alone, cell, ("a", "b"), seed=1)
+    closed = dc.estimate(alone, cell, ("a", "b"), seed=1, unmeasured="none")
+    low, high = opened.interval()
+    assert 0.05 < low < 0.6 * 0.45 - 0.1
+    assert 0.6 * 0.45 + 0.1 < high < 0.45
+    assert float(closed.estimate) == pytest.approx(0.6 * 0.45, abs=0.03)
+    assert float(closed.std_error) < 0.2 * float(opened.std_error)
+    assert "left open" in opened.notes[0]
+    assert "taken for none" in closed.notes[0]
+    with pytest.raises(ParameterError, match="'open' or 'none'"):
+        dc.estimate(alone, cell, ("a", "b"), unmeasured="closed")  # type: ignore[arg-type]
+
+
+def test_bounds_of_few_draws_are_their_order_statistics() -> None:
+    """Of 19 draws the first and the last leave a twentieth of the law out on each side, on average."""
+    low, high = middle(np.arange(1.0, 20.0), 0.9)
+    assert (low, high) == pytest.approx((1.0, 19.0))

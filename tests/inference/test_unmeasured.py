@@ -29,7 +29,7 @@ def test_an_open_pair_has_the_priors_log_odds_ratio() -> None:
     """Two columns measured alone: the log odds ratio is normal with the standard deviation that the prior gives a pair."""
     joints = np.repeat(np.outer([0.3, 0.7], [0.6, 0.4])[None], 4_000, axis=0)
     opened = leave_open(joints, [(0,), (1,)], [(0, 1)], seed=2)
-    assert odds(opened).std() == pytest.approx(contrast_sd(2), rel=0.05)
+    assert odds(opened).std() == pytest.approx(contrast_sd((2, 2)), rel=0.05)
     assert odds(opened).mean() == pytest.approx(0, abs=0.1)
     np.testing.assert_allclose(opened.sum(axis=2)[:, 0], 0.3, atol=1e-6)
 

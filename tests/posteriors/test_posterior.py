@@ -262,7 +262,7 @@ def test_the_design_is_symmetric_in_the_levels() -> None:
     contrast[0, 0] = contrast[1, 1] = 1
     contrast[0, 1] = contrast[1, 0] = -1
     assert float(np.einsum("ij,ijkl,kl", contrast, covariance, contrast)) ** 0.5 == pytest.approx(
-        contrast_sd(2)
+        contrast_sd((3, 4))
     )
 
 

@@ -11,9 +11,9 @@ from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.hamiltonian import Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.noise_law import NoiseLaw
-from dpcipher.posteriors.sampler import SamplerReport
+from dpcipher.posteriors.sampler import SamplerReport, _stretched
 from dpcipher.posteriors.targets import PopulationTarget, Tables, TableTarget
-from dpcipher.privacy.noise import Mechanism
+from dpcipher.privacy.noise import Mechanism, SeededNoise
 
 
 @pytest.mark.parametrize("summed", [1, 2, 5, 40])
@@ -161,3 +161,60 @@ def test_every_fault_is_named(fact: str, value: float, says: str) -> None:
     faults = SamplerReport(**{**facts, fact: value}).faults  # type: ignore[arg-type]
     assert len(faults) == 1
     assert says in faults[0]
+
+
+def test_coordinates_stretch_along_the_direction_that_is_wider_than_white() -> None:
+    """Points with one direction of nine times the variance are white in the new coordinates, and the way there leads back."""
+    rng, d = np.random.default_rng(4), 30
+    direction = rng.normal(size=d)
+    direction /= np.linalg.norm(direction)
+    white = rng.normal(size=(600, d))
+    points = white + 2 * np.outer(white @ direction, direction) + 5
+    stretched = _stretched(Whitening(np.zeros(d), np.eye(d)), points)
+    spread = np.linalg.eigvalsh(np.cov(stretched.white(points).T))
+    assert np.linalg.eigvalsh(np.cov(points.T)).max() > 6
+    assert spread.max() < 2
+    assert stretched.point(stretched.white(points)) == pytest.approx(points)
+
+
+def test_tables_of_cells_are_their_margins() -> None:
+    """By coefficients, the sums of a stack of cells are NumPy's own sums, and `back` is the transpose."""
+    rng, shape = np.random.default_rng(5), (2, 3, 4)
+    schema = dc.Schema.from_domain({"a": 2, "b": 3, "c": 4})
+    release = dc.Release.from_tables(
+        {("a", "b"): np.ones((2, 3)), ("b", "c"): np.ones((3, 4)), ("c",): np.ones(4)}, schema, scale=3.0
+    )
+    evidence = gather(release, (0, 1, 2))
+    model = LogLinear(shape, tuple(evidence.measured), np.ones(shape, dtype=bool))
+    tables, cells = Tables(model, evidence), rng.random((5, 24))
+    axes = [tuple(1 + axis for axis in range(3) if axis not in table.axes) for table in evidence.tables]
+    sums = np.concatenate([cells.reshape(5, *shape).sum(axis=out).reshape(5, -1) for out in axes], axis=1)
+    assert model.is_dense
+    assert tables.sums(cells) == pytest.approx(sums)
+    slopes = rng.normal(size=sums.shape)
+    assert (tables.back(slopes) * cells).sum() == pytest.approx((slopes * sums).sum())
+
+
+def test_a_trend_over_ten_levels_is_not_shrunk_away() -> None:
+    """Generated rows with correlated columns of ten and four levels, noise of a third of a typical cell: the covariance of the codes is hit without bias."""
+    rng = np.random.default_rng(6)
+    first = rng.normal(size=400_000)
+    second = 0.6 * first + 0.8 * rng.normal(size=400_000)
+    codes = [np.searchsorted(np.quantile(v, np.arange(1, k) / k), v) for v, k in ((first, 10), (second, 4))]
+    chances = np.bincount(codes[0] * 4 + codes[1], minlength=40).reshape(10, 4) / 400_000
+    schema, mechanism = dc.Schema.from_domain({"a": 10, "b": 4}), Mechanism("laplace", 27.0)
+
+    def covariance(joint: Floats) -> float:
+        return float(
+            np.arange(10) @ joint @ np.arange(4)
+            - (np.arange(10) @ joint.sum(1)) * (np.arange(4) @ joint.sum(0))
+        )
+
+    gaps = []
+    for seed in range(6):
+        counts = np.random.default_rng(seed).multinomial(5_000, chances.ravel()).reshape(10, 4)
+        noisy = SeededNoise(seed).add(counts, mechanism)
+        release = dc.Release.from_tables({("a", "b"): noisy}, schema, scale=27.0)
+        found = dc.estimate(release, covariance, ("a", "b"), draws=200, seed=seed)
+        gaps.append((float(found.estimate) - covariance(chances)) / float(found.std_error))
+    assert abs(np.mean(gaps)) < 0.8

@@ -52,7 +52,7 @@ def prior_draws(draws: int, rng: np.random.Generator) -> Floats:
 def test_a_table_with_a_zero_agrees_with_brute_force(scales: tuple[float, ...]) -> None:
     """Population and table have the means and spreads of prior draws with whole rows, weighted by the noise on the possible cells alone."""
     readings, rng = measured(*scales), np.random.default_rng(3)
-    drawn = dc.posterior(release_of(readings), ("a", "b"), draws=2_000, seed=1)
+    drawn = dc.posterior(release_of(readings), ("a", "b"), draws=6_000, seed=1)
     chances = prior_draws(400_000, rng)
     rows = rng.multinomial(N_ROWS, chances.reshape(-1, 6)).reshape(-1, 2, 3)
     logs = -sum(np.abs(rows - counts)[:, POSSIBLE].sum(axis=1) / scale for counts, scale in readings)

@@ -8,9 +8,9 @@ import pyarrow as pa
 from dpcipher.cli import options, output
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.models import FAMILIES, Family, fit_models
-from dpcipher.inference.release_models import Unmeasured
 from dpcipher.inference.shown import as_text
 from dpcipher.inference.term_labels import with_labels
+from dpcipher.inference.unmeasured import Unmeasured
 from dpcipher.pages.model import model_report
 from dpcipher.release.release import Release
 from dpcipher.tables.write import check_writable, write_table

@@ -18,7 +18,7 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from dpcipher.curator.kernel import Columns, TableCounter, in_threads, joined_columns
+from dpcipher.curator.kernel import SORTED_ROWS, Columns, TableCounter, in_threads, joined_columns
 from dpcipher.curator.persons import limited_rows
 from dpcipher.curator.request import Person
 from dpcipher.curator.spill import HeldRows, recoded_columns
@@ -77,12 +77,14 @@ def count_batches(
 ) -> Tally:
     """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
     counter = TableCounter(schema.shape, tables)
-    if person is None:
-        for _ in in_threads(lambda batch: counter.add(schema.encode_columns(batch)), batches):
-            pass
+    if counter.sorts:
+        counted = in_threads(counter.add, _joined(coded_rows(batches, schema, person), SORTED_ROWS))
+    elif person is None:
+        counted = in_threads(lambda batch: counter.add(schema.encode_columns(batch)), batches)
     else:
-        for columns in coded_rows(batches, schema, person):
-            counter.add(columns)
+        counted = map(counter.add, coded_rows(batches, schema, person))
+    for _ in counted:
+        pass
     return Tally(counter.n_rows, counter.tables())
 
 
@@ -148,7 +150,9 @@ class LocalRows(Incoming):
     def rows(self) -> list[Columns]:
         """Kept in memory, or in a file without a name where they are many."""
         held = HeldRows()
-        for columns in _joined(coded_rows(self._batches(), self._schema, self._person, self.texts)):
+        for columns in _joined(
+            coded_rows(self._batches(), self._schema, self._person, self.texts), CHUNK_ROWS
+        ):
             held.add(columns)
         return held.blocks
 
@@ -225,12 +229,12 @@ def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
     return list(dict.fromkeys([*schema.names, *([] if person is None else [person.column])]))
 
 
-def _joined(pieces: Iterable[Columns]) -> Iterator[Columns]:
-    """Pieces put together until they are worth a round of their own."""
+def _joined(pieces: Iterable[Columns], n_rows: int) -> Iterator[Columns]:
+    """Pieces put together until they have so many rows."""
     waiting: list[Columns] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(len(columns[0]) for columns in waiting) >= CHUNK_ROWS:
+        if sum(len(columns[0]) for columns in waiting) >= n_rows:
             yield joined_columns(waiting)
             waiting = []
     if waiting:

@@ -3,15 +3,19 @@
 Counting a row costs as much in a table of ten cells as in one of ten thousand. Tables that overlap are therefore counted together, as margins of one
 joint table that still fits into a processor's cache: the 91 pairs of Adult's 14 columns are margins of 31. Counts are integers, so that their sum is the
 same whatever is counted together, in which blocks, by which thread.
+
+Where there are very many tables, many rows are sorted first, and those that repeat are counted once, with the number of times that they occur.
 """
 
 import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,37 +27,60 @@ from dpcipher.marginals.tables import margin
 Columns = Sequence[CodeColumn]  # the codes of some rows, attribute by attribute
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Kind = Literal["joint", "table"]  # counted as margins of joint tables, or one by one
 
 JOINT_CELLS = (2**15, 2**11, 2**7)  # of the largest joint table; less where there would be very many of them
 ALL_JOINT_CELLS = 2**23  # of all joint tables together
 JOINT_ROWS = 2**13  # rows from which joint tables pay
 BLOCK_ROWS = 2**17
-LARGEST_UINT16, LARGEST_INT32 = 2**16 - 1, 2**31 - 1
+SORTED_ROWS = 2**20  # rows that are sorted at a time, so that those that repeat are counted once
+SORTING_TABLES = 64  # joint tables that counting must take for sorting to be the lesser work
+MOST_TABLES = 5_000  # for which it is found out beforehand
+REPEATED = 4  # times that a row must occur, on average
+LARGEST_UINT16, LARGEST_INT32, LARGEST_INT64 = 2**16 - 1, 2**31 - 1, 2**63 - 1
 MAX_THREADS = 4
 
 
-def count_columns(columns: Columns, shape: Sequence[int], axes: Axes) -> Counts:
-    """The counts of one table: every row is the number of its cell, and those are counted."""
-    sizes = [shape[axis] for axis in axes]
-    counts = np.zeros(math.prod(sizes), dtype=np.int64)
-    rows = max(BLOCK_ROWS, 4 * counts.size)  # every block writes all cells
-    for start in range(0, len(columns[axes[0]]), rows):
-        block = [columns[axis][start : start + rows] for axis in axes]
-        counts += np.bincount(_cell_numbers(block, sizes), minlength=counts.size)
-    return counts.reshape(sizes)
+def cell_numbers(
+    block: Mapping[int, CodeColumn], shape: Sequence[int], tables: Iterable[Axes]
+) -> Iterator[tuple[Axes, NDArray[Any]]]:
+    """Each table with the number of every row's cell in it; sorted, since tables that begin with the same axes share the numbers of those."""
+    before: Axes = ()
+    begun: list[NDArray[Any]] = []  # the numbers in the tables of the first axes of the last table
+    for axes in sorted(tables):
+        shared = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(before, axes, strict=False)))
+        del begun[shared:]
+        for order in range(shared, len(axes)):
+            begun.append(_extended(begun, block[axes[order]], [shape[axis] for axis in axes[: order + 1]]))
+        yield axes, begun[-1]
+        before = axes
 
 
-def _cell_numbers(block: Columns, sizes: Sequence[int]) -> NDArray[Any]:
-    """The number of each row's cell, in an integer that holds every number of the table."""
+def _extended(begun: Sequence[NDArray[Any]], column: CodeColumn, sizes: Sequence[int]) -> NDArray[Any]:
+    """The numbers of one axis more, in an integer that holds every number of the table."""
     n_cells = math.prod(sizes)
     width: Any = (
         np.uint16 if n_cells <= LARGEST_UINT16 else np.int32 if n_cells <= LARGEST_INT32 else np.int64
     )
-    number = block[0].astype(width)
-    for column, size in zip(block[1:], sizes[1:], strict=True):
-        number *= width(size)
-        number += column.astype(width, copy=False)
-    return number
+    if not begun:
+        return np.asarray(column, dtype=width)
+    numbers: NDArray[Any] = begun[-1].astype(width, copy=False) * width(sizes[-1])
+    numbers += column.astype(width, copy=False)
+    return numbers
+
+
+def distinct_rows(columns: Columns, shape: Sequence[int]) -> tuple[Columns, Counts]:
+    """The rows that differ, and how often each occurs: sorted by their cells of the full table.
+
+    >>> distinct_rows([np.array([1, 0, 1]), np.array([2, 0, 2])], (2, 3))
+    ([array([0, 1]), array([0, 2])], array([1, 2]))
+    """
+    starts = range(0, len(columns[0]), BLOCK_ROWS)
+    blocks = ([column[start : start + BLOCK_ROWS] for column in columns] for start in starts)
+    cells = np.concatenate([np.ravel_multi_index(block, tuple(shape)) for block in blocks])
+    distinct, times = np.unique(cells, return_counts=True)
+    codes = np.unravel_index(distinct, shape)
+    return [code.astype(column.dtype) for code, column in zip(codes, columns, strict=True)], times
 
 
 def joined_columns(pieces: Sequence[Columns]) -> Columns:
@@ -67,40 +94,56 @@ class TableCounter:
     def __init__(self, shape: Sequence[int], tables: Sequence[Axes]) -> None:
         self._shape, self._tables = tuple(shape), tuple(tables)
         self._lock = threading.Lock()
-        self._joints: dict[Axes, Axes] = {}
-        self._counts: dict[tuple[str, Axes], Counts] = {}
-        self.n_rows = 0
+        self._counts: dict[tuple[Kind, Axes], Counts] = {}
+        self.n_rows, self._together = 0, False
+
+    @cached_property
+    def _joints(self) -> dict[Axes, Axes]:
+        return few_joint_tables(self._shape, [axes for axes in self._tables if axes])
+
+    @cached_property
+    def sorts(self) -> bool:
+        """Whether rows are sorted, `SORTED_ROWS` at a time, before they are counted; the first such piece tells whether they repeat."""
+        if not SORTING_TABLES <= len(self._tables) <= MOST_TABLES or math.prod(self._shape) > LARGEST_INT64:
+            return False
+        return len(set(self._joints.values())) >= SORTING_TABLES
 
     def add(self, columns: Columns) -> None:
         """Count rows; the codes of one row stand at one place of every column."""
-        n_rows = len(columns[0])
+        n_rows, times = len(columns[0]), None
+        kind: Kind = "joint" if n_rows >= JOINT_ROWS else "table"
         with self._lock:
             self.n_rows += n_rows
-            if n_rows >= JOINT_ROWS and not self._joints:
-                self._joints = few_joint_tables(self._shape, [axes for axes in self._tables if axes])
-        together = n_rows >= JOINT_ROWS
-        for axes in dict.fromkeys(self._joints.values() if together else self._tables):
-            if axes:
-                self._count("joint" if together else "table", axes, columns)
+            self._together |= kind == "joint"
+            tables = dict.fromkeys(self._joints.values() if kind == "joint" else self._tables)
+        if n_rows >= SORTED_ROWS and self.sorts:
+            distinct, occur = distinct_rows(columns, self._shape)
+            self.sorts = REPEATED * len(occur) <= n_rows
+            columns, times = (distinct, occur) if self.sorts else (columns, None)
+        self._count(kind, [axes for axes in tables if axes], columns, times)
 
-    def _count(self, kind: str, axes: Axes, columns: Columns) -> None:
-        """Count one table; one with more cells than there are rows is counted in place, since a table of these rows alone would be mostly zeros."""
+    def _count(self, kind: Kind, tables: Sequence[Axes], columns: Columns, times: Counts | None) -> None:
+        """Count tables, a block of rows at a time; every column is asked for once, since it may have to be read."""
+        held = {axis: columns[axis] for axis in {axis for axes in tables for axis in axes}}
+        for start in range(0, len(columns[0]), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            block = {axis: column[rows] for axis, column in held.items()}
+            for axes, numbers in cell_numbers(block, self._shape, tables):
+                self._add(kind, axes, numbers, None if times is None else times[rows])
+
+    def _add(self, kind: Kind, axes: Axes, numbers: NDArray[Any], times: Counts | None) -> None:
+        """Add rows to a table; one of more cells than rows is counted in place, since a table of these rows alone would be mostly zeros."""
         sizes = [self._shape[axis] for axis in axes]
-        if math.prod(sizes) <= len(columns[0]):
-            self._add(kind, axes, count_columns(columns, self._shape, axes))
-            return
-        numbers = _cell_numbers([columns[axis] for axis in axes], sizes)
+        n_cells = math.prod(sizes)
+        counts = np.bincount(numbers, times, n_cells) if n_cells <= len(numbers) else None
         with self._lock:
             if (kind, axes) not in self._counts:
                 self._counts[kind, axes] = np.zeros(sizes, dtype=np.int64)
-            np.add.at(self._counts[kind, axes].reshape(-1), numbers, 1)
-
-    def _add(self, kind: str, axes: Axes, counts: Counts) -> None:
-        with self._lock:
-            if (kind, axes) in self._counts:
-                self._counts[kind, axes] += counts
+            total = self._counts[kind, axes].reshape(-1)
+            if counts is None:
+                np.add.at(total, numbers, 1 if times is None else times)
             else:
-                self._counts[kind, axes] = counts
+                total += counts.astype(np.int64, copy=False)  # of rows that repeat, whole numbers as floats
 
     def tables(self) -> tuple[Counts, ...]:
         """The counts of every table so far."""
@@ -110,8 +153,8 @@ class TableCounter:
         if not axes:
             return np.array(self.n_rows, dtype=np.int64)
         counts = np.zeros([self._shape[axis] for axis in axes], dtype=np.int64)
-        joint = self._joints.get(axes, axes)
-        if ("joint", joint) in self._counts:
+        if self._together:
+            joint = self._joints[axes]
             counts += margin(self._counts["joint", joint], joint, axes)
         if ("table", axes) in self._counts:
             counts += self._counts["table", axes]

@@ -1,15 +1,17 @@
 """Estimate: any function of the joint distribution of a few columns, from one release, with an interval that holds the noise and the sampling."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.combine import checked_level
+from dpcipher.inference.assumptions import measured_axes, smallest_unmeasured
+from dpcipher.inference.drawn import middle
+from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.posterior import posterior
+from dpcipher.posteriors.posterior import Posterior, posterior, unseen_notes
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.release.release import Release
 
@@ -45,9 +47,7 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds `(low, high)` with equal tails: quantiles of the draws."""
-        tail = (1 - checked_level(level)) / 2
-        low, high = np.quantile(self.values, [tail, 1 - tail], axis=0)
-        return np.asarray(low), np.asarray(high)
+        return middle(self.values, level)
 
     def __str__(self) -> str:
         if self.estimate.ndim:
@@ -68,11 +68,13 @@ def estimate(
     seed: int | None = None,
     population: bool = True,
     interactions: int | Sequence[Sequence[str]] | None = None,
+    unmeasured: Unmeasured = "open",
 ) -> Estimate:
     """Any function of the joint distribution of a few columns, with its standard error and interval, from one release.
 
     `function` takes the probabilities as an array with one dimension for each of `columns`, in their order, and gives a number or an array of
-    numbers. `population`, `interactions` and `seed` are those of `posterior`, which has the model.
+    numbers. `population`, `interactions` and `seed` are those of `posterior`, which has the model. The smallest interactions that no table shows
+    are left open, so that an interval holds what they might be; `unmeasured="none"` takes them for none, as `posterior` does.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -81,12 +83,26 @@ def estimate(
     >>> round(float(risk.estimate), 1)
     0.5
     """
+    check_unmeasured(unmeasured)
     drawn = posterior(release, columns, draws, seed, population=population, interactions=interactions)
+    if unmeasured == "open" and interactions is None:
+        drawn = _opened(release, drawn, seed)
     values = _values(function, drawn.draws)
     own = _values(function, drawn.table_draws) if population else values
     total = values.var(axis=0, ddof=1)
     noise = explained_share(own, values) * total
     return Estimate(values.mean(axis=0), noise, total - noise, values, drawn.report, drawn.notes)
+
+
+def _opened(release: Release, drawn: Posterior, seed: int | None) -> Posterior:
+    """The same draws with the smallest interactions that no table shows left open, the same ones in a table and its population."""
+    measured = measured_axes(release, drawn.columns)
+    sets = smallest_unmeasured(len(drawn.columns), measured)
+    opening = int(np.random.default_rng(seed).integers(2**32))
+    draws, own = (leave_open(part, measured, sets, opening) for part in (drawn.draws, drawn.table_draws))
+    others = [note for note in drawn.notes if note not in unseen_notes(release, drawn.assumed)]
+    notes = (*unseen_notes(release, drawn.assumed, opened=True), *others)
+    return replace(drawn, draws=draws, table_draws=own, notes=notes)
 
 
 def explained_share(table: Floats, population: Floats) -> Floats:

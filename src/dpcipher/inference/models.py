@@ -6,8 +6,9 @@ from typing import Any
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, check_family
-from dpcipher.inference.release_models import Unmeasured, fit_release
+from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
+from dpcipher.inference.unmeasured import Unmeasured
 from dpcipher.release.release import Release
 
 __all__ = ["FAMILIES", "Family", "Models", "ReleaseFit", "fit_models"]

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from dpcipher.errors import ParameterError
 from dpcipher.inference.assumptions import (
     measured_axes,
     measured_terms,
@@ -31,9 +30,9 @@ from dpcipher.inference.task import (
     order_notes,
     prior_notes,
 )
-from dpcipher.inference.unmeasured import leave_open
+from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
 from dpcipher.marginals.arrays import Axes, Bools, Floats
-from dpcipher.posteriors.posterior import Posterior, posterior
+from dpcipher.posteriors.posterior import Posterior, posterior, selection_notes, unseen_notes
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -41,8 +40,6 @@ from dpcipher.schema.schema import Schema
 DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000
 # Draws that are enough to tell noise from sampling.
 NOISE_DRAWS = 400
-
-Unmeasured = Literal["open", "none"]
 
 
 def fit_release(
@@ -58,8 +55,7 @@ def fit_release(
     unmeasured: Unmeasured,
 ) -> Models:
     """Fit a model to draws of the joint distribution of its columns, given a release."""
-    if unmeasured not in get_args(Unmeasured):
-        raise ParameterError(f"unmeasured ({unmeasured!r}) must be 'open' or 'none'")
+    check_unmeasured(unmeasured)
     task = make_task(release.schema, formula, family, levels=levels, missing=missing, values=values)
     if draws is None:
         draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
@@ -77,7 +73,8 @@ def fit_release(
         *missing_notes(task, joint),
         *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown),
         *fit_notes(task, drawn, fit.converged),
-        *(note for note in joint.notes if not note.startswith("no table shows")),
+        *selection_notes(release, joint.assumed, opened=unmeasured == "open"),
+        *(note for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
     ]
     details = ReleaseFit(noise, shown, closed, bins, task.formula.columns)
     return Models(

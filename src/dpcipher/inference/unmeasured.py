@@ -7,9 +7,13 @@ release, joined with a draw of the others from their prior: multiply a draw of t
 """
 
 from collections.abc import Sequence
+from itertools import groupby
+from math import prod
+from typing import Literal, get_args
 
 import numpy as np
 
+from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Axes, Floats, Shape
 from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.log_linear import contrast_sd
@@ -19,6 +23,15 @@ from dpcipher.posteriors.targets import BLOCK
 # Proportional fitting stops when no cell of a table is further off than this, or after so many sweeps.
 TOLERANCE = 1e-6
 SWEEPS = 300
+
+
+Unmeasured = Literal["open", "none"]
+
+
+def check_unmeasured(unmeasured: str) -> None:
+    """Refuse what is no way to treat interactions that no table shows."""
+    if unmeasured not in get_args(Unmeasured):
+        raise ParameterError(f"unmeasured ({unmeasured!r}) must be 'open' or 'none'")
 
 
 def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], seed: int) -> Floats:
@@ -44,7 +57,8 @@ def leave_open(joints: Floats, measured: Sequence[Axes], sets: Sequence[Axes], s
 def _interaction(draws: int, shape: Shape, part: Axes, rng: np.random.Generator) -> Floats:
     """Draws of one interaction: normal in every contrast, with the standard deviation that the posterior's own prior has."""
     sizes = [size if axis in part else 1 for axis, size in enumerate(shape)]
-    table = rng.normal(size=(draws, *sizes)) * contrast_sd(len(part)) * 2 ** (-len(part) / 2)
+    unit = contrast_sd(tuple(shape[axis] for axis in part)) * 2 ** (-len(part) / 2)
+    table = unit * rng.normal(size=(draws, *sizes))
     for axis in part:
         table = table - table.mean(axis=1 + axis, keepdims=True)
     return np.asarray(table)
@@ -60,21 +74,29 @@ def rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
 def _rake(joints: Floats, goals: Floats, tables: Sequence[Axes]) -> Floats:
     fitted = joints / joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
     wanted = [_margin(goals, axes) for axes in tables]
+    left = np.arange(len(fitted))  # those that are not there yet
     for _ in range(SWEEPS):
-        furthest = 0.0
+        moving, furthest = fitted[left], np.zeros(len(left))
         for axes, goal in zip(tables, wanted, strict=True):
-            now = _margin(fitted, axes)
-            furthest = max(furthest, float(np.abs(now - goal).max()))
-            fitted *= np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
-        if furthest < TOLERANCE:
+            now, there = _margin(moving, axes), goal[left]
+            np.maximum(furthest, np.abs(now - there).reshape(len(left), -1).max(axis=1), out=furthest)
+            moving *= np.divide(there, now, out=np.zeros_like(there), where=now > 0)
+        fitted[left] = moving
+        left = left[furthest >= TOLERANCE]
+        if not len(left):
             break
     return np.asarray(fitted)
 
 
 def _margin(stack: Floats, axes: Axes) -> Floats:
-    """The tables on `axes` of a stack, with dimensions of one level for the axes that are summed over."""
-    sizes = [len(stack), *(size if axis in axes else 1 for axis, size in enumerate(stack.shape[1:]))]
-    for axis in range(stack.ndim - 2, -1, -1):
-        if axis not in axes:
-            stack = sum_out(stack, 1 + axis)
-    return stack.reshape(sizes)
+    """The tables on `axes` of a stack, with dimensions of one level for the axes that are summed over; neighbours are summed over at once."""
+    shape = stack.shape[1:]
+    runs = [
+        (kept, prod(shape[axis] for axis in run))
+        for kept, run in groupby(range(len(shape)), key=lambda axis: axis in axes)
+    ]
+    table = stack.reshape(len(stack), *(size for _, size in runs))
+    for place in reversed(range(len(runs))):
+        if not runs[place][0]:
+            table = sum_out(table, 1 + place)
+    return table.reshape(len(stack), *(size if axis in axes else 1 for axis, size in enumerate(shape)))

@@ -7,7 +7,6 @@ import numpy as np
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.posteriors.evidence import Evidence
-from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 
 SWEEPS, CLOSE = 2_000, 1e-12
@@ -34,18 +33,17 @@ def rake(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Floats:
     return np.asarray(stack / stack.sum(axis=tuple(range(1, stack.ndim)), keepdims=True))
 
 
-def known_statistics(evidence: Evidence, model: LogLinear) -> tuple[Floats, Whitening] | None:
-    """The sufficient statistics where exact tables give them all, and coordinates to sample the population in; None elsewhere."""
+def known_statistics(evidence: Evidence, model: LogLinear) -> Floats | None:
+    """The sufficient statistics where exact tables give them all; None elsewhere."""
     known = evidence.exact_margins
     if known is None or evidence.n_rows is None or set(known) != set(model.tables):
         return None
     counts = evidence.n_rows * fitted_to(evidence)
-    statistics = model.pull(counts.reshape(1, -1))[0]
-    return statistics, _mode(model, statistics, float(evidence.n_rows))
+    return np.asarray(model.pull(counts.reshape(1, -1))[0])
 
 
-def _mode(model: LogLinear, statistics: Floats, rows: float) -> Whitening:
-    """The mode by damped Newton steps, and the curvature there."""
+def population_mode(model: LogLinear, statistics: Floats, rows: float) -> Floats:
+    """The mode of the population given the statistics of so many rows, by damped Newton steps."""
     point = np.zeros(model.size)
     for _ in range(60):
         chances = model.probabilities(point[None])
@@ -55,5 +53,4 @@ def _mode(model: LogLinear, statistics: Floats, rows: float) -> Whitening:
         point = point - step * min(1.0, 2.0 / max(np.abs(step).max(), 1e-12))
         if np.abs(step).max() < 1e-6:
             break
-    root = np.linalg.inv(np.linalg.cholesky(precision)).T
-    return Whitening(point, root)
+    return point

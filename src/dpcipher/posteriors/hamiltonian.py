@@ -6,6 +6,7 @@ trajectory is drawn anew each time, so that no direction comes back to where it 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from dpcipher.marginals.arrays import Floats
 Target = Callable[[Floats], tuple[Floats, Floats]]
 
 WANTED = 0.8
+# The mean length of a trajectory: a quarter of the period of white coordinates, and somewhat more where some directions are wider than they should be.
+QUARTER, LONGER = 0.5 * np.pi, 0.7 * np.pi
 MOST_LEAPS = 64
 # A trajectory that gains this much energy has left the curve it should follow.
 DIVERGED = 1000.0
@@ -27,17 +30,37 @@ class Whitening:
     centre: Floats
     root: Floats
 
+    @classmethod
+    def of(cls, centre: Floats, precision: Floats) -> "Whitening":
+        """Coordinates in which a normal law of this precision (or one for every chain) is white."""
+        lower = np.linalg.cholesky(precision)
+        return cls(centre, np.ascontiguousarray(np.linalg.inv(lower).swapaxes(-1, -2)))
+
     def point(self, white: Floats) -> Floats:
         """From white coordinates to those of the target."""
         if self.root.ndim == 3:
             return np.asarray(self.centre + np.einsum("cij,cj->ci", self.root, white))
         return np.asarray(self.centre + white @ self.root.T)
 
+    def white(self, points: Floats) -> Floats:
+        """The way back, with one matrix for all."""
+        return np.asarray(np.linalg.solve(self.root, (points - self.centre).T).T)
+
     def slope(self, gradient: Floats) -> Floats:
         """A gradient in white coordinates."""
         if self.root.ndim == 3:
             return np.asarray(np.einsum("cij,ci->cj", self.root, gradient))
         return np.asarray(gradient @ self.root)
+
+
+class Curved(Protocol):
+    """A target that knows its curvature."""
+
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential of every point, and its gradient."""
+
+    def whitening(self, point: Floats) -> Whitening:
+        """Coordinates around a point that are white for the curvature there."""
 
 
 class StepSize:
@@ -89,12 +112,23 @@ class Chains:
     """A stack of chains and where they are. `step` holds one number, or one for each chain where every chain has its own target."""
 
     def __init__(
-        self, target: Target, whitening: Whitening, white: Floats, rng: np.random.Generator, *, step: Floats
+        self,
+        target: Target,
+        whitening: Whitening,
+        white: Floats,
+        rng: np.random.Generator,
+        *,
+        step: Floats,
+        length: float = LONGER,
     ) -> None:
-        self.target, self.whitening, self.rng = target, whitening, rng
+        self.target, self.whitening, self.rng, self.length = target, whitening, rng, length
         self.white, self.stepping = white, StepSize(step)
-        self.length = np.pi / 2
         self._value, self._slope = self._at(white)
+
+    def within(self, whitening: Whitening) -> "Chains":
+        """The same chains in other coordinates."""
+        white = whitening.white(self.points)
+        return Chains(self.target, whitening, white, self.rng, step=self.stepping.step, length=self.length)
 
     @property
     def points(self) -> Floats:

@@ -3,9 +3,11 @@
 Interactions are written in orthonormal contrasts of every axis, so that no level is a reference, and scaled so that each coefficient is
 standard normal a priori: a contrast of order k (the difference of two levels; the log odds ratio of two pairs of levels; …) has the standard
 deviation CONTRAST_SD[k], halved for each order beyond the last. That is weak in the sense of Gelman et al. (2008): log odds ratios of 4 are
-possible, of 40 are not, and interactions of many columns are smaller than those of few.
+possible, of 40 are not, and interactions of many columns are smaller than those of few. Pairs with a column of more than three levels get more, as
+a random walk along its levels would: a trend over ten levels, which ordered columns have, is a large interaction although each step of it is small.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +22,8 @@ from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.nested import Nested
 
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
+# Steps between levels up to which a column is as short as those that CONTRAST_SD is about.
+FEW_STEPS = 2
 # From this mean square of its coefficients on, an interaction is larger than the prior expects, which then widens, so many times at most.
 UNEXPECTED, WIDEST = 1.5, 4.0
 # Up to this many numbers the design is one matrix, and a product with it the fastest way; beyond it, axis by axis.
@@ -28,10 +32,17 @@ DENSE = 200_000
 MOST_COEFFICIENTS, MOST_NUMBERS = 1_000, 6_000_000
 
 
-def contrast_sd(order: int) -> float:
-    """The prior standard deviation of a contrast of an order."""
-    last = max(CONTRAST_SD)
-    return CONTRAST_SD[order] if order in CONTRAST_SD else CONTRAST_SD[last] / 2 ** (order - last)
+def contrast_sd(sizes: Shape) -> float:
+    """The prior standard deviation of a contrast of columns with so many levels.
+
+    >>> contrast_sd((2, 2)), contrast_sd((3, 3)), contrast_sd((9, 2)), contrast_sd((9, 9, 2, 2))
+    (2.0, 2.0, 4.0, 0.5)
+    """
+    order, last = len(sizes), max(CONTRAST_SD)
+    if order > last:
+        return CONTRAST_SD[last] * 0.5 ** (order - last)
+    longer = max(1.0, (max(sizes) - 1) / FEW_STEPS) if order == 2 else 1.0
+    return CONTRAST_SD[order] * math.sqrt(longer)
 
 
 def orthonormal(size: int) -> Floats:
@@ -95,7 +106,11 @@ class LogLinear:
                 here = numbers[inside].ravel()
                 others = prod(self.shape[axis] for axis in axes if axis not in part)
                 slots.append(here)
-                unit = contrast_sd(len(part)) * 2 ** (-len(part) / 2) * self.wider.get(part, 1.0)
+                unit = (
+                    contrast_sd(tuple(self.shape[axis] for axis in part))
+                    * 2 ** (-len(part) / 2)
+                    * self.wider.get(part, 1.0)
+                )
                 scale.append(np.full(len(here), unit * others**0.5))
                 parts.append((part, len(here)))
             factor = _Factor(axes, sizes, np.concatenate(slots), np.concatenate(scale), start, tuple(parts))

@@ -1,12 +1,10 @@
-"""The mode of the table's posterior with normal noise, and the curvature there: the coordinates in which the sampler moves."""
+"""The mode of the table's posterior with normal noise: where the sampler starts."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.targets import Tables, TableTarget
 
 REFRESHES, STEPS = 5, 40
@@ -15,10 +13,10 @@ LEAST_INFORMATION = 0.5
 
 @dataclass(frozen=True)
 class Mode:
-    """The target with the prior that fits its number of rows, and the coordinates that are white at its mode."""
+    """The target with the prior that fits its number of rows, and where it has its mode."""
 
     target: TableTarget
-    whitening: Whitening
+    point: Floats
 
 
 def find_mode(tables: Tables) -> Mode:
@@ -29,7 +27,7 @@ def find_mode(tables: Tables) -> Mode:
         point = _climb(target, point)
         target, point = _widened(target, point)
         target = replace(target, shrink=_prior_precision(target, point))
-    return Mode(replace(target, normal=False), _whitening(target, point))
+    return Mode(replace(target, normal=False), point)
 
 
 def _widened(target: TableTarget, point: Floats) -> tuple[TableTarget, Floats]:
@@ -56,27 +54,8 @@ def _prior_precision(target: TableTarget, point: Floats) -> Floats:
 
     Structural zeros leave directions without any information: there, too, the prior must stay one.
     """
-    information, unit = target.model.information(_rates(target, point)), np.eye(target.model.size)
+    information, unit = target.model.information(target.rates(point)), np.eye(target.model.size)
     return np.asarray(unit - np.linalg.inv((1 + LEAST_INFORMATION) * unit + information))
-
-
-def _rates(target: TableTarget, point: Floats) -> Floats:
-    coefficients, rows = target.split(point[None])
-    return np.asarray(rows[0] * target.model.probabilities(coefficients)[0])
-
-
-def _curvature(target: TableTarget, point: Floats) -> Floats:
-    """The Gauss-Newton matrix: how the tables answer to each number, in units of their noise, and the prior."""
-    rates = _rates(target, point)
-    design = target.model.design
-    directions = (design - rates @ design / rates.sum()).T * rates
-    if target.n_rows is None:
-        directions = np.concatenate([directions, rates[None]])
-    answers = target.tables.sums(directions)
-    curvature = (answers / target.tables.variance) @ answers.T
-    size = target.model.size
-    curvature[:size, :size] += target.shrink
-    return np.asarray(curvature)
 
 
 def _climb(target: TableTarget, point: Floats) -> Floats:
@@ -84,7 +63,7 @@ def _climb(target: TableTarget, point: Floats) -> Floats:
     damping = 1.0
     value, gradient = (part[0] for part in target(point[None]))
     for _ in range(STEPS):
-        curvature = _curvature(target, point)
+        curvature = target.curvature(point)
         while damping < 1e10:
             damped = curvature + damping * np.diag(np.diag(curvature) + 1e-12)
             step = np.clip(np.linalg.solve(damped, gradient), -3, 3)
@@ -99,11 +78,3 @@ def _climb(target: TableTarget, point: Floats) -> Floats:
         if gain < 1e-2:
             break
     return point
-
-
-def _whitening(target: TableTarget, point: Floats) -> Whitening:
-    curvature = _curvature(target, point)
-    curvature += 1e-9 * np.trace(curvature) / len(curvature) * np.eye(len(curvature))
-    lower = np.linalg.cholesky(curvature)
-    root = solve_triangular(lower, np.eye(len(lower)), lower=True).T
-    return Whitening(point, np.ascontiguousarray(root))

@@ -15,7 +15,8 @@ from dpcipher.marginals.arrays import Axes, Floats, Shape
 def sum_out(stack: Floats, place: int) -> Floats:
     """The sum over one dimension; over the last one by a matrix product, which NumPy does several times faster."""
     if place == stack.ndim - 1:
-        return np.asarray(stack @ np.ones(stack.shape[-1]))
+        size = stack.shape[-1]
+        return np.asarray(stack.reshape(-1, size) @ np.ones(size)).reshape(stack.shape[:-1])
     return np.asarray(np.add.reduce(stack, axis=place))
 
 

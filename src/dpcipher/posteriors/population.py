@@ -4,11 +4,11 @@ import numpy as np
 
 from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.hamiltonian import Chains, Whitening
+from dpcipher.posteriors.hamiltonian import QUARTER, Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.targets import PopulationTarget
 
-ITERATIONS, WARM_UP = 10, 20
+ITERATIONS, WARM_UP = 8, 12
 LEAST_ACCEPTANCE = 0.5
 # Up to this many multiplications every draw has coordinates of its own; beyond it all share those of their mean.
 MOST_WORK = 300_000_000
@@ -26,7 +26,7 @@ def draw_population(
     whitening = _whitening(model, coefficients, tables)
     start = rng.normal(size=coefficients.shape)
     target = PopulationTarget(model, statistics, rows)
-    moving = Chains(target, whitening, start, rng, step=np.full(len(rows), 0.3))
+    moving = Chains(target, whitening, start, rng, step=np.full(len(rows), 0.3), length=QUARTER)
     moving.adapt(WARM_UP)
     run = moving.run(ITERATIONS)
     if run.acceptance < LEAST_ACCEPTANCE or run.divergences > 0.02 * len(rows) * ITERATIONS:
@@ -42,7 +42,7 @@ def _whitening(model: LogLinear, coefficients: Floats, rates: Floats) -> Whiteni
     draws, size = coefficients.shape
     if draws * model.cells * size**2 > MOST_WORK:
         precision = np.eye(size) + model.information(rates.mean(axis=0))
-        root = np.linalg.inv(np.linalg.cholesky(precision)).T
+        root = Whitening.of(coefficients, precision).root
         return Whitening(coefficients - (coefficients @ root) @ root.T, root)
     return _own_whitening(model, coefficients, rates)
 
@@ -60,7 +60,7 @@ def _own_whitening(model: LogLinear, coefficients: Floats, rates: Floats) -> Whi
         if longest.max() < 0.05:
             break
     precision = _precision(model, rows[:, None] * model.probabilities(point))
-    return Whitening(point, np.linalg.inv(np.linalg.cholesky(precision)).transpose(0, 2, 1))
+    return Whitening.of(point, precision)
 
 
 def _precision(model: LogLinear, rates: Floats) -> Floats:

@@ -10,7 +10,7 @@ from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
 from dpcipher.posteriors.evidence import Evidence, gather
-from dpcipher.posteriors.exact import fitted_to, known_statistics, rake
+from dpcipher.posteriors.exact import fitted_to, known_statistics, population_mode, rake
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.mode import find_mode
 from dpcipher.posteriors.population import draw_population
@@ -21,13 +21,12 @@ from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
 # More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
-CHAINS, FEW_CHAINS, SMALL = 16, 8, 2_000
+CHAINS, FEW_CHAINS = 16, 8
 MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
-CHOSEN = (
-    "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that "
-    "were not chosen are taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
-)
+CHOSEN = "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that were not chosen are "
+CHOSEN_CLOSED = "taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
+CHOSEN_OPEN = "left open, and what is said about them is mostly the prior's"
 CHOSEN_ALL = "the tables were chosen by looking at the data; every pair of these columns was measured, so nothing rests on the choice"
 
 
@@ -94,7 +93,7 @@ def posterior(
         population,
         assumed,
         report,
-        _notes(release, evidence, assumed, rows),
+        (*unseen_notes(release, assumed), *_row_notes(evidence, rows)),
     )
 
 
@@ -102,20 +101,20 @@ def _sample(
     evidence: Evidence, model: LogLinear, draws: int, population: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, SamplerReport]:
     """The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report."""
-    chains = CHAINS if model.cells <= SMALL else FEW_CHAINS
-    exact = known_statistics(evidence, model)
-    if exact is not None:
-        statistics, whitening = exact
+    chains = CHAINS if model.is_dense else FEW_CHAINS
+    statistics = known_statistics(evidence, model)
+    if statistics is not None:
         target = PopulationTarget(
             model, np.repeat(statistics[None], chains, axis=0), np.full(chains, evidence.n_rows)
         )
-        sampled = sample(target, whitening, draws=draws, chains=chains, rng=rng)
+        start = population_mode(model, statistics, float(evidence.n_rows or 0))
+        sampled = sample(target, start, draws=draws, chains=chains, rng=rng)
         own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
         whole = model.probabilities(sampled.points) if population else own
         return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
     mode = find_mode(Tables(model, evidence))
     model = mode.target.model
-    sampled = sample(mode.target, mode.whitening, draws=draws, chains=chains, rng=rng)
+    sampled = sample(mode.target, mode.point, draws=draws, chains=chains, rng=rng)
     coefficients, rows = mode.target.split(sampled.points)
     own = model.probabilities(coefficients).reshape(-1, *evidence.shape)
     own = rake(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
@@ -184,20 +183,35 @@ def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
     )
 
 
-def _notes(
-    release: Release, evidence: Evidence, assumed: tuple[tuple[str, ...], ...], rows: Floats
-) -> tuple[str, ...]:
-    """What to keep in mind about these draws."""
-    notes = []
-    if assumed:
-        listed = "; ".join(" × ".join(attrs) for attrs in assumed[:6]) + ("; …" if len(assumed) > 6 else "")
-        notes.append(
-            f"no table shows the interaction of {listed}: it is taken for none, which the release cannot check"
-        )
-    if release.statement.certificate.get("selection"):
-        notes.append(CHOSEN if any(len(attrs) == 2 for attrs in assumed) else CHOSEN_ALL)
-    if evidence.n_rows is None and rows.std() > 0.25 * rows.mean():
-        notes.append(
-            f"the number of rows is hardly known ({rows.mean():.0f} ± {rows.std():.0f}): the noise outweighs the data, and the prior shows in every answer"
-        )
-    return tuple(notes)
+def unseen_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, opened: bool = False) -> list[str]:
+    """What no table shows, and whether it is taken for none or was left open."""
+    if not assumed:
+        return selection_notes(release, assumed, opened=opened)
+    listed = "; ".join(" × ".join(attrs) for attrs in assumed[:6]) + ("; …" if len(assumed) > 6 else "")
+    what = (
+        "left open, as far as a weak prior lets it go"
+        if opened
+        else "taken for none, which the release cannot check"
+    )
+    return [
+        f"no table shows the interaction of {listed}: it is {what}",
+        *selection_notes(release, assumed, opened=opened),
+    ]
+
+
+def selection_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, opened: bool) -> list[str]:
+    """What it means that tables were chosen by looking at the data, if they were."""
+    if not release.statement.certificate.get("selection"):
+        return []
+    if not any(len(attrs) == 2 for attrs in assumed):
+        return [CHOSEN_ALL]
+    return [CHOSEN + (CHOSEN_OPEN if opened else CHOSEN_CLOSED)]
+
+
+def _row_notes(evidence: Evidence, rows: Floats) -> list[str]:
+    """A warning where the noise outweighs the data."""
+    if evidence.n_rows is not None or rows.std() <= 0.25 * rows.mean():
+        return []
+    return [
+        f"the number of rows is hardly known ({rows.mean():.0f} ± {rows.std():.0f}): the noise outweighs the data, and the prior shows in every answer"
+    ]

@@ -8,7 +8,7 @@ import numpy as np
 from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.diagnostics import effective_size, energy_share, r_hat
-from dpcipher.posteriors.hamiltonian import Chains, Run, Target, Whitening
+from dpcipher.posteriors.hamiltonian import Chains, Curved, Run, Whitening
 
 # What a run must show. Vehtari et al. ask for 1.01 of chains of thousands; the R-hat of short chains that have converged scatters more.
 LARGEST_R_HAT = 1.05
@@ -16,10 +16,12 @@ LEAST_EFFECTIVE = 100
 LEAST_ENERGY = 0.2
 MOST_DIVERGED = 0.02
 LEAST_ACCEPTANCE = 0.4
-LEAST_ITERATIONS, WARM_UP = 120, 60
+LEAST_ITERATIONS, WARM_UP = 120, 35
 # How far from the mode chains start, in its own standard deviations: further out, a chain may begin where no step is short enough.
 START = 0.3
-ATTEMPTS, EXTENSIONS = 3, 7
+ATTEMPTS, EXTENSIONS = 3, 14
+# Points of a short chain depend on one another: so many of them count as one when spreads are told from chance.
+ALIKE = 2
 
 
 @dataclass(frozen=True)
@@ -70,38 +72,36 @@ class Sampled:
     report: SamplerReport
 
 
-def sample(
-    target: Target, whitening: Whitening, *, draws: int, chains: int, rng: np.random.Generator
-) -> Sampled:
+def sample(target: Curved, start: Floats, *, draws: int, chains: int, rng: np.random.Generator) -> Sampled:
     """Draws from a target: chains go on until they pass their checks, or start again where that does not help, or are refused."""
     started, iterations = time.process_time(), max(LEAST_ITERATIONS, -(-3 * draws // chains))
-    white, step = START * rng.normal(size=(chains, whitening.centre.shape[-1])), np.array([0.3])
+    white = START * rng.normal(size=(chains, start.shape[-1]))
+    moving = Chains(target, target.whitening(start), white, rng, step=np.array([0.3]))
     for attempt in range(1, ATTEMPTS + 1):
-        moving = _warmed_up(Chains(target, whitening, white, rng, step=step), WARM_UP * attempt)
+        moving = _warmed_up(moving, target, WARM_UP * attempt)
         run = moving.run(iterations)
         report = judge(run)
         for _ in range(EXTENSIONS):
             if not report.faults:
                 break
-            run = run.followed_by(moving.run(iterations))
+            run = run.followed_by(moving.run(iterations // 2))
             report = judge(run)
         if not report.faults:
             report = replace(report, attempts=attempt, seconds=time.process_time() - started)
             return Sampled(_thinned(run, draws, rng), report)
-        whitening, white, step = moving.whitening, moving.white, moving.stepping.step
     raise SolveError(
         f"the posterior could not be sampled reliably: {'; '.join(report.faults)}. Name fewer columns, or columns of fewer levels, or leave "
         "out added interactions; where tables contradict one another, check their scale. More budget in the next release would help too"
     )
 
 
-def _warmed_up(moving: Chains, iterations: int) -> Chains:
-    """Chains with a step, and coordinates, learnt on the way."""
-    learnt = _learn(moving.whitening, moving.adapt(iterations))
-    if learnt is not moving.whitening:
-        white = _white(learnt, moving.points)
-        moving = Chains(moving.target, learnt, white, moving.rng, step=moving.stepping.step)
-        moving.adapt(iterations // 2)
+def _warmed_up(moving: Chains, target: Curved, iterations: int) -> Chains:
+    """Chains with a step, and coordinates, learnt on the way: the curvature where they came to, then the spread that it does not show."""
+    visited = moving.adapt(iterations)
+    moving = moving.within(target.whitening(_flat(visited).mean(axis=0)))
+    visited = moving.adapt(iterations)
+    moving = moving.within(_stretched(moving.whitening, _flat(visited)))
+    moving.adapt(iterations // 2)
     return moving
 
 
@@ -119,28 +119,25 @@ def judge(run: Run) -> SamplerReport:
     )
 
 
-def _learn(whitening: Whitening, visited: Floats) -> Whitening:
-    """Coordinates that are white for the points visited, where they are many enough to tell; else as they were."""
-    points = visited.reshape(-1, visited.shape[-1])
-    if len(points) < 8 * points.shape[1]:
-        return whitening
-    covariance = np.cov(points.T).reshape(points.shape[1], -1)
-    prior, weight = whitening.root @ whitening.root.T, 2 * points.shape[1] / len(points)
-    scale = np.trace(covariance @ np.linalg.inv(prior)) / len(covariance)
-    mixed = (1 - weight) * covariance + weight * scale * prior
-    try:
-        return Whitening(points.mean(axis=0), np.linalg.cholesky(mixed))
-    except np.linalg.LinAlgError:  # chains that stand still tell nothing
-        return whitening
+def _stretched(whitening: Whitening, points: Floats) -> Whitening:
+    """Coordinates around these points, longer along the directions in which they spread more than white ones would by chance.
+
+    The covariance of n white points of d numbers has eigenvalues up to (1 + √(d/n))² (Marchenko and Pastur 1967); what is above that is no chance.
+    """
+    white = whitening.white(points)
+    spread, axes = np.linalg.eigh(np.cov(white.T).reshape(white.shape[1], -1))
+    by_chance = (1 + (ALIKE * white.shape[1] / len(white)) ** 0.5) ** 2
+    longer = np.sqrt(np.where(spread > by_chance, spread, 1.0))
+    return Whitening(points.mean(axis=0), whitening.root @ (axes * longer) @ axes.T)
 
 
-def _white(whitening: Whitening, points: Floats) -> Floats:
-    gaps = points - whitening.centre
-    return np.asarray(np.linalg.solve(whitening.root, gaps.T).T, dtype=float)
+def _flat(visited: Floats) -> Floats:
+    """The points of all chains as one list."""
+    return visited.reshape(-1, visited.shape[-1])
 
 
 def _thinned(run: Run, draws: int, rng: np.random.Generator) -> Floats:
     """As many draws as asked for, evenly spread over iterations and chains, in random order."""
-    flat = run.points.reshape(-1, run.points.shape[-1])
+    flat = _flat(run.points)
     kept = np.linspace(0, len(flat), draws, endpoint=False).astype(int)
     return np.asarray(flat[rng.permutation(kept)])

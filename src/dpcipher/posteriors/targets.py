@@ -17,7 +17,8 @@ import numpy as np
 
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.posteriors.evidence import Evidence
-from dpcipher.posteriors.log_linear import DENSE, LogLinear
+from dpcipher.posteriors.hamiltonian import Whitening
+from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.nested import Nested
 
 # Numbers that are worked on at once: what fits a processor's cache is read several times faster than what does not.
@@ -54,21 +55,21 @@ class Tables:
         return np.asarray(self.sums(self.model.possible.reshape(1, -1).astype(float))[0] > 0)
 
     @cached_property
-    def _is_dense(self) -> bool:
-        return len(self.seen) * self.model.cells <= DENSE
+    def _weights(self) -> tuple[Floats, Floats]:
+        """The tables as sums over coefficients, which are fewer than cells: every column of the design has a part in each count, and so has their number.
 
-    @cached_property
-    def matrix(self) -> Floats:
-        """The sums as a matrix: counts by cells."""
-        return np.ascontiguousarray(self._by_table(np.eye(self.model.cells)).T)
-
-    @cached_property
-    def _transposed(self) -> Floats:
-        return np.ascontiguousarray(self.matrix.T)
+        Columns of the design are orthogonal to one another and to a constant.
+        """
+        design, cells = self.model.design, self.model.cells
+        parts = self._by_table(design.T) / (design**2).sum(axis=0)[:, None]
+        return parts, self._by_table(np.ones((1, cells)))[0] / cells
 
     def sums(self, cells: Floats) -> Floats:
         """All tables of every row of a stack of cells."""
-        return np.asarray(cells @ self._transposed) if self._is_dense else self._by_table(cells)
+        if not self.model.is_dense:
+            return self._by_table(cells)
+        parts, even = self._weights
+        return np.asarray(self.model.pull(cells) @ parts + cells.sum(axis=1, keepdims=True) * even)
 
     def _by_table(self, cells: Floats) -> Floats:
         sums = self._nested.sums(cells.reshape(len(cells), *self.model.shape))
@@ -80,8 +81,9 @@ class Tables:
 
     def back(self, slopes: Floats) -> Floats:
         """The transpose of `sums`: every cell gets what the tables that hold it say."""
-        if self._is_dense:
-            return np.asarray(slopes @ self.matrix)
+        if self.model.is_dense:
+            parts, even = self._weights
+            return np.asarray(self.model.scores(slopes @ parts.T) + (slopes @ even)[:, None])
         tables, start = [], 0
         for table in self.evidence.tables:
             part = slopes[:, start : start + table.counts.size]
@@ -148,6 +150,28 @@ class TableTarget:
         # √(δ² + x²) - δ without cancellation, for noise that is nearly normal.
         return (slopes * gaps / (root + delta)).sum(axis=1), slopes / root
 
+    def rates(self, point: Floats) -> Floats:
+        """The rows of every cell at one point."""
+        coefficients, rows = self.split(point[None])
+        return np.asarray(rows[0] * self.model.probabilities(coefficients)[0])
+
+    def curvature(self, point: Floats) -> Floats:
+        """The Gauss-Newton matrix: how the tables answer to each number, in units of their noise, and the prior."""
+        rates, design = self.rates(point), self.model.design
+        directions = (design - rates @ design / rates.sum()).T * rates
+        if self.n_rows is None:
+            directions = np.concatenate([directions, rates[None]])
+        answers = self.tables.sums(directions)
+        curvature = (answers / self.tables.variance) @ answers.T
+        curvature[: self.model.size, : self.model.size] += self.shrink
+        return np.asarray(curvature)
+
+    def whitening(self, point: Floats) -> Whitening:
+        """Coordinates around a point that are white for the curvature there."""
+        curvature = self.curvature(point)
+        least = 1e-9 * np.trace(curvature) / len(curvature)
+        return Whitening.of(point, curvature + least * np.eye(len(curvature)))
+
 
 @dataclass(frozen=True)
 class PopulationTarget:
@@ -175,3 +199,8 @@ class PopulationTarget:
             self.rows * partition - (self.statistics * points).sum(axis=1) + 0.5 * (points**2).sum(axis=1)
         )
         return potential, gradient
+
+    def whitening(self, point: Floats) -> Whitening:
+        """Coordinates around a point that are white for the curvature there, with the first target's number of rows."""
+        rates = self.rows[0] * self.model.probabilities(point[None])[0]
+        return Whitening.of(point, np.eye(self.size) + self.model.information(rates))

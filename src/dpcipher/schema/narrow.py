@@ -48,8 +48,13 @@ def marks_of(cells: pa.Array | pa.ChunkedArray, read: Read, size: int, *, absent
     def narrow(part: pa.Array) -> pa.Array:
         return _marks_of_part(part, lambda entries: read(entries).astype(width, copy=False))
 
-    marks = pc.fill_null(by_type(cells, narrow), absent)
+    marks = _filled(by_type(cells, narrow), absent)
     return np.asarray(marks.to_numpy(zero_copy_only=False))
+
+
+def _filled(cells: pa.Array | pa.ChunkedArray, value: int) -> pa.Array | pa.ChunkedArray:
+    """Nulls as a value; cells without any as they are, since Arrow would copy them."""
+    return pc.fill_null(cells, value) if cells.null_count else cells
 
 
 def _marks_of_part(cells: pa.Array, read: Callable[[pa.Array], Marks]) -> pa.Array:
@@ -83,7 +88,7 @@ def _whole_type(kind: pa.DataType) -> pa.DataType | None:
 
 def _looked_up(cells: pa.Array, low: int, marks: Marks) -> pa.Array:
     """For each whole number from `low` up, its mark. Differences are right whatever bits overflow, since they are short."""
-    numbers = pc.fill_null(cells, low).to_numpy()
+    numbers = _filled(cells, low).to_numpy()
     first = int(marks[0])
     if np.array_equal(marks, np.arange(first, first + len(marks))):  # one code after another
         bits = 8 * marks.itemsize

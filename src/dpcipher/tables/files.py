@@ -103,7 +103,7 @@ def check_file(file: Path) -> None:
 
 def _parquet_batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(path, read_dictionary=_text_columns(path, columns)) as file:
+        with pq.ParquetFile(path, read_dictionary=_text_columns(path, columns), pre_buffer=False) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 yield batch.select(list(columns))
     except (pa.ArrowException, OSError, UnicodeDecodeError):  # of a name that is no text
