@@ -64,9 +64,9 @@ def test_rows_drawn_from_the_posterior_pay_with_what_finding_left(monkeypatch: p
     priors: list[Fraction] = []
     real = session_module.Session.urn
 
-    def urn(self: Any, prior: Fraction, *rest: Any) -> Any:
+    def urn(self: Any, prior: Fraction, *rest: Any, **more: Any) -> Any:
         priors.append(prior)
-        return real(self, prior, *rest)
+        return real(self, prior, *rest, **more)
 
     monkeypatch.setattr(session_module.Session, "urn", urn)
     method = MultinomialDirichlet(2.0, unit="add-remove", n_rows=100)
