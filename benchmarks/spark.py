@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from common import markdown, measured, real, write_page
 
 import dpcipher as dc
-from dpcipher.curator.count import Tally, receive
+from dpcipher.curator.count import receive
+from dpcipher.curator.truth import Tally
 
 PARTITIONS = 200
 MANY = (8, 200, 2_000)

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcipher.curator.count import RowCounts
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import Chosen, measure_chosen
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcipher.curator.count import Tally, count_batches, count_codes, empty_tally
+from dpcipher.curator.count import count_batches, count_codes, empty_tally
 from dpcipher.curator.request import Person
+from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError
 from dpcipher.schema.schema import Schema
 

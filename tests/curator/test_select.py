@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from choosing import columns, run, shares
 
-from dpcipher.curator.count import CountSource, TableCounts
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import distances, measure_chosen
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountSource, TableCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator import count as truth_module
-from dpcipher.curator.count import CountSource, RowCounts, TableCounts, open_counts, receive
+from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator import spark as spark_module
-from dpcipher.curator.count import RowCounts, count_codes, is_spark, open_counts, receive
+from dpcipher.curator.count import count_codes, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.spark import spark_tally
+from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget

@@ -14,9 +14,10 @@ import pytest
 from handed_counts import handed_counts  # noqa: F401
 
 from dpcipher.curator import count, persons, spill
-from dpcipher.curator.count import RowCounts, receive
+from dpcipher.curator.count import receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person
+from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import TableFileError
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.schema import Schema

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.curator import count as truth
-from dpcipher.curator import kernel
-from dpcipher.curator.count import CountSource, RowCounts, TableCounts, count_codes, receive
+from dpcipher.curator import kernel, truth
+from dpcipher.curator.count import count_codes, receive
 from dpcipher.curator.kernel import TableCounter
+from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})
@@ -45,17 +45,23 @@ def test_many_tables_are_the_tables_one_by_one(source: CountSource) -> None:
     assert list(source.many([])) == []
 
 
-def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some at a time, so that a reader who stops early has paid for little more than what was read; the counts stay the same."""
-    asked = []
+def noted_passes(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[int, ...]]]:
+    """Which tables every pass over the rows counts, of few cells at a time."""
+    passes: list[list[tuple[int, ...]]] = []
 
     class Noted(TableCounter):
         def __init__(self, shape: tuple[int, ...], tables: list[tuple[int, ...]]) -> None:
-            asked.append(tables)
+            passes.append(tables)
             super().__init__(shape, tables)
 
     monkeypatch.setattr(truth, "TableCounter", Noted)
     monkeypatch.setattr(truth, "PASS_CELLS", 15)
+    return passes
+
+
+def test_tables_are_counted_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some at a time, so that a reader who stops early has paid for little more than what was read; the counts stay the same."""
+    asked = noted_passes(monkeypatch)
     tables = RowCounts(CODES, SCHEMA.shape).many([(0, 1), (0, 2), (1, 2), (0, 1)])
     assert asked == []
     next(tables)
@@ -69,15 +75,7 @@ def test_tables_that_are_expected_are_counted_in_one_pass_when_the_first_is_aske
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As many at a time as memory allows; any other table is still counted by itself, and the counts are those of brute force."""
-    passes = []
-
-    class Noted(TableCounter):
-        def __init__(self, shape: tuple[int, ...], tables: list[tuple[int, ...]]) -> None:
-            passes.append(tables)
-            super().__init__(shape, tables)
-
-    monkeypatch.setattr(truth, "TableCounter", Noted)
-    monkeypatch.setattr(truth, "PASS_CELLS", 15)
+    passes = noted_passes(monkeypatch)
     source = RowCounts(CODES, SCHEMA.shape)
     source.expect([(0, 1), (0, 1), (0, 2), (1, 2)])
     assert passes == []

@@ -14,9 +14,10 @@ import pytest
 from handed_counts import handed_counts  # noqa: F401
 from warehouses import Server, Warehouse, duckdb_at_hand, each_engine, postgres_at_hand, running_server  # noqa: F401
 
-from dpcipher.curator.count import LocalRows, Tally, open_counts, receive
+from dpcipher.curator.count import LocalRows, open_counts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.curator.request import Person
+from dpcipher.curator.truth import Tally
 from dpcipher.curator.warehouse import queries, readings
 from dpcipher.curator.warehouse.engines import Engine, OtherEngine
 from dpcipher.errors import DataError, DpcipherError, ParameterError, SizeError, TableFileError

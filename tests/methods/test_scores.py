@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dpcipher.curator.count import TableCounts
+from dpcipher.curator.truth import TableCounts
 from dpcipher.errors import BudgetError
 from dpcipher.methods.scores import (
     GRID,

@@ -191,17 +191,27 @@ def ratios_between(
     return worst_ratios(method, frame(here), [frame(there)], schema_of(*shape), seed=seed)
 
 
-def test_priv_bayes_pays_for_dependence(unit: str, max_rows: int, delta: float | None) -> None:
-    """R: nearly two for a row added in the far corner, nearly three for one that moves across."""
-    method = PrivBayes(20.0, unit=unit, max_rows=max_rows, delta=delta, score="R", theta=1e-3)
-    if unit == "add-remove":
-        here, shape = corner(2000), (3, 3, 3)
+def dependence_ratio(method: Synthesizer, shape: tuple[int, ...]) -> float:
+    """Of a choice by n·R: a row added in the far corner of a table of this shape moves it by nearly two, one that moves across by nearly three."""
+    max_rows = method.protects.max_rows
+    if method.unit == "add-remove":
+        here = corner(2000)
         there = here | {(1, 1, 1): 1 + max_rows}
     else:
         here, shape = crossing(24, max_rows), (24, 24)
         there = moved_to(here, (0, 0), (1, 1), max_rows)
-    found = ratios_between(method, here, there, shape)
-    assert found["choice"] > (0.99 if unit == "add-remove" else 0.85) ** (1 if delta is None else 2)
+    return ratios_between(method, here, there, shape)["choice"]
+
+
+def most_of(unit: str, delta: float | None) -> float:
+    """What of a declared n·R such a person must use up; a choice costs its square under rho."""
+    return (0.99 if unit == "add-remove" else 0.85) ** (1 if delta is None else 2)
+
+
+def test_priv_bayes_pays_for_dependence(unit: str, max_rows: int, delta: float | None) -> None:
+    """R: nearly two for a row added in the far corner, nearly three for one that moves across."""
+    method = PrivBayes(20.0, unit=unit, max_rows=max_rows, delta=delta, score="R", theta=1e-3)
+    assert dependence_ratio(method, (3, 3, 3)) > most_of(unit, delta)
 
 
 def test_priv_bayes_pays_for_information(unit: str, max_rows: int, delta: float | None) -> None:
@@ -234,14 +244,7 @@ def test_the_junction_tree_pays_for_every_pair(unit: str, max_rows: int, delta: 
 def test_the_junction_tree_pays_for_its_best_score(unit: str, max_rows: int, delta: float | None) -> None:
     """Every round on a person as bad for n·R as for PrivBayes: nearly two rows for one added, most of three for one that moves."""
     method = JunctionTree(20.0, unit=unit, max_rows=max_rows, delta=delta, theta=1e-3)
-    if unit == "add-remove":
-        here, shape = corner(2000), (2, 2, 2)
-        there = here | {(1, 1, 1): 1 + max_rows}
-    else:
-        here, shape = crossing(24, max_rows), (24, 24)
-        there = moved_to(here, (0, 0), (1, 1), max_rows)
-    found = ratios_between(method, here, there, shape)
-    assert found["choice"] > (0.99 if unit == "add-remove" else 0.85) ** (1 if delta is None else 2)
+    assert dependence_ratio(method, (2, 2, 2)) > most_of(unit, delta)
 
 
 def test_a_choice_of_tables_pays_for_every_distance(unit: str, max_rows: int, delta: float | None) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcipher.curator.count import TableCounts
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import TableCounts
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from dpcipher.curator.count import CountedTables, CountSource, RowCounts, count_codes
+from dpcipher.curator.count import count_codes
 from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountedTables, CountSource, RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit

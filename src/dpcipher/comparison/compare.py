@@ -15,7 +15,8 @@ import pandas as pd
 
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.comparison.runs import Experiment, Journal, Run
-from dpcipher.curator.count import FULL_TABLE_CELLS, CountSource, RowCounts, TableCounts
+from dpcipher.curator.count import FULL_TABLE_CELLS
+from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import DpcipherError, ParameterError, did_you_mean
 from dpcipher.marginals.tables import count_rows
 from dpcipher.methods import METHODS, Synthesizer

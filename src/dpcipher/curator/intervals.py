@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from dpcipher.curator.count import CountSource
+from dpcipher.curator.truth import CountSource
 from dpcipher.marginals.arrays import Codes, Counts, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.auto_limits import PARTS, fitting, fitting_orders, most_pairs, one_way_tables
-from dpcipher.curator.count import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Picker, Session
+from dpcipher.curator.truth import CountSource
 from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit

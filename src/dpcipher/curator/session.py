@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import CountedTables, CountSource, Recoding, Tally, open_counts, receive
+from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.event import (
     CandidatesChosen,
     Event,
@@ -31,6 +31,7 @@ from dpcipher.curator.event import (
     TablesMeasured,
 )
 from dpcipher.curator.request import MeasurementRequest, Terms
+from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
 from dpcipher.marginals.arrays import Attrs, Axes, Counts
 from dpcipher.privacy.accounting import float_up

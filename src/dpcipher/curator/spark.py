@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dpcipher.curator.count import Tally
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.partials import add_packed, assembled
 from dpcipher.curator.request import Person
@@ -28,6 +27,7 @@ from dpcipher.curator.spark_workers import (
     columns_of_block,
 )
 from dpcipher.curator.spill import HeldRows
+from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.marginals.arrays import Axes
 from dpcipher.schema.schema import Schema

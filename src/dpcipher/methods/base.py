@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import CountSource, RowCounts, TableCounts
 from dpcipher.curator.find import after_finding, find_bins
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot, plot
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError

@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import CountSource
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional

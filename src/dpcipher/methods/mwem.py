@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import CountSource
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Attrs, Axes, Floats

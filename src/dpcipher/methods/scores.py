@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.curator.count import CountSource
+from dpcipher.curator.truth import CountSource
 from dpcipher.errors import BudgetError
 from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.privacy.unit import Unit

@@ -8,9 +8,9 @@ from zlib import crc32
 
 import numpy as np
 
-from dpcipher.curator.count import Tally
 from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
+from dpcipher.curator.truth import Tally
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.fitted import Family
 from dpcipher.inference.release_models import draw_coefficients, make_task

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, final
 
-from dpcipher.curator.count import CountSource, Incoming, Recoding, Tally
+from dpcipher.curator.count import Incoming
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.request import Person
+from dpcipher.curator.truth import CountSource, Recoding, Tally
 from dpcipher.curator.warehouse.engines import Engine, engine_of
 from dpcipher.curator.warehouse.expressions import has_memtable
 from dpcipher.curator.warehouse.probe import check_reading
