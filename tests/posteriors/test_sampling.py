@@ -117,7 +117,7 @@ def test_gradients_are_those_of_the_potentials(n_rows: int | None) -> None:
     evidence = gather(release, (0, 1, 2))
     possible = np.ones((2, 3, 2), dtype=bool)
     possible[0, 1] = False
-    model = LogLinear((2, 3, 2), tuple(evidence.measured), possible)
+    model = LogLinear(evidence.levels, tuple(evidence.measured), possible)
     target = TableTarget(model, Tables(model, evidence), np.eye(model.size))
     point = rng.normal(size=(1, target.size)) * 0.3
     if n_rows is None:
@@ -185,7 +185,7 @@ def test_tables_of_cells_are_their_margins() -> None:
         {("a", "b"): np.ones((2, 3)), ("b", "c"): np.ones((3, 4)), ("c",): np.ones(4)}, schema, scale=3.0
     )
     evidence = gather(release, (0, 1, 2))
-    model = LogLinear(shape, tuple(evidence.measured), np.ones(shape, dtype=bool))
+    model = LogLinear(evidence.levels, tuple(evidence.measured), np.ones(shape, dtype=bool))
     tables, cells = Tables(model, evidence), rng.random((5, 24))
     axes = [tuple(1 + axis for axis in range(3) if axis not in table.axes) for table in evidence.tables]
     sums = np.concatenate([cells.reshape(5, *shape).sum(axis=out).reshape(5, -1) for out in axes], axis=1)
