@@ -176,13 +176,13 @@ def page(command: str) -> None:
 def _line(kind: str, power: int, method: str, found: list[Any]) -> list[str]:
     kept = [item for item in found if item is not None]
     covered, short, width = (np.array([item[key] for item in kept]) for key in ("covered", "short", "width"))
-    by_repeat = covered.mean(axis=1)
+    error = (covered.mean(axis=1).var() / max(1, len(kept) - 1)) ** 0.5
     return [
         kind,
         method,
         f"e^{power}",
         str(len(found)),
-        f"{covered.mean():.3f} ± {by_repeat.std(ddof=1) / len(kept) ** 0.5:.3f}",
+        f"{covered.mean():.3f} ± {error:.3f}",
         f"{covered.mean(axis=0).min():.2f}",
         f"{short[:, 1:].mean():+.2f}",
         f"{np.median(width[:, 1]):.2f}",
