@@ -33,6 +33,7 @@ class Search:
         self.points = np.asarray(cast(Binned, grid.domain).edges)
         places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
         self.forced = [int(place) for place in places]
+        self._marks = {*self.forced, *self._zero()}  # where the first intervals are cut, whatever their width
         self._top = self.frontier = self._first()
         self._known: dict[Interval, tuple[float, float]] = {}  # noisy count and its variance
         self._parts: dict[Interval, list[Interval]] = {}
@@ -111,12 +112,18 @@ class Search:
         return list(zip(places, [*places[1:], cells], strict=True))
 
     def _cut(self, start: int, stop: int) -> list[Interval]:
-        """Parts of about equal width, with the declared cuts among them."""
+        """Parts of about equal width, with the declared cuts among them, and zero by itself."""
         cells, levels = stop - start, max(1, self._levels_of(stop - start))
         parts = min(cells, math.ceil(cells ** (1 / levels) - 1e-9))
         even = {start + part * cells // parts for part in range(parts)}
-        places = sorted(even | {place for place in self.forced if start < place < stop})
+        places = sorted(even | {place for place in self._marks if start < place < stop})
         return list(zip(places, [*places[1:], stop], strict=True))
+
+    def _zero(self) -> list[int]:
+        """The two ends of the cell of zero: amounts and counts often have many zeros, and to ask about them at once costs nothing more."""
+        if self.column.kind not in ("integer", "number"):
+            return []
+        return [int(place + end) for place in np.flatnonzero(self.points[:-1] == 0) for end in (0, 1)]
 
     def _levels_of(self, cells: int) -> int:
         """How many times an interval of so many cells is cut until there are cells."""
