@@ -1,15 +1,19 @@
 """Match a column to its goals: redraw levels of its rows until its tables with earlier columns have the counts that are wanted."""
 
+from collections.abc import Callable, Iterator
+from itertools import islice
 from math import ceil
 
 import numpy as np
 
 from dpcipher.joint.blocks import Blocks, Cells
-from dpcipher.joint.even_rows import Ladder, Places
+from dpcipher.joint.even_rows import Places
 from dpcipher.marginals.arrays import Codes, Floats
 
-PASSES = 6  # over a column, each in so many batches; where there are many groups, half as many in few batches
-_BATCHES, _FEW_BATCHES = 32, 4
+Draw = Callable[[Places, Floats], Codes]  # levels of rows, each at a height in the row's own distribution
+
+PASSES = 16  # each over some rows, in so many batches; where there are many groups, a fifth of them over all rows, in few batches
+_OFFERED, _BATCHES, _FEW_BATCHES = 8_192, 8, 4
 _MANY_GROUPS = 20
 _WORKSPACE = 2**15  # cells of the rows that are looked up at once: they stay in the processor's cache
 _TAKEN = 0.6  # of what the best step along all moves of a batch would take
@@ -21,7 +25,7 @@ def match_goals(
     blocks: Blocks,
     cells: Cells,
     goals: Floats,
-    ladder: Ladder,
+    draw: Draw,
     rng: np.random.Generator,
     *,
     passes: int = PASSES,
@@ -29,16 +33,18 @@ def match_goals(
     """Redraw levels from the rows' own probabilities wherever that brings the column's tables nearer to `goals`.
 
     `cells` are those of the rows in the blocks of the column's groups; `goals` are the counts wanted, levels of the groups by levels of the column.
-    Every pass proposes a new level, drawn from the row's own probabilities, to each row, and carries out moves that lower the squared distance: a Metropolis
+    Every pass proposes a new level, drawn from the row's own probabilities, to some rows, and carries out moves that lower the squared distance: a Metropolis
     walk at temperature zero, so that a row never takes a level it could not have had. A move of one row changes all tables of the column. So two rows whose
     proposals are opposite move together first, which leaves the column's own table alone.
     """
     walk, many = _GoalWalk(drawn.copy(), blocks, cells, goals), blocks.n_groups > _MANY_GROUPS
-    for _ in range(passes // 2 if many else passes):
+    offered = _in_turn(len(drawn), len(drawn) if many else _OFFERED, rng)
+    for chosen in islice(offered, max(2, passes // 5) if many else passes):
         if np.vdot(walk.excess, walk.excess) <= MATCHED * walk.excess.size:
             break
-        proposed = ladder.draw(np.arange(len(drawn)), rng.random(len(drawn)))
-        rows = rng.permutation(np.flatnonzero(proposed != walk.levels))
+        proposed = walk.levels.copy()
+        proposed[chosen] = draw(chosen, rng.random(len(chosen)))
+        rows = chosen[proposed[chosen] != walk.levels[chosen]]
         gains = walk.gains(rows[None], proposed)
         if many:
             pairs = _opposite(rows, walk.levels, proposed, gains)
@@ -47,6 +53,12 @@ def match_goals(
             gains = walk.gains(rows[None], proposed)
         walk.move(rows[None], gains, proposed, _FEW_BATCHES if many else _BATCHES)
     return walk.levels
+
+
+def _in_turn(n_rows: int, size: int, rng: np.random.Generator) -> Iterator[Places]:
+    """Rows in random order, about `size` at a time, round after round."""
+    while True:
+        yield from np.array_split(rng.permutation(n_rows), ceil(n_rows / size))
 
 
 class _GoalWalk:
