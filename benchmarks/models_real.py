@@ -44,9 +44,9 @@ MISFIT = (
 )
 READING = (
     "## Reading it\n\nThe study asks for 300 repeats a cell and has as many as the table says; it goes on from its journal. With few repeats a coverage is known to its standard error and `worst` says next to nothing: "
-    "no figure is claimed before a cell has 100. `auto` takes the full table of 960 cells from ε = 1 on, a minute of processor time each, and has not been run.\n\n"
-    "The prior of pairs with a column of more than three levels is wider since 13 repeats of this study under the former prior (a standard deviation of 2 for all pairs): the ACS models' terms of `decile` and `school` were shrunk "
-    "by 1.0 to 1.7 standard errors at ε ≤ 1, and the logistic model covered .80 at e⁻¹ and .91 at 1. The ACS excerpt is therefore no untouched evidence about that prior."
+    "no figure is claimed before a cell has 100.\n\n"
+    "Under two former priors, which took ordered levels for unrelated, a few repeats of this study had the ACS logistic model's slopes short by 1 to 1.7 standard errors at ε ≤ 1, and coverages of .75 to .91. That is how the fault was seen. The prior of now, a walk along "
+    "ordered levels, was settled on [generated populations](models_trends.md), and all repeats on this page were made with it."
 )
 
 ADULT = {

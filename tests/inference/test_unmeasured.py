@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from dpcipher.inference.assumptions import smallest_unmeasured
 from dpcipher.inference.unmeasured import leave_open, rake
-from dpcipher.posteriors.log_linear import contrast_sd
+from dpcipher.posteriors.prior import Levels, contrast_sd
 
 
 def odds(tables: np.ndarray) -> np.ndarray:
@@ -19,7 +19,7 @@ def test_measured_tables_stay_as_they_are() -> None:
     """All pairs of a 2×3×3 table before and after, to the tolerance of raking."""
     joints = np.random.default_rng(0).dirichlet(np.ones(18), size=20).reshape(20, 2, 3, 3)
     pairs = [(0, 1), (0, 2), (1, 2)]
-    opened = leave_open(joints, pairs, [(0, 1, 2)], seed=1)
+    opened = leave_open(joints, [Levels(2), Levels(3), Levels(3)], pairs, [(0, 1, 2)], seed=1)
     for drop in (1, 2, 3):
         np.testing.assert_allclose(opened.sum(axis=drop), joints.sum(axis=drop), atol=1e-6)
     assert np.abs(opened - joints).max() > 0.005
@@ -28,8 +28,8 @@ def test_measured_tables_stay_as_they_are() -> None:
 def test_an_open_pair_has_the_priors_log_odds_ratio() -> None:
     """Two columns measured alone: the log odds ratio is normal with the standard deviation that the prior gives a pair."""
     joints = np.repeat(np.outer([0.3, 0.7], [0.6, 0.4])[None], 4_000, axis=0)
-    opened = leave_open(joints, [(0,), (1,)], [(0, 1)], seed=2)
-    assert odds(opened).std() == pytest.approx(contrast_sd((2, 2)), rel=0.05)
+    opened = leave_open(joints, [Levels(2)] * 2, [(0,), (1,)], [(0, 1)], seed=2)
+    assert odds(opened).std() == pytest.approx(contrast_sd(2), rel=0.05)
     assert odds(opened).mean() == pytest.approx(0, abs=0.1)
     np.testing.assert_allclose(opened.sum(axis=2)[:, 0], 0.3, atol=1e-6)
 
@@ -51,14 +51,16 @@ def test_raking_a_pair_is_the_table_with_that_odds_ratio_and_those_margins() -> 
 def test_nothing_to_open_changes_nothing() -> None:
     """Sets inside a measured table are known."""
     joints = np.random.default_rng(1).dirichlet(np.ones(4), size=3).reshape(3, 2, 2)
-    assert leave_open(joints, [(0, 1)], [(0, 1)], seed=1) is joints
+    assert leave_open(joints, [Levels(2)] * 2, [(0, 1)], [(0, 1)], seed=1) is joints
 
 
 def test_impossible_cells_stay_empty() -> None:
     """A structural zero of the joint is one of the opened joint."""
     joints = np.random.default_rng(2).dirichlet(np.ones(8), size=5).reshape(5, 2, 2, 2)
     joints[:, 0, 0] = 0
-    opened = leave_open(joints / joints.sum(axis=(1, 2, 3), keepdims=True), [(0, 1), (2,)], [(0, 2)], seed=3)
+    opened = leave_open(
+        joints / joints.sum(axis=(1, 2, 3), keepdims=True), [Levels(2)] * 3, [(0, 1), (2,)], [(0, 2)], seed=3
+    )
     assert (opened[:, 0, 0] == 0).all()
     np.testing.assert_allclose(opened.sum(axis=(1, 2, 3)), 1, atol=1e-6)
 

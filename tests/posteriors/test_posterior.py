@@ -9,7 +9,7 @@ import dpcipher as dc
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import sampler
-from dpcipher.posteriors.log_linear import CONTRAST_SD, LogLinear, contrast_sd
+from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.schema.rows import Zero
 
@@ -250,30 +250,3 @@ def test_calibration_by_simulation() -> None:
     for quantity in np.array(ranks).T:
         observed = np.histogram(quantity, bins=6, range=(0, 100))[0]
         assert ((observed - 20) ** 2 / 20).sum() < 20.5  # the 99.9 % quantile of χ² with 5 degrees
-
-
-def test_the_design_is_symmetric_in_the_levels() -> None:
-    """No level is a reference: the prior covariance of the scores is unchanged by a permutation of levels, and contrasts have the stated spread."""
-    model = LogLinear((3, 4), ((0, 1),), np.ones((3, 4), dtype=bool))
-    covariance = (model.design @ model.design.T).reshape(3, 4, 3, 4)
-    turned = covariance[[2, 0, 1]][:, [3, 1, 0, 2]][:, :, [2, 0, 1]][..., [3, 1, 0, 2]]
-    assert turned == pytest.approx(covariance)
-    contrast = np.zeros((3, 4))
-    contrast[0, 0] = contrast[1, 1] = 1
-    contrast[0, 1] = contrast[1, 0] = -1
-    assert float(np.einsum("ij,ijkl,kl", contrast, covariance, contrast)) ** 0.5 == pytest.approx(
-        contrast_sd((3, 4))
-    )
-
-
-@pytest.mark.parametrize("tables", [((0, 1), (1, 2)), ((0, 1, 2),), ((0,), (1, 2))])
-def test_axis_by_axis_equals_the_design_matrix(tables: tuple[tuple[int, ...], ...]) -> None:
-    """The two ways to apply the design agree, and the number of coefficients is told beforehand."""
-    rng = np.random.default_rng(0)
-    dense = LogLinear((2, 3, 4), tables, np.ones((2, 3, 4), dtype=bool))
-    points, slopes = rng.normal(size=(5, dense.size)), rng.normal(size=(5, 24))
-    lazy = LogLinear((2, 3, 4), tables, np.ones((2, 3, 4), dtype=bool))
-    lazy.__dict__["is_dense"] = False
-    assert lazy.scores(points) == pytest.approx(dense.scores(points))
-    assert lazy.pull(slopes) == pytest.approx(dense.pull(slopes))
-    assert dense.size == dense.factors[-1].stop

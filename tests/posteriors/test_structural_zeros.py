@@ -5,7 +5,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.log_linear import CONTRAST_SD
+from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.rows import Zero

@@ -63,6 +63,19 @@ def test_the_tails_of_exponential_columns_are_exponential():
     assert np.allclose(within, upper.ppf(upper.cdf(50) + shares * (upper.cdf(90) - upper.cdf(50))))
 
 
+@pytest.mark.parametrize("width", [100.0, 1e5])
+def test_an_end_however_far_keeps_its_values_beside_its_neighbour(width):
+    """The density falls by exp(7,000) and more over the end bin: every value is finite, in the bin and near the full one, at both ends."""
+    edges = np.array([0.0, 1.0, width * 70])
+    uniforms = np.array([0.0, 0.3, 0.999999, 1.0])
+    bins = np.ones(4, dtype=np.int64)
+    right = Spread.smooth(edges, np.array([0.99, 0.01]), single=0.0).draw(bins, uniforms)
+    left = Spread.smooth(-edges[::-1], np.array([0.01, 0.99]), single=0.0).draw(bins - 1, uniforms)
+    for distance in (right, -left):
+        assert np.all((distance >= 1) & (distance < 12))
+    assert np.allclose(right[1:3] - 1, -np.log1p(-uniforms[1:3]) / np.log(100))
+
+
 @pytest.mark.parametrize("draw", [lambda r: r.lognormal(5, 1, 20_000), lambda r: 300 * r.random(20_000)])
 def test_a_generous_bound_does_not_draw_values_far_out(draw):
     """The last of 15 bins reaches from the column's top twentieth to a public bound of ten thousand: values stay near the column's own."""

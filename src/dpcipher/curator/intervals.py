@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Search:
         self.points = np.asarray(cast(Binned, grid.domain).edges)
         places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
         self.forced = [int(place) for place in places]
+        self._marks = {*self.forced, *self._zero()}  # where the first intervals are cut, whatever their width
         self._top = self.frontier = self._first()
         self._known: dict[Interval, tuple[float, float]] = {}  # noisy count and its variance
         self._parts: dict[Interval, list[Interval]] = {}
@@ -79,12 +80,18 @@ class Search:
         return bool(self.frontier)
 
     def edges(self, risk: BinRisk) -> list[float]:
-        """The edges of the bins."""
+        """The edges of the bins; an end in which rows are not clearly there is one bin."""
         leaves = self._leaves()
         if self.is_unbounded:
             leaves = leaves.within(*self._bounds()).trimmed(self.forced)
-        starts = choose_cuts(leaves, risk, self.most, self.forced)
-        return [*self.points[starts].tolist(), self.points[leaves.stop].item()]
+        first, last = int(leaves.starts[0]), leaves.stop
+        start, stop = max(first, self._inhabited(0)), min(last, self._inhabited(1))
+        if len({first, start, stop, *self.forced}) > self.most:
+            start, stop = first, last
+        outside = {place for place in (first, stop, *self.forced) if not start <= place < stop} - {last}
+        inside = [place for place in self.forced if start < place < stop]
+        cuts = choose_cuts(leaves.within(start, stop), risk, self.most - len(outside), inside)
+        return [*self.points[sorted(outside.union(cuts))].tolist(), self.points[last].item()]
 
     def recoding(self, column: Column, edges: Sequence[float]) -> Codes:
         """The bin of each cell of the grid; cells beyond the ends go to the end bins, special values and missing levels follow, as they did."""
@@ -101,6 +108,20 @@ class Search:
         kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]
         return min(start for start, _ in kept), max(stop for _, stop in kept)
 
+    def _inhabited(self, end: Literal[0, 1]) -> int:
+        """Where rows clearly begin (0) or end (1): at the outermost part that clearly holds some; inside it, at its outermost such part, and so on."""
+        parts, place = self._top, self._top[-end][end]
+        clear = clear_of_noise(self.most, laplace=self._laplace)
+        while parts:
+            holding = [
+                part for part in parts if self._known[part][0] > clear * math.sqrt(self._known[part][1])
+            ]
+            if not holding:
+                break
+            place = holding[-end][end]
+            parts = self._parts.get(holding[-end], [])
+        return place
+
     def _first(self) -> list[Interval]:
         """The first level: the bands of a range that is to be found, else intervals of equal width."""
         cells = len(self.points) - 1
@@ -111,12 +132,18 @@ class Search:
         return list(zip(places, [*places[1:], cells], strict=True))
 
     def _cut(self, start: int, stop: int) -> list[Interval]:
-        """Parts of about equal width, with the declared cuts among them."""
+        """Parts of about equal width, with the declared cuts among them, and zero by itself."""
         cells, levels = stop - start, max(1, self._levels_of(stop - start))
         parts = min(cells, math.ceil(cells ** (1 / levels) - 1e-9))
         even = {start + part * cells // parts for part in range(parts)}
-        places = sorted(even | {place for place in self.forced if start < place < stop})
+        places = sorted(even | {place for place in self._marks if start < place < stop})
         return list(zip(places, [*places[1:], stop], strict=True))
+
+    def _zero(self) -> list[int]:
+        """The two ends of the cell of zero: amounts and counts often have many zeros, and to ask about them at once costs nothing more."""
+        if self.column.kind not in ("integer", "number"):
+            return []
+        return [int(place + end) for place in np.flatnonzero(self.points[:-1] == 0) for end in (0, 1)]
 
     def _levels_of(self, cells: int) -> int:
         """How many times an interval of so many cells is cut until there are cells."""

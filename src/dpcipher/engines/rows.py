@@ -30,7 +30,7 @@ from dpcipher.joint.link import draw_column
 from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.tables import margin, maximal, stacked
 
-PASSES = 4  # of `match_goals` over the population: fewer than for rows that are handed out
+PASSES = 8  # of `match_goals` over the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy
 # Numbers in the largest array of a step, beyond which the population shrinks to its lower bound.
 WORKSPACE = 2**24

@@ -324,9 +324,9 @@ def _in_sigmas(
     """
     distances = {}
     for axes, missed in residuals.items():
-        moved = targets.tables[axes] - reconciled.table(axes) / reconciled.total
+        moved = (targets.tables[axes] - reconciled.table(axes) / reconciled.total).ravel()
         unit = targets.sigma[axes] or 1 / targets.total
-        distances[axes] = math.sqrt(float((moved**2).sum()) / moved.size + missed**2) / unit
+        distances[axes] = math.sqrt(float(moved @ moved) / moved.size + missed**2) / unit
     return distances
 
 

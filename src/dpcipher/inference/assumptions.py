@@ -12,6 +12,7 @@ from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.marginals.tables import maximal
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.prior import levels_of
 from dpcipher.release.release import Release
 
 # Draws of the prior, to see how wide it is; their quartiles are all that is used.
@@ -62,10 +63,11 @@ def prior_share(release: Release, task: Task, drawn: Drawn, asked: Sequence[Axes
     """How wide the draws of each parameter are beside draws of the prior, by their quartiles: near 1 the release says nothing."""
     cover = release.schema.cover(task.formula.columns)
     evidence = gather(release, cover.axes)
-    model = LogLinear(evidence.shape, tuple(evidence.measured), evidence.possible)
+    model = LogLinear(evidence.levels, tuple(evidence.measured), evidence.possible)
     chances = model.probabilities(np.random.default_rng(0).normal(size=(PRIOR_DRAWS, model.size)))
     joints = np.ascontiguousarray(cover.fold_stack(chances.reshape(PRIOR_DRAWS, *evidence.shape)))
-    opened = leave_open(joints, measured_axes(release, task.formula.columns), asked, 0)
+    levels = [levels_of(release.schema, name) for name in task.formula.columns]
+    opened = leave_open(joints, levels, measured_axes(release, task.formula.columns), asked, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(drawn.zero, np.nan, _width(drawn.draws) / _width(task.fit(opened)[0]))
 

@@ -99,7 +99,9 @@ def _opened(release: Release, drawn: Posterior, seed: int | None) -> Posterior:
     measured = measured_axes(release, drawn.columns)
     sets = smallest_unmeasured(len(drawn.columns), measured)
     opening = int(np.random.default_rng(seed).integers(2**32))
-    draws, own = (leave_open(part, measured, sets, opening) for part in (drawn.draws, drawn.table_draws))
+    draws, own = (
+        leave_open(part, drawn.levels, measured, sets, opening) for part in (drawn.draws, drawn.table_draws)
+    )
     others = [note for note in drawn.notes if note not in unseen_notes(release, drawn.assumed)]
     notes = (*unseen_notes(release, drawn.assumed, opened=True), *others)
     return replace(drawn, draws=draws, table_draws=own, notes=notes)

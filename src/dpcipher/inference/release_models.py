@@ -109,7 +109,9 @@ class CoefficientDraws:
 
     def of_table(self, task: Task) -> Floats:
         """The coefficients of the private table's own proportions, for as many draws as tell noise from sampling."""
-        own = leave_open(self.joint.table_draws[:NOISE_DRAWS], self.measured, self.sets, self.opening)
+        own = leave_open(
+            self.joint.table_draws[:NOISE_DRAWS], self.joint.levels, self.measured, self.sets, self.opening
+        )
         return task.fit(own)[0]
 
 
@@ -123,11 +125,11 @@ def draw_coefficients(
     asked = sets_asked_for(task, measured)
     others = smallest_unmeasured(len(task.formula.columns), measured, asked)
     sets = [*asked, *others] if unmeasured == "open" else asked
-    opened = leave_open(joint.draws, measured, sets, opening)
+    opened = leave_open(joint.draws, joint.levels, measured, sets, opening)
     beta, converged = task.fit(opened)
     closed = None
     if len(sets) > len(asked):
-        closed = Drawn(task.fit(leave_open(joint.draws, measured, asked, opening))[0])
+        closed = Drawn(task.fit(leave_open(joint.draws, joint.levels, measured, asked, opening))[0])
     return CoefficientDraws(joint, opened, beta, converged, closed, measured, sets, others, opening)
 
 

@@ -65,8 +65,8 @@ class Chain(InBatches):
 
         def draw(number: int, rng: np.random.Generator) -> Codes:
             size = batch_size(n_rows, pieces, number)
-            if independent and not allowed and self._is_free:
-                return self._independent_rows(size, rng)
+            if self._is_free and not allowed:
+                return self._free_rows(size, rng, independent)
             return self.sample_given(size, rng, allowed or {}, independent=independent)[0]
 
         return CodeBatches(pieces, draw)
@@ -114,10 +114,15 @@ class Chain(InBatches):
         """Whether no structural zero bars a level."""
         return not any(link.barred for link in self.links)
 
-    def _independent_rows(self, n_rows: int, rng: np.random.Generator) -> Codes:
+    def _free_rows(self, n_rows: int, rng: np.random.Generator, independent: bool) -> Codes:
+        """Rows where nothing is barred and nothing is given."""
         codes = np.zeros((n_rows, len(self.shape)), np.int32, order="F")
-        for link in self._fast_links:
-            codes[:, link.link.attribute] = link.draw(codes, rng)
+        for position, link in enumerate(self._fast_links):
+            codes[:, link.link.attribute] = (
+                link.draw(codes, rng)
+                if independent
+                else link.draw_even(codes, rng, first=self.order[:position])
+            )
         return codes
 
     @cached_property

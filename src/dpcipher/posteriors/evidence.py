@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from dpcipher.errors import ReleaseError, SizeError, SolveError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import margin, maximal
 from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
+from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import Release
 
@@ -32,12 +34,17 @@ class Observed:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The shape of the columns, which cells are possible, the tables seen, and the number of rows where it is known."""
+    """The levels of the columns, which cells are possible, the tables seen, and the number of rows where it is known."""
 
-    shape: Shape
+    levels: tuple[Levels, ...]
     possible: Bools
     tables: tuple[Observed, ...]
     n_rows: float | None
+
+    @property
+    def shape(self) -> Shape:
+        """How many levels every column has."""
+        return tuple(levels.size for levels in self.levels)
 
     @property
     def measured(self) -> list[Axes]:
@@ -76,8 +83,8 @@ class Evidence:
 
 def gather(release: Release, axes: Axes) -> Evidence:
     """Everything in a release about the attributes on `axes`."""
-    shape = tuple(release.schema.shape[axis] for axis in axes)
-    cells = int(np.prod([float(size) for size in shape]))
+    levels = tuple(levels_of(release.schema, release.schema.attrs[axis]) for axis in axes)
+    cells = prod(size for size, _ in levels)
     if cells > MOST_CELLS:
         raise SizeError(
             f"columns make a table of {cells:,} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
@@ -88,7 +95,7 @@ def gather(release: Release, axes: Axes) -> Evidence:
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
     seen = [table for table in tables if table.axes or n_rows is None]
-    return Evidence(shape, possible, tuple(_softened(seen)), n_rows)
+    return Evidence(levels, possible, tuple(_softened(seen)), n_rows)
 
 
 def _softened(tables: Sequence[Observed]) -> Iterator[Observed]:

@@ -14,6 +14,7 @@ from dpcipher.posteriors.exact import fitted_to, known_statistics, population_mo
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.mode import find_mode
 from dpcipher.posteriors.population import draw_population
+from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import PopulationTarget, Tables
 from dpcipher.release.release import Release
@@ -50,6 +51,11 @@ class Posterior:
     report: SamplerReport
     notes: tuple[str, ...] = ()
 
+    @property
+    def levels(self) -> list[Levels]:
+        """How many levels every column has, and how many of them are ordered."""
+        return [levels_of(self.schema, name) for name in self.columns]
+
 
 def posterior(
     release: Release,
@@ -78,7 +84,7 @@ def posterior(
     evidence = gather(release, cover.axes)
     shown = evidence.measured
     tables = maximal([*shown, *_added(release.schema, cover, interactions)])
-    model = LogLinear(evidence.shape, tuple(tables), evidence.possible)
+    model = LogLinear(evidence.levels, tuple(tables), evidence.possible)
     rng = np.random.default_rng(seed)
     own, rows, whole, report = _sample(evidence, model, draws, population, rng)
     shape = (draws, *evidence.shape)

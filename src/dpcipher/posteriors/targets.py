@@ -16,13 +16,15 @@ from functools import cached_property
 import numpy as np
 
 from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.nested import Nested
 
 # Numbers that are worked on at once: what fits a processor's cache is read several times faster than what does not.
 BLOCK = 250_000
+# Multiplications of a matrix product that take as long as one addition along scattered cells.
+PER_ADDITION = 20
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Tables:
 
     @cached_property
     def _can_be(self) -> Bools:
-        return np.asarray(self.sums(self.model.possible.reshape(1, -1).astype(float))[0] > 0)
+        return np.asarray(self._by_table(self.model.possible.reshape(1, -1).astype(float))[0] > 0)
 
     @cached_property
     def _weights(self) -> tuple[Floats, Floats]:
@@ -64,32 +66,39 @@ class Tables:
         parts = self._by_table(design.T) / (design**2).sum(axis=0)[:, None]
         return parts, self._by_table(np.ones((1, cells)))[0] / cells
 
+    @cached_property
+    def _by_cells(self) -> bool:
+        """Whether few large tables are summed faster cell by cell than over coefficients."""
+        additions = len(self.evidence.tables) * self.model.cells
+        return self.seen.size * self.model.size > PER_ADDITION * additions
+
     def sums(self, cells: Floats) -> Floats:
         """All tables of every row of a stack of cells."""
-        if not self.model.is_dense:
+        if self._by_cells:
             return self._by_table(cells)
         parts, even = self._weights
         return np.asarray(self.model.pull(cells) @ parts + cells.sum(axis=1, keepdims=True) * even)
 
     def _by_table(self, cells: Floats) -> Floats:
-        sums = self._nested.sums(cells.reshape(len(cells), *self.model.shape))
-        return np.concatenate([sums[number].reshape(len(cells), -1) for number in sorted(sums)], axis=1)
+        stack, axes = cells.reshape(len(cells), *self.model.shape), tuple(range(-1, len(self.model.shape)))
+        tables = [margin(stack, axes, (-1, *table.axes)) for table in self.evidence.tables]
+        return np.concatenate([table.reshape(len(cells), -1) for table in tables], axis=1)
 
-    @cached_property
-    def _nested(self) -> Nested:
-        return Nested.of(tuple(range(len(self.model.shape))), [table.axes for table in self.evidence.tables])
+    def _spread(self, slopes: Floats) -> Floats:
+        """Slopes by count, added up in every cell that the count is of."""
+        total, start = np.zeros((len(slopes), *self.model.shape)), 0
+        for table in self.evidence.tables:
+            own = slopes[:, start : start + table.counts.size].reshape(-1, *table.counts.shape)
+            total += broadcast_over(own, (-1, *table.axes), range(-1, len(self.model.shape)))
+            start += table.counts.size
+        return total.reshape(len(slopes), -1)
 
     def back(self, slopes: Floats) -> Floats:
         """The transpose of `sums`: every cell gets what the tables that hold it say."""
-        if self.model.is_dense:
-            parts, even = self._weights
-            return np.asarray(self.model.scores(slopes @ parts.T) + (slopes @ even)[:, None])
-        tables, start = [], 0
-        for table in self.evidence.tables:
-            part = slopes[:, start : start + table.counts.size]
-            tables.append(part.reshape(len(slopes), *table.counts.shape))
-            start += table.counts.size
-        return self._nested.spread(tables, self.model.shape).reshape(len(slopes), -1)
+        if self._by_cells:
+            return self._spread(slopes)
+        parts, even = self._weights
+        return np.asarray(self.model.scores(slopes @ parts.T) + (slopes @ even)[:, None])
 
 
 @dataclass(frozen=True)

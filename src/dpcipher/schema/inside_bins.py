@@ -28,6 +28,7 @@ NOTHING = 1e-9  # of its neighbour: a bin that is as good as empty
 STEEPEST = (
     3.0  # the density at the end of a bin over its mean density: a cubic that is steeper is not monotone
 )
+BELOW_ONE = np.nextafter(1.0, 0.0)
 JUDGED_BINS = 8  # with fewer, joined bins are so few that they cannot judge; the density is followed in full
 
 
@@ -75,23 +76,13 @@ class Spread:
 
     def _below(self, bins: NDArray[np.integer], t: Floats) -> Floats:
         """The share of each bin's values below the fraction t of its width."""
-        decay = self.decay[bins]
-        steep = np.where(decay == 0, 1.0, decay)
-        return np.where(
-            decay == 0,
-            _below(t, self.left[bins], self.right[bins]),
-            np.expm1(-steep * t) / np.expm1(-steep),
-        )
+        even = _below(t, self.left[bins], self.right[bins])
+        return np.where(self.decay[bins] == 0, even, _fallen(t, self.decay[bins]))
 
     def _quantile(self, bins: NDArray[np.integer], uniforms: Floats) -> Floats:
         """The fraction of each bin's width below which it has the share `uniforms` of its values."""
-        decay = self.decay[bins]
-        steep = np.where(decay == 0, 1.0, decay)
-        return np.where(
-            decay == 0,
-            _quantile(uniforms, self.left[bins], self.right[bins]),
-            -np.log1p(uniforms * np.expm1(-steep)) / steep,
-        )
+        even = _quantile(uniforms, self.left[bins], self.right[bins])
+        return np.where(self.decay[bins] == 0, even, _fallen_quantile(uniforms, self.decay[bins]))
 
 
 def _atoms(widths: Floats, single: float) -> NDArray[np.bool_]:
@@ -118,6 +109,21 @@ def _quantile(uniforms: Floats, left: Floats, right: Floats) -> Floats:
     found = uniforms.copy()
     found[bent] = middle
     return found
+
+
+def _fallen(t: Floats, decay: Floats) -> Floats:
+    """The share of an exponential density that falls by exp(decay), or rises where that is negative, below the fraction t of the width."""
+    steep = np.where(decay == 0, 1.0, np.abs(decay))
+    share = np.expm1(-steep * np.where(decay < 0, 1 - t, t)) / np.expm1(-steep)
+    return np.asarray(np.where(decay < 0, 1 - share, share))
+
+
+def _fallen_quantile(uniforms: Floats, decay: Floats) -> Floats:
+    """The fraction of the width below which the share `uniforms` of that density lies; one that rises is mirrored, so that no power overflows."""
+    steep = np.where(decay == 0, 1.0, np.abs(decay))
+    share = np.minimum(np.where(decay < 0, 1 - uniforms, uniforms), BELOW_ONE)
+    t = -np.log1p(share * np.expm1(-steep)) / steep
+    return np.asarray(np.where(decay < 0, 1 - t, t))
 
 
 def _ends(widths: Floats, masses: Floats) -> tuple[Floats, Floats]:

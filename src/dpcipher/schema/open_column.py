@@ -199,11 +199,21 @@ def _points(
     if values is None and kind != "number":
         values = Grid()
     if values is not None:
+        if kind in ("integer", "number"):
+            points = _with_zero(points, values)
         points = _with_values(
             points, forced, BinValues(tuple(points.tolist()), kind == "number", special, values)
         )
     points.flags.writeable = False
     return points
+
+
+def _with_zero(points: Points, values: Grid) -> Points:
+    """The points with those of a cell of zero alone: amounts and counts often have many zeros."""
+    if not points[0] <= 0 < points[-1]:
+        return points
+    cell = values.values(np.arange(2))
+    return np.union1d(points, cell[cell < points[-1]].astype(points.dtype))
 
 
 def _with_values(points: Points, forced: tuple[float, ...], values: BinValues) -> Points:
