@@ -18,6 +18,7 @@ from dpcipher.engines.targets import (
     Fit,
     Say,
     Targets,
+    moved_last,
     mutual_information,
     order_attributes,
     pair_information,
@@ -41,17 +42,19 @@ def solve_rows(
     *,
     population: int | None = None,
     sweeps: int = SWEEPS,
+    last: int | None = None,
     seed: int = 0,
     say: Say = silent,
 ) -> tuple[Chain, Fit]:
     """Fit a chain to the targets over `population` rows (by default about as many as the data has).
 
-    `sweeps` bounds the raking sweeps of a step. The same seed gives the same chain.
+    `sweeps` bounds the raking sweeps of a step. An attribute that is to be predicted goes `last`, so that its step is the model of it given all
+    others, and the noise of tables without it stays out of that model. The same seed gives the same chain.
     """
     n_rows = _population(targets, population)
     rng = np.random.default_rng(seed)
     weights = pair_information(targets)
-    order = order_attributes(targets, weights)
+    order = moved_last(order_attributes(targets, weights), last)
     equations = _equations(targets, order, weights)
     codes = np.zeros((n_rows, len(order)), np.int32, order="F")
     crossings = Crossings(codes, targets.shape)

@@ -158,7 +158,7 @@ def smooth_basis(probability: Floats, ordered: NDArray[np.intp], fall: float) ->
     variance[: len(values)] = values**2
     scale = len(vectors) / float(size.sum()) if size.sum() > 0 else 0.0
     turned = contrasts.dot(vectors)
-    chance = probability.dot(turned**2) - probability.dot(turned) ** 2
+    chance = np.maximum(probability.dot(turned**2) - probability.dot(turned) ** 2, 0.0)
     return Basis((turned[None],), (variance * scale)[None], chance[None])
 
 
