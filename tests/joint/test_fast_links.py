@@ -96,3 +96,15 @@ def test_a_height_means_the_same_level_as_on_a_ladder(levels: int) -> None:
     near = np.abs(rungs - heights[:, None]).min(axis=1) < 1e-5
     assert near.mean() < 0.01
     np.testing.assert_array_equal(drawn[~near], exact[~near])
+
+
+@pytest.mark.parametrize("room", [2**10, 2**14])
+def test_the_tables_of_many_groups_stay_within_their_room(room: int) -> None:
+    """Forty binary columns before a binary one: fewer tables than columns, and no more numbers than there is room for."""
+    groups = tuple((axis,) for axis in range(40))
+    values = np.random.default_rng(9).normal(0, 0.1, (80, 2))
+    link = Link(40, groups, (2,) * 40, np.full(2, 0.5), values, values, np.full((80, 2), 0.5))
+    tables = FastLink(link, (2,) * 41, room)._crossed
+    assert len(tables) < 20
+    assert sum(table.added.size for table in tables) <= room
+    assert sorted(axis for table in tables for axis in table.axes) == list(range(40))

@@ -39,9 +39,8 @@ def spread(keys: Sequence[Codes], n_rows: int, rng: np.random.Generator) -> Floa
     """
     order, uniforms = rng.permutation(n_rows), np.empty(n_rows)
     for key in reversed(keys):
-        narrow = key.astype(
-            np.min_scalar_type(int(key.max(initial=0)))
-        )  # small integers are sorted by counting
+        # Small integers are sorted by counting.
+        narrow = key.astype(np.min_scalar_type(int(key.max(initial=0))))
         order = order[np.argsort(narrow[order], kind="stable")]
     uniforms[order] = (rng.random() + np.arange(n_rows) * GOLDEN) % 1.0
     return uniforms

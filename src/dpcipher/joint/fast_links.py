@@ -20,6 +20,7 @@ from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 Singles = NDArray[np.float32]
 
 _TABLE = 2**18  # numbers in a table of several groups
+ROOM = 2**26  # numbers that the tables of all links would have, did each have as many tables as groups
 _BLOCK = 2**17  # numbers of the rows that are worked on at once: they stay in the processor's cache
 _BELOW_ONE = 1.0 - 2.0**-20
 _LEAST = 1e-30  # a sum of chances below which single precision may have lost some
@@ -43,10 +44,11 @@ class _Crossed:
 
 
 class FastLink:
-    """One link, laid out for drawing; it must bar nothing."""
+    """One link, laid out for drawing, in tables that fit in some room; it must bar nothing."""
 
-    def __init__(self, link: Link, shape: Shape) -> None:
+    def __init__(self, link: Link, shape: Shape, room: int = ROOM) -> None:
         self.link, self.shape = link, shape
+        self._most = min(_TABLE, room // max(1, len(link.groups)))
         self._width = ceil(sqrt(len(link.base)))
         self._blocks = ceil(len(link.base) / self._width)
         self._crossed = [self._cross(groups) for groups in self._packed()]
@@ -61,7 +63,7 @@ class FastLink:
         packs: list[tuple[int, list[int]]] = []
         for group in sorted(range(len(sizes)), key=lambda group: -sizes[group]):
             for place, (size, members) in enumerate(packs):
-                if size * sizes[group] * padded <= _TABLE:
+                if size * sizes[group] * padded <= self._most:
                     packs[place] = (size * sizes[group], [*members, group])
                     break
             else:

@@ -14,7 +14,7 @@ Draw = Callable[[Places, Floats], Codes]  # levels of rows, each at a height in 
 
 PASSES = 16  # each over some rows, in so many batches; where there are many groups, a fifth of them over all rows, in few batches
 _OFFERED, _BATCHES, _FEW_BATCHES = 8_192, 8, 4
-_MANY_GROUPS = 20
+MANY_GROUPS = 20
 _WORKSPACE = 2**15  # cells of the rows that are looked up at once: they stay in the processor's cache
 _TAKEN = 0.6  # of what the best step along all moves of a batch would take
 MATCHED = 0.2  # mean square distance from the goals, in rows, that counts as rounding
@@ -37,7 +37,7 @@ def match_goals(
     walk at temperature zero, so that a row never takes a level it could not have had. A move of one row changes all tables of the column. So two rows whose
     proposals are opposite move together first, which leaves the column's own table alone.
     """
-    walk, many = _GoalWalk(drawn.copy(), blocks, cells, goals), blocks.n_groups > _MANY_GROUPS
+    walk, many = _GoalWalk(drawn.copy(), blocks, cells, goals), blocks.n_groups > MANY_GROUPS
     offered = _in_turn(len(drawn), len(drawn) if many else _OFFERED, rng)
     for chosen in islice(offered, max(2, passes // 5) if many else passes):
         if np.vdot(walk.excess, walk.excess) <= MATCHED * walk.excess.size:

@@ -269,7 +269,8 @@ def _own_components(tables: Sequence[Noisy], sub: Axes, shape: Shape) -> tuple[F
     """The component on `sub` of each of some tables that are alike, and the variance scale of its noise."""
     axes = tables[0].axes
     summed = tuple(1 + place for place in dropped(axes, sub))
-    component = centre(np.stack([table.counts for table in tables]).sum(axis=summed), first=1)
+    counts = tables[0].counts[None] if len(tables) == 1 else np.stack([table.counts for table in tables])
+    component = centre(counts.sum(axis=summed), first=1)
     return component, np.array([table.variance for table in tables]) * _place(sub, axes, shape)[1]
 
 

@@ -48,13 +48,10 @@ MARGIN = 3.0
 PAYS = Fraction(1, 10)
 GRAIN_OF_SHARES = 2**16
 MAX_TRIPLES = 2_000  # candidates of the second round
-TRIPLES_PER_COLUMN, TRIPLES_TO_PREDICT = (
-    3,
-    1,
-)  # whose distances are read, for every column; where one is to be predicted
-WORTHWHILE = (
-    0.1  # noise of a triple over the mean distance of the pairs, up to which the second round is held
-)
+TRIPLES_PER_COLUMN = 3  # whose distances are read
+TRIPLES_TO_PREDICT = 1  # the same where one column is to be predicted
+# Noise of a triple over the mean distance of the pairs, up to which the second round is held.
+WORTHWHILE = 0.1
 
 
 @dataclass(frozen=True)
