@@ -117,6 +117,19 @@ def test_many_zeros_have_a_bin_of_their_own(promise: Any) -> None:
     assert found[found.index(0) + 1] == 1
 
 
+@pytest.mark.parametrize("promise", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-9}], ids=str)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_end_without_rows_is_one_bin(promise: Any, sign: int) -> None:
+    """Values up to a thousand in a range up to a million: noise does not cut what nobody is in, on either side."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"x": sign * rng.integers(1, 1_000, 20_000)})
+    column = Column("x", "integer", min=-1_000_000, max=1_000_000, bins="auto")
+    for _ in range(5):
+        found = edges(measure(frame, Schema((column,)), workload=1, unit="add-remove", **promise).schema, "x")
+        assert np.sum(np.abs(found) > 40_000) <= 4  # the two ends of the range, and where rows are last seen
+        assert np.sum(np.abs(found) <= 1_000) > 5
+
+
 def test_sets_share_the_bins_that_were_found_once() -> None:
     """Every set measures the same tables."""
     release = measure(people(2_000), SCHEMA, epsilon=2.0, unit="add-remove", sets=3)

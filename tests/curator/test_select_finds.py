@@ -213,3 +213,37 @@ def test_a_second_round_without_triples_goes_to_the_tables_already_chosen(
     session, chosen = run(codes, (2,) * 4, auto, epsilon=20.0)
     assert chosen.note["rounds"] == 1
     assert session.left == 0
+
+
+def interacting(n_rows: int = 20_000) -> np.ndarray:
+    """Fourteen columns of four levels; the last is binary and says a little about whether the first two are alike, and about others."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 4, (n_rows, 14))
+    odds = 0.35 * np.where(codes[:, 0] == codes[:, 1], 1.5, -0.5) + 0.4 * (codes[:, 2:5] - 1.5).sum(axis=1)
+    codes[:, 13] = rng.random(n_rows) < 1 / (1 + np.exp(-odds))
+    return codes
+
+
+def test_a_triple_with_the_column_to_predict_is_looked_for() -> None:
+    """Pairs hardly show it, so that without a column to predict nobody looks; the release says what it was chosen for."""
+    codes, shape = interacting(), (4,) * 13 + (2,)
+    for seed in range(2):
+        predicting, chosen = run(codes, shape, Auto(predict="c13"), seed=seed, epsilon=1.0, delta=1e-9)
+        assert "c0 × c1 × c13" in shares(predicting)
+        assert chosen.note["predict"] == "c13"
+        plain, chosen = run(codes, shape, Auto(), seed=seed, epsilon=1.0, delta=1e-9)
+        assert "c0 × c1 × c13" not in shares(plain)
+        assert "predict" not in chosen.note
+
+
+def test_the_column_to_predict_is_modelled_given_all_others() -> None:
+    """The engine reads it from the release; without one, the order is that of the dependence."""
+    codes, last = interacting(), []
+    schema = Schema.from_domain({f"c{place}": size for place, size in enumerate((4,) * 13 + (2,))})
+    for auto in (Auto(predict="c13"), Auto(predict="c0"), Auto()):
+        fitted = Cipher(1.0, delta=1e-9, unit="add-remove", workload=auto).fit_counts(
+            codes, schema, draws=Draws.seeded(0), codes=True
+        )
+        last.append(fitted.joint.core.links[-1].attribute)
+    assert last[:2] == [13, 0]
+    assert last[2] not in (0, 13)

@@ -10,9 +10,19 @@ from scipy.optimize import minimize
 from dpcipher.engines.denoise.denoise import denoise, undenoised
 from dpcipher.engines.denoise.joint_fit import TAUS, _equations, _path, fit_whole
 from dpcipher.engines.denoise.oneway import denoise_one_way, posterior, smooth
-from dpcipher.engines.denoise.shrink import CLEAR, GRID, NOISY, PRIOR_TABLES, STEPS, Deviation, shrink, sizes
+from dpcipher.engines.denoise.shrink import (
+    CLEAR,
+    GRID,
+    NOISY,
+    PRIOR_TABLES,
+    STEPS,
+    Deviations,
+    shrink,
+    sizes,
+)
 from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
+from dpcipher.marginals.tables import count_rows
 from dpcipher.release.reconcile import Noisy, reconcile
 
 SHAPE = (3, 4, 2, 3)
@@ -160,6 +170,11 @@ def dense_shrink(counts, noise, p, total):
     return trust * (belief @ np.array(means)).reshape(levels) + (1 - trust) * counts
 
 
+def deviations(axes, counts, variance):
+    """Those of one table."""
+    return Deviations([axes], counts[None], np.array([variance]))
+
+
 @pytest.mark.parametrize("noise", [10.0, 1000.0, 1e5])
 def test_shrinkage_is_the_exact_posterior_mean(noise):
     """The product-basis arithmetic equals dense Gaussian algebra, in noisy, middling and clear tables."""
@@ -167,19 +182,44 @@ def test_shrinkage_is_the_exact_posterior_mean(noise):
     p = [rng.dirichlet(np.ones(k)) for k in (3, 4)]
     counts = rng.normal(size=(3, 4)) * 50
     counts = counts - counts.mean(axis=0) - counts.mean(axis=1, keepdims=True) + counts.mean()
-    got = shrink({(2, 5): Deviation(counts, noise)}, {2: p[0], 5: p[1]}, 1000.0)[2, 5]
+    ((got,),) = shrink([deviations((2, 5), counts, noise)], {2: p[0], 5: p[1]}, 1000.0)
     np.testing.assert_allclose(got, dense_shrink(counts, noise, p, 1000.0), atol=1e-8)
     np.testing.assert_allclose(got.sum(axis=0), 0, atol=1e-9)
 
 
-def test_many_small_tables_equal_one_by_one_shapes():
-    """Stacking tables of one shape changes nothing: a release with both orders of axes gives transposed answers."""
+def test_transposed_tables_give_transposed_answers():
+    """A release with both orders of axes."""
     rng = np.random.default_rng(3)
     p = {0: np.array([0.2, 0.8]), 1: np.array([0.5, 0.3, 0.2]), 2: np.array([0.2, 0.8])}
     counts = rng.normal(size=(2, 3)) * 40
     counts = counts - counts.mean(axis=0) - counts.mean(axis=1, keepdims=True) + counts.mean()
-    found = shrink({(0, 1): Deviation(counts, 500.0), (1, 2): Deviation(counts.T, 500.0)}, p, 400.0)
-    np.testing.assert_allclose(found[0, 1], found[1, 2].T, atol=1e-10)
+    parts = [deviations((0, 1), counts, 500.0), deviations((1, 2), counts.T, 500.0)]
+    (one,), (other,) = shrink(parts, p, 400.0)
+    np.testing.assert_allclose(one, other.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_tables_of_one_shape_at_once_are_the_same_as_one_by_one(order, zeros, monkeypatch):
+    """With parts of one table everything is done table by table; some are exact, some have negative cells."""
+    rng, shape = np.random.default_rng(8), (2, 3, 2, 3, 2, 3, 2, 3, 7, 7, 11)
+    codes = np.minimum(rng.integers(0, shape, (400, len(shape))), rng.integers(0, 3, (400, 1)))
+    masks = (((0, 1), np.array([[False, True, False], [False] * 3])),) if zeros else ()
+    codes[:, 1] *= (codes[:, 1] != 1) | (codes[:, 0] != 0) | (not zeros)
+    tables = [
+        Noisy(axes, counts + scale * rng.normal(size=counts.shape), scale**2)
+        for number, axes in enumerate(combinations(range(8 if order == 3 else 11), order))
+        for counts, scale in [
+            (count_rows(codes, axes, shape).astype(float), 0.0 if number % 5 == 1 and not zeros else 9.0)
+        ]
+    ]
+    tables += [Noisy((axis,), count_rows(codes, (axis,), shape) + 0.0, 9.0) for axis in range(8, 11)]
+    at_once = denoise(reconcile(shape, tables, zeros=masks))
+    monkeypatch.setattr("dpcipher.marginals.tables.PART", 1)
+    one_by_one = denoise(reconcile(shape, tables, zeros=masks))
+    assert list(at_once.tables) == list(one_by_one.tables)
+    for axes, table in one_by_one.tables.items():
+        np.testing.assert_allclose(at_once.tables[axes], table, atol=1e-12)
 
 
 def test_posterior_counts_add_up_and_are_not_negative():

@@ -46,5 +46,5 @@ def test_tables_shrink_alike_in_either_basis(name: str, monkeypatch: pytest.Monk
         monkeypatch.setattr(shapes, "MANY_LEVELS", many)
         basis = proportional_basis(p)
         kept = basis.variance / (basis.variance + 1e-3)
-        shrunk.append(basis.table(basis.coefficients(table) * kept))
+        shrunk.append(basis.tables(basis.coefficients(table[None]) * kept))
     np.testing.assert_allclose(shrunk[0], shrunk[1], atol=1e-8)

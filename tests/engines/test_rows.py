@@ -75,6 +75,17 @@ def test_trees_come_out_exact(seed):
     assert max(fit.residuals.values()) < 2e-4
 
 
+@pytest.mark.parametrize("last", range(4))
+def test_an_attribute_to_predict_is_drawn_last(last):
+    """Its link is then the model of it given all others; the tables asked for are met all the same."""
+    joint = np.random.default_rng(8).dirichlet(np.full(36, 2.0)).reshape(2, 2, 3, 3)
+    chain, fit = solve_rows(targets_of(joint, all_of(2, 4)), last=last)
+    assert fit.order[-1] == last
+    assert sorted(fit.order) == [0, 1, 2, 3]
+    for away in all_of(2, 4):
+        assert distance(table_of(chain).sum(axis=away), joint.sum(axis=away)) < 2e-3
+
+
 def test_all_triples_of_a_four_way_table_are_met():
     """Tables of order three are equations like any other: the chain's own triples agree with those asked for."""
     joint = np.random.default_rng(2).dirichlet(np.full(36, 2.0)).reshape(2, 2, 3, 3)

@@ -81,3 +81,30 @@ def test_chances_that_single_precision_loses_are_drawn_in_double(monkeypatch) ->
     assert exact[np.arange(len(rows)), drawn].min() > 1e-6
     counts = np.bincount(drawn, minlength=6)
     assert np.abs(counts - exact.sum(axis=0)).max() < 6 * np.sqrt(len(rows) / 4)
+
+
+@pytest.mark.parametrize("levels", [2, 17, 100])
+def test_a_height_means_the_same_level_as_on_a_ladder(levels: int) -> None:
+    """Some rows in any order: but for heights within rounding of a rung, the level is the one that the cumulative probabilities of the link have there."""
+    link, shape = example(levels, seed=levels, zeros=levels > 4)
+    rows = configurations(4, 3_000)
+    chosen = np.random.default_rng(7).permutation(3_000)[:2_000]
+    heights = np.random.default_rng(8).random(2_000)
+    drawn = FastLink(link, shape)._drawer(rows)(chosen, heights)
+    rungs = np.cumsum(link.probabilities(rows[chosen], shape, dtype=np.float64), axis=1)
+    exact = (rungs <= heights[:, None]).sum(axis=1)
+    near = np.abs(rungs - heights[:, None]).min(axis=1) < 1e-5
+    assert near.mean() < 0.01
+    np.testing.assert_array_equal(drawn[~near], exact[~near])
+
+
+@pytest.mark.parametrize("room", [2**10, 2**14])
+def test_the_tables_of_many_groups_stay_within_their_room(room: int) -> None:
+    """Forty binary columns before a binary one: fewer tables than columns, and no more numbers than there is room for."""
+    groups = tuple((axis,) for axis in range(40))
+    values = np.random.default_rng(9).normal(0, 0.1, (80, 2))
+    link = Link(40, groups, (2,) * 40, np.full(2, 0.5), values, values, np.full((80, 2), 0.5))
+    tables = FastLink(link, (2,) * 41, room)._crossed
+    assert len(tables) < 20
+    assert sum(table.added.size for table in tables) <= room
+    assert sorted(axis for table in tables for axis in table.axes) == list(range(40))

@@ -47,7 +47,7 @@ def test_matching_reaches_goals_without_impossible_levels():
         np.add.at(goals, places[:, column], chances)
     blocks = Blocks([(0,), (1,)], [3, 3], 3)
     cells = blocks.cells(groups.astype(np.int32), (3, 3))
-    matched = match_goals(drawn, blocks, cells, goals, ladder, rng)
+    matched = match_goals(drawn, blocks, cells, goals, ladder.draw, rng)
 
     def worst(levels):
         counts = np.bincount((places * 3 + levels[:, None]).ravel(), minlength=18).reshape(6, 3)
@@ -67,7 +67,7 @@ def test_many_binary_columns_match_better_than_their_draw_by_far():
     cells = blocks.cells(earlier, (2,) * 40)
     goals = blocks.sums(cells, chances)
     drawn = Ladder(chances).draw(np.arange(4_000), rng.random(4_000))
-    matched = match_goals(drawn, blocks, cells, goals, Ladder(chances), rng)
+    matched = match_goals(drawn, blocks, cells, goals, Ladder(chances).draw, rng)
 
     def apart(levels):
         both = np.stack([earlier == 0, earlier == 1], axis=2).reshape(4_000, 80).T.astype(float)

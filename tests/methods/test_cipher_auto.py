@@ -1,11 +1,14 @@
 """CIPHER with tables it chooses: the same answers lead to the same tables, whatever the rows; and what a fit leaves behind."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from replaying import check_neighbours, neighbours, run
 
+from dpcipher.curator.count import LocalRows
 from dpcipher.errors import ParameterError, SchemaError, WorkloadError
-from dpcipher.methods import Cipher
+from dpcipher.marginals.tables import count_rows
+from dpcipher.methods import Cipher, PrivBayes
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.schema import Schema
@@ -133,3 +136,25 @@ def test_the_old_spelling_of_the_options_works_and_says_what_to_write_instead() 
         DeprecationWarning, match=r"method\.sample is deprecated: fit returns a value that has it"
     ):
         assert len(new.sample(4)) == 4
+
+
+@pytest.mark.parametrize("workload", ["auto", 2, [("pay", "age"), ("town", "sex"), ("job",)]], ids=str)
+def test_no_row_is_kept_where_few_tables_can_be_asked_for(
+    workload: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given tables, and all that may be chosen, are counted as the rows are read; a method that asks for what it likes keeps rows."""
+
+    def kept(_: LocalRows) -> None:
+        raise AssertionError("rows are kept")
+
+    monkeypatch.setattr(LocalRows, "rows", kept)
+    schema = Schema.from_domain({"age": 90, "sex": 2, "job": 90, "pay": 90, "town": 90})
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, schema.shape, (600, 5)), columns=schema.attrs)
+    terms = {"unit": "add-remove"}
+    fitted = Cipher(1e6, workload=workload, engine="rows", **terms).fit(frame, schema)
+    for table in fitted.release.tables:
+        axes = schema.axes(table.attrs)
+        exact = count_rows(frame.to_numpy(), axes, schema.shape)
+        assert np.abs(table.counts - exact).max() <= 1
+    with pytest.raises(AssertionError, match="rows are kept"):
+        PrivBayes(1.0, **terms).fit(frame, schema)

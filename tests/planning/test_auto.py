@@ -153,6 +153,9 @@ def test_the_second_round_is_held_where_it_was_foreseen() -> None:
     coarse, fine = (Schema.from_domain({f"c{axis}": levels for axis in range(6)}) for levels in (3, 8))
     assert "Triples  1/5 of the budget is kept for a second round" in str(make(coarse, n_rows=10_000))
     assert "Triples  none" in str(make(fine, n_rows=5_000, max_cells=600))
+    assert "Triples  1/5 of the budget is kept for a second round, with triples.\n" in str(
+        make(fine, n_rows=5_000, max_cells=600, predict="c0")
+    )
 
 
 @pytest.mark.parametrize(

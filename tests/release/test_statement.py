@@ -49,6 +49,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"certificate": NUMBERS | {"selection": {}}}, "selection rounds"),
     *(({"certificate": NUMBERS | {"selection": NOTE | {name: bad}}}, f"selection {name}") for name in ("rounds", "candidates", "shortlist") for bad in (None, -1, 1.0, True, "1", 10**300)),
     ({"certificate": NUMBERS | {"selection": NOTE | {"share": None}}}, "share"),
+    ({"certificate": NUMBERS | {"selection": NOTE | {"predict": 3}}}, "selection predict"),
     ({"certificate": {1: 2}}, "by name"),
     ({"ledger": {"head": 5}}, "ledger must hold at most 64 texts"),
     ({"ledger": {"head": "x" * 1001}}, "ledger must hold at most 64 texts"),

@@ -28,14 +28,13 @@ from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import FEW
 
-MOST = Fraction(1, 10)  # of the charge, if all columns are open
-EACH = Fraction(1, 100)  # of the charge, for a column among many that are not: what it was settled with
+MOST, EACH = Fraction(1, 10), Fraction(1, 30)  # of the charge: for all open columns, and for one
 
 
 def finding_share(schema: Schema) -> Fraction:
-    """The most that finding bins takes of the charge: a tenth where all columns are open, of fewer in proportion, but a hundredth for each."""
+    """The most that finding bins takes of the charge: a thirtieth for every open column, up to a tenth."""
     n_open = sum(column.is_open and not column.discovers for column in schema.columns)
-    return max(MOST * Fraction(n_open, len(schema.columns)), min(MOST, EACH * n_open))
+    return min(MOST, EACH * n_open)
 
 
 def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -80,12 +80,18 @@ class Search:
         return bool(self.frontier)
 
     def edges(self, risk: BinRisk) -> list[float]:
-        """The edges of the bins."""
+        """The edges of the bins; an end in which rows are not clearly there is one bin."""
         leaves = self._leaves()
         if self.is_unbounded:
             leaves = leaves.within(*self._bounds()).trimmed(self.forced)
-        starts = choose_cuts(leaves, risk, self.most, self.forced)
-        return [*self.points[starts].tolist(), self.points[leaves.stop].item()]
+        first, last = int(leaves.starts[0]), leaves.stop
+        start, stop = max(first, self._inhabited(0)), min(last, self._inhabited(1))
+        if len({first, start, stop, *self.forced}) > self.most:
+            start, stop = first, last
+        outside = {place for place in (first, stop, *self.forced) if not start <= place < stop} - {last}
+        inside = [place for place in self.forced if start < place < stop]
+        cuts = choose_cuts(leaves.within(start, stop), risk, self.most - len(outside), inside)
+        return [*self.points[sorted(outside.union(cuts))].tolist(), self.points[last].item()]
 
     def recoding(self, column: Column, edges: Sequence[float]) -> Codes:
         """The bin of each cell of the grid; cells beyond the ends go to the end bins, special values and missing levels follow, as they did."""
@@ -101,6 +107,20 @@ class Search:
         kept = [self._top[place] for place in (clear if len(clear) else [np.argmax(counts)])]
         kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]
         return min(start for start, _ in kept), max(stop for _, stop in kept)
+
+    def _inhabited(self, end: Literal[0, 1]) -> int:
+        """Where rows clearly begin (0) or end (1): at the outermost part that clearly holds some; inside it, at its outermost such part, and so on."""
+        parts, place = self._top, self._top[-end][end]
+        clear = clear_of_noise(self.most, laplace=self._laplace)
+        while parts:
+            holding = [
+                part for part in parts if self._known[part][0] > clear * math.sqrt(self._known[part][1])
+            ]
+            if not holding:
+                break
+            place = holding[-end][end]
+            parts = self._parts.get(holding[-end], [])
+        return place
 
     def _first(self) -> list[Interval]:
         """The first level: the bands of a range that is to be found, else intervals of equal width."""

@@ -99,6 +99,8 @@ class _Selection:
             self._large()
         self.note["share"] = str(self.spent)
         self.note["tables"] = len({table.attrs for table in self.tables})
+        if self.target.predict is not None:
+            self.note["predict"] = self.session.schema.attrs[self.target.predict]
         self.session.remark("selection", self.note)
         return Chosen(tuple(self.tables), self.note)
 
@@ -188,20 +190,20 @@ class _Selection:
         wanted = [axes for axes in pairs if self.target.predict in (None, *axes)]
         if not wanted:
             return False
-        needed = rounds.worthwhile_distance(self.noise, self.shape, float(self.session.left) / len(wanted))
+        needed = rounds.worthwhile_distance(self.noise, self.target, float(self.session.left) / len(wanted))
         mean = float(np.mean([self.distance[axes] for axes in wanted])) / 2
         return needed <= mean and bool(rounds.candidate_triples(self.target, pairs, self.distance))
 
     def _second(self, one_way: list[Axes], measured: list[Axes]) -> None:
         """Read the distances of triples from a fit of all measured tables; the allocation covers triples and earlier tables together."""
         self.say("fitting what was measured so far")
-        prediction, chosen = fitted(self._reconciled()), list[Axes]()
+        prediction, chosen = fitted(self._reconciled(), self.target.predict), list[Axes]()
         pairs = [axes for axes in measured if len(axes) == 2]
         triples = rounds.candidate_triples(self.target, pairs, self.distance)
         triples = [axes for axes in triples if axes not in self.precision]
         triples = fitting(self.shape, [*one_way, *measured], triples, self.zeros)
         if prediction is not None and triples:
-            step = rounds.triple_round(self.noise, len(triples), len(self.shape), prediction.total)
+            step = rounds.triple_round(self.noise, self.target, len(triples), prediction.total)
             chosen = self._read(prediction, triples, step)
         self._spend_on(self._allocate([*one_way, *measured, *chosen], self.session.left))
 

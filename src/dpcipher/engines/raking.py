@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from math import inf, prod
+from math import prod
 
 import numpy as np
 
@@ -99,11 +99,37 @@ def rake(
 
 def sweep_to(table: Floats, axes: Axes, margins: Mapping[Axes, Floats], *, sweeps: int = SWEEPS) -> Floats:
     """A table on `axes` raked to the given margins, in counts, however long that takes; zeros stay zero."""
-    swept = table.copy()
-    goals = [Goal(tuple(axes.index(axis) for axis in keep), wanted) for keep, wanted in margins.items()]
-    total = max(min((float(wanted.sum()) for wanted in margins.values()), default=0.0), 1e-300)
-    _rake_directly(swept, goals, sweeps=sweeps, tolerance=CLOSE / 2 * total, gain=inf)
+    goals = [Goal(tuple(axes.index(axis) for axis in keep), wanted[None]) for keep, wanted in margins.items()]
+    return np.asarray(sweep_alike(table[None], goals, sweeps=sweeps)[0])
+
+
+def sweep_alike(tables: Floats, goals: Sequence[Goal], *, sweeps: int = SWEEPS) -> Floats:
+    """The same for tables of one shape, one after another; each goal holds a margin for every table. One that has all of its margins is left alone."""
+    swept, going = tables.copy(), np.arange(len(tables))
+    total = np.min([_sums(goal.table) for goal in goals], axis=0)
+    tolerance = CLOSE / 2 * np.maximum(total, 1e-300)
+    for _ in range(sweeps):
+        part = swept[going]
+        misfit = np.max([_rake_alike(part, goal.table[going], goal.axes) for goal in goals], axis=0)
+        swept[going] = part
+        going = going[misfit > tolerance[going]]
+        if not going.size:
+            break
     return swept
+
+
+def _rake_alike(tables: Floats, wanted: Floats, axes: Axes) -> Floats:
+    """One factor of one goal for each table, in place; returns the misfits before it."""
+    shape, wide, drop = _runs(tables.shape[1:], axes)
+    view, goals = tables.reshape(-1, *shape), wanted.reshape(-1, *wide)
+    now = view.sum(axis=tuple(1 + axis for axis in drop), keepdims=True)
+    meet(view, goals, now)
+    return 0.5 * _sums(np.abs(now - goals))
+
+
+def _sums(tables: Floats) -> Floats:
+    """The sum of each table."""
+    return np.asarray(tables.reshape(len(tables), -1).sum(axis=1))
 
 
 def _repeat(sweep: Callable[[], float], sweeps: int, tolerance: float, gain: float) -> Raked:

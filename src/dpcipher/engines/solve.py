@@ -170,7 +170,7 @@ def solve_set(
         targets = np.random.default_rng([seed, number, int(release.checksum[:16], 16)])
         core, fit = _paper(reconciled, reading, targets)
     else:
-        core, fit = _ours(name, reconciled, orders_of(release.schema), seed, say)
+        core, fit = _ours(name, reconciled, release, seed, say)
     health = SolveReport(
         name,
         why=why,
@@ -257,18 +257,22 @@ def orders_of(schema: Schema) -> dict[int, Ordered]:
     return orders
 
 
-def _ours(
-    name: str, reconciled: Reconciled, orders: Mapping[int, Ordered], seed: int, say: Say
-) -> tuple[Core, Fit]:
+def predicted(release: Release) -> int | None:
+    """The attribute that the tables were chosen to predict, if any."""
+    name = (release.statement.certificate.get("selection") or {}).get("predict")
+    return release.schema.attrs.index(name) if name in release.schema.attrs else None
+
+
+def _ours(name: str, reconciled: Reconciled, release: Release, seed: int, say: Say) -> tuple[Core, Fit]:
     """Our engines: denoise the reconciled tables, then fit."""
     say("denoising the tables")
-    targets = denoise(reconciled, orders)
+    targets = denoise(reconciled, orders_of(release.schema))
     core: Core
     if name == "table":
         probabilities, fit = solve_table(targets, say=say)
         core = DenseTable(probabilities)
     else:
-        core, fit = solve_rows(targets, seed=seed, say=say)
+        core, fit = solve_rows(targets, last=predicted(release), seed=seed, say=say)
     residuals = _in_sigmas(fit.residuals, targets, reconciled)
     exact = not all(targets.sigma.values())
     met = not _beyond(residuals, targets) and (fit.converged or not exact)
@@ -320,9 +324,9 @@ def _in_sigmas(
     """
     distances = {}
     for axes, missed in residuals.items():
-        moved = targets.tables[axes] - reconciled.table(axes) / reconciled.total
+        moved = (targets.tables[axes] - reconciled.table(axes) / reconciled.total).ravel()
         unit = targets.sigma[axes] or 1 / targets.total
-        distances[axes] = math.sqrt(float((moved**2).sum()) / moved.size + missed**2) / unit
+        distances[axes] = math.sqrt(float(moved @ moved) / moved.size + missed**2) / unit
     return distances
 
 

@@ -84,6 +84,15 @@ def order_attributes(targets: Targets, weights: Floats | None = None) -> tuple[i
     return tuple(spanning_tree(pair_information(targets) if weights is None else weights, targets.shape))
 
 
+def moved_last(order: tuple[int, ...], last: int | None) -> tuple[int, ...]:
+    """The same order with one attribute, if any, after all others.
+
+    >>> moved_last((1, 0, 2), 0)
+    (1, 2, 0)
+    """
+    return order if last is None else (*(axis for axis in order if axis != last), last)
+
+
 def pair_information(targets: Targets) -> Floats:
     """The symmetric matrix of mutual information in nats; 0 for a pair outside closure(Q)."""
     return information(_pairs(targets), len(targets.shape))

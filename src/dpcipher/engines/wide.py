@@ -16,10 +16,10 @@ from math import comb
 
 import numpy as np
 
-from dpcipher.engines.denoise.shrink import Deviation, Shrinker, trusted
+from dpcipher.engines.denoise.shrink import Deviations, Shrinker, trusted
 from dpcipher.engines.raking import Goal, nearest, rake, sweep_to
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import margin, maximal
+from dpcipher.marginals.tables import margin, maximal, stacked
 from dpcipher.release.components import centre, freedom, spread
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
@@ -76,11 +76,13 @@ def _shrunk(
             rest -= spread(part, sub, axes, shape)
             free -= freedom(sub, shape)
         if order > PAIRS:
-            deviations = {
-                sub: Deviation(part, reconciled.interaction_variance(sub)) for sub, part in parts.items()
-            }
-            for sub, part in rule(deviations, one_way, total).items():
-                kept += spread(part, sub, axes, shape)
+            deviations = [
+                Deviations(sets, tables, np.array([reconciled.interaction_variance(sub) for sub in sets]))
+                for sets, tables in stacked(parts)
+            ]
+            for alike, means in zip(deviations, rule(deviations, one_way, total), strict=True):
+                for sub, mean in zip(alike.sets, means, strict=True):
+                    kept += spread(mean, sub, axes, shape)
     return kept + _as_one(rest, free, noise) if free else kept
 
 

@@ -105,11 +105,10 @@ class Blocks:
 
     def sums(self, cells: Cells, values: Chances) -> Floats:
         """The sums of the rows' values over those that have each level of each group."""
-        each = np.ones(len(values), values.dtype)
-        table = [
-            grouped(own, block.size, values, each) for block, own in zip(self.blocks, cells, strict=True)
-        ]
-        return self.margins(np.concatenate(table))
+        table, each = np.empty((self.n_cells, self.n_levels)), np.ones(len(values), values.dtype)
+        for block, own in zip(self.blocks, cells, strict=True):
+            table[block.cells] = grouped(own, block.size, values, each)
+        return self.margins(table)
 
     def looked_up(self, cells: Cells, values: Floats, dtype: Any) -> Chances:
         """For every row the sum of the values, given for levels, of the levels that it has."""

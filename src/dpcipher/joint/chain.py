@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, JointError, SizeError
 from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
 from dpcipher.joint.even_rows import systematic
-from dpcipher.joint.fast_links import FastLink
+from dpcipher.joint.fast_links import ROOM, FastLink
 from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
+from dpcipher.joint.match import MANY_GROUPS
 from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
 from dpcipher.marginals.tables import count_rows
 
@@ -65,8 +66,8 @@ class Chain(InBatches):
 
         def draw(number: int, rng: np.random.Generator) -> Codes:
             size = batch_size(n_rows, pieces, number)
-            if independent and not allowed and self._is_free:
-                return self._independent_rows(size, rng)
+            if self._is_free and not allowed and (independent or self._is_narrow):
+                return self._free_rows(size, rng, independent)
             return self.sample_given(size, rng, allowed or {}, independent=independent)[0]
 
         return CodeBatches(pieces, draw)
@@ -114,15 +115,25 @@ class Chain(InBatches):
         """Whether no structural zero bars a level."""
         return not any(link.barred for link in self.links)
 
-    def _independent_rows(self, n_rows: int, rng: np.random.Generator) -> Codes:
+    @property
+    def _is_narrow(self) -> bool:
+        """Whether chances are quickly made anew, column by column, for every level that even rows are offered."""
+        return all(len(link.groups) <= MANY_GROUPS for link in self.links)
+
+    def _free_rows(self, n_rows: int, rng: np.random.Generator, independent: bool) -> Codes:
+        """Rows where nothing is barred and nothing is given."""
         codes = np.zeros((n_rows, len(self.shape)), np.int32, order="F")
-        for link in self._fast_links:
-            codes[:, link.link.attribute] = link.draw(codes, rng)
+        for position, link in enumerate(self._fast_links):
+            codes[:, link.link.attribute] = (
+                link.draw(codes, rng)
+                if independent
+                else link.draw_even(codes, rng, first=self.order[:position])
+            )
         return codes
 
     @cached_property
     def _fast_links(self) -> tuple[FastLink, ...]:
-        return tuple(FastLink(link, self.shape) for link in self.links)
+        return tuple(FastLink(link, self.shape, ROOM // len(self.links)) for link in self.links)
 
     def log_prob(self, codes: Codes) -> Floats:
         """The exact log-probability of each coded row: the sum over the chain's links."""

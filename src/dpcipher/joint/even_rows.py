@@ -7,7 +7,6 @@ dense table until no cell of a two-way table is off by more than a row. `match` 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +37,12 @@ def spread(keys: Sequence[Codes], n_rows: int, rng: np.random.Generator) -> Floa
     sorted rows then holds nearly equally spaced numbers (the three-gap theorem), so that stratum by stratum a draw differs from
     its expectation by a few rows, instead of by the square root of their number.
     """
-    ranks: list[NDArray[Any]] = [rng.random(n_rows), *reversed(keys)]
-    uniforms = np.empty(n_rows)
-    uniforms[np.lexsort(ranks)] = (rng.random() + np.arange(n_rows) * GOLDEN) % 1.0
+    order, uniforms = rng.permutation(n_rows), np.empty(n_rows)
+    for key in reversed(keys):
+        # Small integers are sorted by counting.
+        narrow = key.astype(np.min_scalar_type(int(key.max(initial=0))))
+        order = order[np.argsort(narrow[order], kind="stable")]
+    uniforms[order] = (rng.random() + np.arange(n_rows) * GOLDEN) % 1.0
     return uniforms
 
 

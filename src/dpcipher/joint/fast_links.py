@@ -1,8 +1,8 @@
-"""Independent rows of a chain, many at a time: the tables of several groups as one, and levels searched for in two steps.
+"""Rows of a chain that bars nothing, many at a time: the tables of several groups as one, and levels searched for in two steps.
 
 The law is that of `Link.probabilities`, in single precision. A link adds and multiplies numbers that it looks up, one row of levels for each group. Here
 groups are crossed as far as a table stays small, so that a row looks up five rows of levels instead of thirteen. Of the levels, about √L blocks are summed
-first; a uniform chooses a block, and another one a level in it.
+first; a height between 0 and their sum is in one block, and what is left of it at one level there.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,17 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.joint.link import FLOOR, Link
+from dpcipher.joint.even_rows import Places
+from dpcipher.joint.link import FLOOR, Link, even_column
+from dpcipher.joint.match import Draw
 from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 
 Singles = NDArray[np.float32]
 
 _TABLE = 2**18  # numbers in a table of several groups
+ROOM = 2**26  # numbers that the tables of all links would have, did each have as many tables as groups
 _BLOCK = 2**17  # numbers of the rows that are worked on at once: they stay in the processor's cache
-_BELOW_ONE = np.float32(1 - 2**-20)
+_BELOW_ONE = 1.0 - 2.0**-20
 _LEAST = 1e-30  # a sum of chances below which single precision may have lost some
 
 
@@ -41,10 +44,11 @@ class _Crossed:
 
 
 class FastLink:
-    """One link, laid out for drawing; it must bar nothing."""
+    """One link, laid out for drawing, in tables that fit in some room; it must bar nothing."""
 
-    def __init__(self, link: Link, shape: Shape) -> None:
+    def __init__(self, link: Link, shape: Shape, room: int = ROOM) -> None:
         self.link, self.shape = link, shape
+        self._most = min(_TABLE, room // max(1, len(link.groups)))
         self._width = ceil(sqrt(len(link.base)))
         self._blocks = ceil(len(link.base) / self._width)
         self._crossed = [self._cross(groups) for groups in self._packed()]
@@ -59,7 +63,7 @@ class FastLink:
         packs: list[tuple[int, list[int]]] = []
         for group in sorted(range(len(sizes)), key=lambda group: -sizes[group]):
             for place, (size, members) in enumerate(packs):
-                if size * sizes[group] * padded <= _TABLE:
+                if size * sizes[group] * padded <= self._most:
                     packs[place] = (size * sizes[group], [*members, group])
                     break
             else:
@@ -84,19 +88,31 @@ class FastLink:
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> Codes:
         """A level for each coded row, independently."""
-        levels = np.empty(len(codes), np.int32)
-        rows = [crossed.rows(codes, self.shape) for crossed in self._crossed]
-        step = max(1, _BLOCK // len(self._base))
-        lost = []
-        for start in range(0, len(codes), step):
-            part = slice(start, min(start + step, len(codes)))
-            chances = self._chances([row[part] for row in rows], part.stop - start)
-            levels[part], total = self._search(chances, rng)
-            lost += [start + np.flatnonzero(total < _LEAST)] if total.min() < _LEAST else []
-        if lost:
-            again = np.concatenate(lost)
-            levels[again] = self._draw_slowly(codes[again], rng)
-        return levels
+        return self._drawer(codes)(np.arange(len(codes)), rng.random(len(codes)))
+
+    def draw_even(self, codes: Codes, rng: np.random.Generator, *, first: Axes) -> Codes:
+        """Levels that are evenly spread and matched to the link's goals; `first` is as for `draw_column`."""
+        link, cells = self.link, self.link.blocks.cells(codes, self.shape)
+        goals = link.goals * link.blocks.counts(cells)
+        return even_column(link, self._drawer(codes), codes, cells, goals, rng, first=first)
+
+    def _drawer(self, codes: Codes) -> Draw:
+        """Levels of some of these coded rows, each at a height between 0 and 1 in its distribution."""
+        tables = [crossed.rows(codes, self.shape) for crossed in self._crossed]
+
+        def draw(chosen: Places, heights: Floats) -> Codes:
+            levels = np.empty(len(chosen), np.int32)
+            step = max(1, _BLOCK // len(self._base))
+            for start in range(0, len(chosen), step):
+                part = slice(start, min(start + step, len(chosen)))
+                rows = [table[chosen[part]] for table in tables]
+                levels[part], total = self._search(self._chances(rows, part.stop - start), heights[part])
+                if total.min() < _LEAST:
+                    lost = start + np.flatnonzero(total < _LEAST)
+                    levels[lost] = self._draw_slowly(codes[chosen[lost]], heights[lost])
+            return levels
+
+        return draw
 
     def _chances(self, rows: list[NDArray[np.intp]], n_rows: int) -> Singles:
         """The probabilities of the levels of each row, up to a factor of that row."""
@@ -112,35 +128,44 @@ class FastLink:
                 chances *= np.take(crossed.factor, row, axis=0, out=other, mode="clip")
         return chances
 
-    def _search(self, chances: Singles, rng: np.random.Generator) -> tuple[Codes, Singles]:
-        """A level for each row of chances, and their sum."""
-        block, total = _first_above(np.ascontiguousarray((chances @ self._sums).T), rng)
+    def _search(self, chances: Singles, heights: Floats) -> tuple[Codes, Singles]:
+        """The level at a height of each row of chances, and their sum."""
+        sums = _cumulative(chances @ self._sums)
+        total = sums[-1]
+        left = np.minimum(heights, _BELOW_ONE).astype(np.float32) * total
+        block = _passed(sums, left)
         if self._width == 1:
             return block, total
         place = np.arange(len(chances)) * self._blocks + block
-        inside = chances.reshape(-1, self._width).take(place, axis=0)
-        level, _ = _first_above(np.ascontiguousarray(inside.T), rng)
-        return block * np.int32(self._width) + level, total
+        inside = _cumulative(chances.reshape(-1, self._width).take(place, axis=0))
+        left = np.minimum(left, inside[-1] * np.float32(_BELOW_ONE))
+        return block * np.int32(self._width) + _passed(inside, left), total
 
-    def _draw_slowly(self, codes: Codes, rng: np.random.Generator) -> Codes:
+    def _draw_slowly(self, codes: Codes, heights: Floats) -> Codes:
         """The same for rows whose chances are too small for products of single precision."""
         chances = self.link.probabilities(codes, self.shape, dtype=np.float64)
         rungs = np.cumsum(chances, axis=1)
-        height = rng.random(len(codes)) * rungs[:, -1] * float(_BELOW_ONE)
+        height = np.minimum(heights, _BELOW_ONE) * rungs[:, -1]
         return np.asarray((rungs <= height[:, None]).sum(axis=1), dtype=np.int32)
 
 
-def _first_above(parts: Singles, rng: np.random.Generator) -> tuple[Codes, Singles]:
-    """For each column one of its parts, at random in proportion, and the sum of the parts; `parts` is overwritten."""
-    for place in range(1, len(parts)):
-        parts[place] += parts[place - 1]
-    height: Singles = np.asarray(rng.random(parts.shape[1], dtype=np.float32))
-    np.minimum(height, _BELOW_ONE, out=height)
-    height *= parts[-1]
-    chosen = np.zeros(parts.shape[1], np.int32)
-    for place in range(len(parts) - 1):
-        chosen += parts[place] <= height
-    return chosen, parts[-1]
+def _cumulative(parts: Singles) -> Singles:
+    """The sums of each row's first numbers, as columns."""
+    sums = np.ascontiguousarray(parts.T)
+    for place in range(1, len(sums)):
+        sums[place] += sums[place - 1]
+    return sums
+
+
+def _passed(sums: Singles, heights: Singles) -> Codes:
+    """How many parts, but for the last, lie wholly below each height, which is lowered, in place, by what they sum to."""
+    passed, below = np.zeros(len(heights), np.int32), np.zeros(len(heights), np.float32)
+    for part in sums[:-1]:
+        whole = part <= heights
+        passed += whole
+        np.copyto(below, part, where=whole)
+    heights -= below
+    return passed
 
 
 def _outer_sum(left: Floats, right: Floats) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcipher.joint.blocks import Blocks, Cells, Chances
 from dpcipher.joint.even_rows import Ladder, row_sums, spread
-from dpcipher.joint.match import PASSES, match_goals
+from dpcipher.joint.match import PASSES, Draw, match_goals
 from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.tables import cell_numbers
 
@@ -101,15 +101,28 @@ def draw_column(
     These are the link's own goals, or (`to_goals=False`, when a condition has changed what to expect) what the chances
     themselves add up to. `cells` are those of the rows in the link's blocks. `first` are the attributes to spread over when the link has no group of its own.
     """
-    ladder, every = Ladder(chances), np.arange(len(codes))
+    ladder = Ladder(chances)
     if independent:
-        return ladder.draw(every, rng.random(len(codes)))
+        return ladder.draw(np.arange(len(codes)), rng.random(len(codes)))
+    goals = link.goals * link.blocks.counts(cells) if to_goals else link.blocks.sums(cells, chances)
+    return even_column(link, ladder.draw, codes, cells, goals, rng, first=first, passes=passes)
+
+
+def even_column(
+    link: Link,
+    draw: Draw,
+    codes: Codes,
+    cells: Cells,
+    goals: Floats,
+    rng: np.random.Generator,
+    *,
+    first: Axes,
+    passes: int = PASSES,
+) -> Codes:
+    """One level per row, evenly spread and matched to goals; `draw` gives levels of rows from the heights in their own distributions."""
     leading = (tuple(axis for group in link.groups for axis in group) or first)[:KEYS]
-    drawn = ladder.draw(every, spread([codes[:, axis] for axis in leading], len(codes), rng))
-    if not link.groups:
-        return drawn
-    wanted = link.goals * link.blocks.counts(cells) if to_goals else link.blocks.sums(cells, chances)
-    return match_goals(drawn, link.blocks, cells, wanted, ladder, rng, passes=passes)
+    drawn = draw(np.arange(len(codes)), spread([codes[:, axis] for axis in leading], len(codes), rng))
+    return match_goals(drawn, link.blocks, cells, goals, draw, rng, passes=passes) if link.groups else drawn
 
 
 def pack_links(links: Sequence[Link]) -> dict[str, NDArray[Any]]:

@@ -1,7 +1,7 @@
 """Sets of attributes and tables over them: closure, maximal sets, projection, broadcasting, and the counts of coded rows."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
@@ -15,6 +15,9 @@ from dpcipher.marginals.arrays import Axes, Codes, Counts
 Name = TypeVar("Name", int, str)
 Number = TypeVar("Number", int, float)
 Cell = TypeVar("Cell", bound=np.generic)
+Item = TypeVar("Item")
+
+PART = 50_000  # numbers in the array of some tables of one shape: it stays in the processor's cache
 
 
 def subsets(attrs: tuple[Name, ...]) -> Iterator[tuple[Name, ...]]:
@@ -80,12 +83,24 @@ def broadcast_over(table: NDArray[Cell], keep: Axes, axes: Sequence[int]) -> NDA
     return table.reshape([next(sizes) if axis in keep else 1 for axis in axes])
 
 
+def alike(
+    items: Iterable[Item], kind: Callable[[Item], Hashable], numbers: Callable[[Item], int]
+) -> Iterator[list[Item]]:
+    """The items of one kind after those of another, in parts of few numbers; `numbers` says how many an item has.
+
+    What is done to many small tables at once is done much faster.
+    """
+    kinds: dict[Hashable, list[Item]] = defaultdict(list)
+    for item in items:
+        kinds[kind(item)].append(item)
+    for group in kinds.values():
+        step = max(1, PART // max(1, numbers(group[0])))
+        yield from (group[start : start + step] for start in range(0, len(group), step))
+
+
 def stacked(tables: Mapping[Axes, NDArray[Cell]]) -> Iterator[tuple[list[Axes], NDArray[Cell]]]:
-    """The tables of one shape after those of another, each time as one array; what is done to many small tables at once is done much faster."""
-    alike: dict[tuple[int, ...], list[Axes]] = defaultdict(list)
-    for axes, table in tables.items():
-        alike[table.shape].append(axes)
-    for sets in alike.values():
+    """The tables of one shape after those of another, each time some of them as one array."""
+    for sets in alike(tables, lambda axes: tables[axes].shape, lambda axes: tables[axes].size):
         yield sets, np.stack([tables[axes] for axes in sets])
 
 

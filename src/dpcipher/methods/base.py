@@ -21,6 +21,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot, plot
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
+from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
 from dpcipher.privacy.budget import Budget
@@ -138,7 +139,9 @@ class Synthesizer(ABC):
         if self._asks_nothing:
             return Fitted((self._blind(schema),), _nothing_asked(self.protects))
         what = {"method": type(self).__name__}
-        return self._through(Session.open(data, schema, self.terms, what=what))
+        return self._through(
+            Session.open(data, schema, self.terms, what=what, foreseen=self._foreseen(schema))
+        )
 
     @final
     def fit_counts(
@@ -195,6 +198,10 @@ class Synthesizer(ABC):
             return
         finest = min(Fraction(1, _PARTS), self._finest(schema))
         mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)
+
+    def _foreseen(self, schema: Schema) -> Sequence[Axes] | None:
+        """All tables that the method may ask for, where they are known beforehand and few: then no row is kept."""
+        return None
 
     def _planned_tables(self, schema: Schema) -> PlannedTables:
         """The tables that bins are found for: as many pairs as there are columns, unless the method knows better."""

@@ -18,13 +18,14 @@ from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Attrs
+from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto
 
 
@@ -93,6 +94,12 @@ class Cipher(Synthesizer):
         if self._auto() is not None:
             return Fraction(1, FINEST * self.sets)
         return min(share for _, share in self._shares(schema))
+
+    def _foreseen(self, schema: Schema) -> Sequence[Axes] | None:
+        auto = self._auto()
+        if auto is not None:
+            return foreseen_tables(auto.on(schema))
+        return [schema.axes(attrs) for attrs, _ in self._shares(schema)]
 
     def _planned_tables(self, schema: Schema) -> PlannedTables:
         if self._auto() is not None:

@@ -121,7 +121,7 @@ def plan_auto(
     second = None
     if possible and target.max_order >= 3 and n_rows:
         share = float(1 - ONE_WAY - pairs.share) / pairs.n_read
-        second = worthwhile_distance(noise, schema.shape, share) / n_rows
+        second = worthwhile_distance(noise, target, share) / n_rows
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
     rest = 1 - sum((step.share for step in asked), Fraction(0))
     return AutoPlan(

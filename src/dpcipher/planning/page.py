@@ -205,6 +205,8 @@ def _second(plan: "AutoPlan") -> list[str]:
     kept = f"{SECOND} of the budget is kept for a second round, with triples"
     if plan.second_tvd is None:
         return [f"Triples  {kept}, where they can be measured well."]
+    if plan.second_tvd == 0:
+        return [f"Triples  {kept}."]
     if plan.second_tvd >= 1:
         return ["Triples  none: their noise would be too large for any data."]
     return [

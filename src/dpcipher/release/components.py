@@ -11,9 +11,8 @@ the mean component and its own. So an isolated table of any width costs nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from math import isfinite, prod
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Floats, Shape
-from dpcipher.marginals.tables import margin, subsets
+from dpcipher.marginals.tables import alike, dropped, margin, subsets
 
 _FREE_SETS = 2**20
 
@@ -47,10 +46,13 @@ class Noisy:
             )
 
 
-def centre(table: Floats) -> Floats:
-    """Subtract the mean along every axis in turn: what no lower-order margin sees."""
-    for axis, levels in enumerate(table.shape):
-        table = table - table.sum(axis=axis, keepdims=True) / levels
+def centre(table: Floats, *, first: int = 0) -> Floats:
+    """Subtract the mean along every axis in turn: what no lower-order margin sees.
+
+    Axes before `first` are left alone: `first=1` is for tables of one shape, one after another in an array.
+    """
+    for axis in range(first, table.ndim):
+        table = table - table.sum(axis=axis, keepdims=True) / table.shape[axis]
     return table
 
 
@@ -60,20 +62,17 @@ def spread(component: Floats, keep: Axes, axes: Axes, shape: Shape) -> Floats:
     return component.reshape(inside) / others
 
 
-@lru_cache(maxsize=4096)
 def _place(keep: Axes, axes: Axes, shape: Shape) -> tuple[tuple[int, ...], int]:
     """The shape of a table on `keep` that broadcasts over one on `axes`, and how many cells there share one of its own."""
     inside = tuple(shape[axis] if axis in keep else 1 for axis in axes)
     return inside, cells(axes, shape) // prod(inside)
 
 
-@lru_cache(maxsize=4096)
 def cells(axes: Axes, shape: Shape) -> int:
     """How many cells a table on `axes` has."""
     return prod(shape[axis] for axis in axes)
 
 
-@lru_cache(maxsize=4096)
 def freedom(axes: Axes, shape: Shape) -> int:
     """How many free numbers the component on `axes` holds: ∏ (K − 1)."""
     return prod(shape[axis] - 1 for axis in axes)
@@ -88,29 +87,29 @@ def merge_repeats(measured: Sequence[Noisy]) -> dict[Axes, Noisy]:
 
 
 def _merge(axes: Axes, group: list[Noisy]) -> Noisy:
-    return Noisy(axes, *weighted_mean([(axes, table.counts, table.variance) for table in group]))
+    variances = np.array([table.variance for table in group])
+    return Noisy(axes, *weighted_mean(group, np.stack([table.counts for table in group]), variances))
 
 
-def weighted_mean(sources: Sequence[tuple[Axes, Floats, float]]) -> tuple[Floats, float]:
-    """The inverse-variance mean of `(axes, values, variance)` sources and its variance; exact sources win and must agree."""
-    exact = [(axes, values) for axes, values, variance in sources if variance == 0]
-    if exact:
-        _check_agreement(exact)
-        return exact[0][1], 0.0
-    precision = sum(1 / variance for _, _, variance in sources)
-    mean = sum((values / variance for _, values, variance in sources), np.zeros(1)) / precision
-    return np.asarray(mean).reshape(sources[0][1].shape), 1 / precision
+def weighted_mean(tables: Sequence[Noisy], values: Floats, variances: Floats) -> tuple[Floats, float]:
+    """The inverse-variance mean of what each table says, and its variance; exact tables win and must agree."""
+    exact = np.flatnonzero(variances == 0)
+    if exact.size:
+        _check_agreement([tables[int(place)].axes for place in exact], values[exact])
+        return values[exact[0]], 0.0
+    precision = 1 / variances
+    return np.tensordot(precision, values, axes=1) / precision.sum(), 1 / float(precision.sum())
 
 
-def _check_agreement(exact: Sequence[tuple[Axes, Floats]]) -> None:
-    first_axes, first = exact[0]
-    for axes, values in exact[1:]:
-        size = 1.0 + float(np.abs(first).max(initial=0.0))
-        if float(np.abs(values - first).max(initial=0.0)) > 1e-6 * size:
-            raise ReleaseError(
-                f"the exact tables on axes {first_axes} and {axes} contradict each other; "
-                "correct one of them, or declare its noise with a scale above 0"
-            )
+def _check_agreement(axes: Sequence[Axes], values: Floats) -> None:
+    """Refuse exact tables that do not say the same."""
+    size = 1.0 + float(np.abs(values[0]).max(initial=0.0))
+    apart = np.abs(values - values[0]).reshape(len(values), -1).max(axis=1, initial=0.0) > 1e-6 * size
+    if apart.any():
+        raise ReleaseError(
+            f"the exact tables on axes {axes[0]} and {axes[int(apart.argmax())]} contradict each other; "
+            "correct one of them, or declare its noise with a scale above 0"
+        )
 
 
 def shared_sets(tables: Iterable[Axes], shape: Shape) -> dict[Axes, list[Axes]]:
@@ -156,13 +155,13 @@ def inside(axes: Axes, known: Collection[Axes]) -> list[Axes]:
 class Components:
     """Closed-form least squares: each table, corrected by the mean of every component that it shares.
 
-    `shared` holds those means and the scale of their variance, `gaps` what separates each from the component of (a table, on a set).
+    `shared` holds those means and the scale of their variance, `fitted` the corrected counts of every table.
     """
 
     shape: Shape
     tables: Mapping[Axes, Noisy]
     shared: Mapping[Axes, tuple[Floats, float]]
-    gaps: Mapping[tuple[Axes, Axes], Floats]
+    fitted: Mapping[Axes, Floats]
 
     @classmethod
     def fit(cls, shape: Shape, tables: Mapping[Axes, Noisy], total: float | None) -> "Components":
@@ -170,20 +169,24 @@ class Components:
         covers = shared_sets(tables, shape)
         if total is not None:
             covers.setdefault((), list(tables))
-        shared, gaps = {}, {}
+        public = [] if total is None else [[Noisy((), np.asarray(float(total)), 0.0)]]
+        shared = {}
+        fitted = {axes: table.counts.copy() for axes, table in tables.items()}
         for sub, covering in covers.items():
-            sources = [(axes, *own_component(tables[axes], sub, shape)) for axes in covering]
-            public = [((), np.asarray(float(total)), 0.0)] if total is not None and sub == () else []
-            shared[sub] = weighted_mean([*public, *sources])
-            gaps.update({(axes, sub): shared[sub][0] - own for axes, own, _ in sources})
-        return cls(shape, tables, shared, gaps)
+            parts = list(_alike(sub, [tables[axes] for axes in covering]))
+            sources = parts if sub else [*public, *parts]
+            own = [_own_components(part, sub, shape) for part in sources]
+            values, variances = (np.concatenate(column) for column in zip(*own, strict=True))
+            shared[sub] = weighted_mean(list(chain(*sources)), values, variances)
+            for part, (component, _) in zip(parts, own[len(sources) - len(parts) :], strict=True):
+                gaps = _spread_alike(shared[sub][0] - component, sub, part[0].axes, shape)
+                for table, gap in zip(part, gaps, strict=True):
+                    fitted[table.axes] += gap
+        return cls(shape, tables, shared, fitted)
 
     def table(self, cover: Axes, axes: Axes) -> Floats:
         """The estimate of the margin of table `cover` on `axes`."""
-        result = margin(self.tables[cover].counts, cover, axes)
-        for sub in inside(axes, self.shared):
-            result = result + spread(self.gaps[cover, sub], sub, axes, self.shape)
-        return result
+        return margin(self.fitted[cover], cover, axes)
 
     def variance(self, cover: Axes, axes: Axes) -> Floats:
         """The variance of every cell of `table(cover, axes)`; the same in all of them."""
@@ -249,5 +252,29 @@ class Components:
 
 def own_component(table: Noisy, sub: Axes, shape: Shape) -> tuple[Floats, float]:
     """The component of one table on `sub`, and the variance scale of its noise (times a projector)."""
-    variance = table.variance * _place(sub, table.axes, shape)[1]
-    return centre(margin(table.counts, table.axes, sub)), variance
+    (component,), (variance,) = _own_components([table], sub, shape)
+    return component, float(variance)
+
+
+def _alike(sub: Axes, covering: Sequence[Noisy]) -> Iterator[list[Noisy]]:
+    """Those tables together that have one shape, and `sub` at one place in it."""
+    return alike(
+        covering,
+        lambda table: (table.counts.shape, dropped(table.axes, sub)),
+        lambda table: table.counts.size,
+    )
+
+
+def _own_components(tables: Sequence[Noisy], sub: Axes, shape: Shape) -> tuple[Floats, Floats]:
+    """The component on `sub` of each of some tables that are alike, and the variance scale of its noise."""
+    axes = tables[0].axes
+    summed = tuple(1 + place for place in dropped(axes, sub))
+    counts = tables[0].counts[None] if len(tables) == 1 else np.stack([table.counts for table in tables])
+    component = centre(counts.sum(axis=summed), first=1)
+    return component, np.array([table.variance for table in tables]) * _place(sub, axes, shape)[1]
+
+
+def _spread_alike(components: Floats, keep: Axes, axes: Axes, shape: Shape) -> Floats:
+    """`spread`, for the components of some tables like the one on `axes`."""
+    inside, others = _place(keep, axes, shape)
+    return components.reshape(len(components), *inside) / others

@@ -257,7 +257,7 @@ def _check_delta(value: object) -> None:
 
 
 def _check_selection(note: object) -> None:
-    """How tables were chosen, where they were: numbers of rounds, candidates and tables looked at, and the share that it took."""
+    """How tables were chosen, where they were: numbers of rounds, candidates and tables looked at, the share that it took, and what it was for."""
     if note is None:
         return
     if not isinstance(note, Mapping):
@@ -265,6 +265,8 @@ def _check_selection(note: object) -> None:
     for name in ("rounds", "candidates", "shortlist"):
         _check_number(f"selection {name}", note.get(name))
     _check_share(note.get("share"))
+    if not isinstance(note.get("predict", ""), str):
+        raise _wrong("selection predict", note["predict"], "must be the name of a column")
 
 
 def _check_number(name: str, number: object) -> None:

@@ -25,9 +25,8 @@ from dpcipher.marginals.arrays import Floats
 HALVINGS = 40
 ROUNDS = 20
 NOTHING = 1e-9  # of its neighbour: a bin that is as good as empty
-STEEPEST = (
-    3.0  # the density at the end of a bin over its mean density: a cubic that is steeper is not monotone
-)
+# The density at the end of a bin over its mean density: a cubic that is steeper is not monotone.
+STEEPEST = 3.0
 BELOW_ONE = np.nextafter(1.0, 0.0)
 JUDGED_BINS = 8  # with fewer, joined bins are so few that they cannot judge; the density is followed in full
 

@@ -60,7 +60,7 @@ class Workload:
 def _of_order(schema: Schema, order: int) -> Workload:
     if not 1 <= order <= len(schema.attrs):
         raise WorkloadError(
-            f"workload ({order}) must be an order from 1 to {len(schema.attrs)}, the number of attributes; try workload=2"
+            f"workload ({order}) must be an order from 1 to {len(schema.attrs)}, the number of attributes; try workload={min(2, len(schema.attrs))}"
         )
     largest = math.prod(sorted(schema.shape)[-order:])
     _check_size(largest, f"its largest {order}-way table")

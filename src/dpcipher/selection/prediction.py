@@ -55,12 +55,12 @@ def independent(reconciled: Reconciled) -> Prediction | None:
     return Prediction(targets.total, predict)
 
 
-def fitted(reconciled: Reconciled) -> Prediction | None:
-    """Rows fitted to all measured tables, with a fixed seed; None where the noisy total is not positive."""
+def fitted(reconciled: Reconciled, last: int | None = None) -> Prediction | None:
+    """Rows fitted to all measured tables, `last` a column to predict, with a fixed seed; None where the noisy total is not positive."""
     targets = _targets(reconciled)
     if targets is None:
         return None
-    chain, fit = solve_rows(targets)
+    chain, fit = solve_rows(targets, last=last)
     codes = np.concatenate(list(chain.sample(fit.population, np.random.default_rng(0))))
 
     def predict(axes: Axes) -> Floats:

@@ -48,9 +48,9 @@ PAYS = Fraction(1, 10)
 GRAIN_OF_SHARES = 2**16
 MAX_TRIPLES = 2_000  # candidates of the second round
 TRIPLES_PER_COLUMN = 3  # whose distances are read
-WORTHWHILE = (
-    0.1  # noise of a triple over the mean distance of the pairs, up to which the second round is held
-)
+TRIPLES_TO_PREDICT = 1  # the same where one column is to be predicted
+# Noise of a triple over the mean distance of the pairs, up to which the second round is held.
+WORTHWHILE = 0.1
 
 
 @dataclass(frozen=True)
@@ -163,9 +163,10 @@ def measurable(noise: NoiseModel, shape: Sequence[int], tables: Iterable[Axes], 
     return [axes for axes in tables if math.prod(shape[axis] for axis in axes) <= most]
 
 
-def triple_round(noise: NoiseModel, candidates: int, columns: int, rows: float) -> Round:
+def triple_round(noise: NoiseModel, target: SelectionTarget, candidates: int, rows: float) -> Round:
     """The round of triples: only a few per column, since each improves others too and more would share the budget."""
-    wanted = min(TRIPLES_PER_COLUMN * columns, candidates)
+    per_column = TRIPLES_PER_COLUMN if target.predict is None else TRIPLES_TO_PREDICT
+    wanted = min(per_column * len(target.shape), candidates)
     if noise.distance(wanted, float(CHOICE)) > GOOD_NOISE * rows:
         wanted = max(min(wanted, shortlist_length(noise, rows, CHOICE)), 1)
     return _round(candidates, wanted, CHOICE)
@@ -176,12 +177,15 @@ def _round(candidates: int, n_read: int, share: Fraction) -> Round:
     return Round(candidates, n_read, listing, share - listing)
 
 
-def worthwhile_distance(noise: NoiseModel, shape: Sequence[int], share: float) -> float:
+def worthwhile_distance(noise: NoiseModel, target: SelectionTarget, share: float) -> float:
     """The mean distance of pairs, as a TVD in rows, from which the second round is held; `share` is what a pair would get.
 
-    There the noise of a triple of columns of median size is the fraction WORTHWHILE of what the pairs show.
+    There the noise of a triple of columns of median size is the fraction WORTHWHILE of what the pairs show. It is always held where a
+    column is to be predicted: how two others tell of it together does not show in how they tell of it apart.
     """
-    levels = float(np.median([size for size in shape if size > 1]))
+    if target.predict is not None:
+        return 0.0
+    levels = float(np.median([size for size in target.shape if size > 1]))
     return noise.triple_error(levels, share) / WORTHWHILE
 
 

@@ -24,20 +24,17 @@ import numpy as np
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
 from dpcipher.engines.denoise.oneway import one_way_table
-from dpcipher.engines.denoise.shrink import Deviation, Ordered, Shrinker, shrink
-from dpcipher.engines.denoise.tree_prediction import implied, share
-from dpcipher.engines.raking import CALL, consensus, sweep_to
+from dpcipher.engines.denoise.predicted import deviations, parts, predict, rebuild, toward_tree
+from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
+from dpcipher.engines.raking import CALL, consensus
 from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import margin
-from dpcipher.release.components import centre, freedom
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 
-TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
-ROUNDS = 20
 NARROW = 3  # attributes of the widest table that is built order by order
 
 
@@ -70,9 +67,9 @@ def undenoised(reconciled: Reconciled) -> Targets:
     return _targets(reconciled, seen, one_way_tables, _keep, tree=False)
 
 
-def _keep(found: Mapping[Axes, Deviation], one_way: Mapping[int, Floats], total: float) -> dict[Axes, Floats]:
+def _keep(found: Sequence[Deviations], one_way: Mapping[int, Floats], total: float) -> list[Floats]:
     """No shrinkage."""
-    return {axes: one.counts for axes, one in found.items()}
+    return [part.counts for part in found]
 
 
 @dataclass(frozen=True)
@@ -110,11 +107,13 @@ def _targets(
     built = dict(one_way_tables)
     orders = _orders(reconciled)
     for order in sorted(orders)[1:]:
-        predicted = {axes: _predicted(axes, built, reconciled, seen) for axes in orders[order]}
-        tables = _shrunk(predicted, built, reconciled, rule)
+        predicted = [
+            predict(sets, built, reconciled, seen.table) for sets in parts(orders[order], reconciled)
+        ]
+        tables = rebuild(predicted, built, reconciled, rule)
         if order == 2 and tree:
-            moved = _toward_tree(predicted, built, tables, reconciled)
-            tables = _shrunk({**predicted, **moved}, built, reconciled, rule) if moved else tables
+            moved = toward_tree(predicted, built, tables, reconciled)
+            tables = rebuild(moved, built, reconciled, rule)
         built.update(tables)
     for axes in reconciled.maximal():
         if len(axes) > NARROW:
@@ -130,66 +129,6 @@ def _orders(reconciled: Reconciled) -> dict[int, list[Axes]]:
         for order in range(1, (len(axes) if len(axes) <= NARROW else PAIRS) + 1):
             found[order].update(combinations(axes, order))
     return {order: sorted(sets) for order, sets in found.items()}
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """A table as the others predict it, and what its own counts show beyond that."""
-
-    table: Floats
-    beyond: Deviation
-
-    def moved(self, step: Floats) -> "Predicted":
-        """The same after a step that leaves the margins alone."""
-        return Predicted(self.table + step, Deviation(self.beyond.counts - step, self.beyond.variance))
-
-
-def _predicted(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled, seen: Seen) -> Predicted:
-    start = _prediction(axes, built, reconciled)
-    return Predicted(start, _deviation(axes, start, reconciled, seen))
-
-
-def _shrunk(
-    predicted: Mapping[Axes, Predicted], built: Mapping[Axes, Floats], reconciled: Reconciled, rule: Shrinker
-) -> dict[Axes, Floats]:
-    """Tables of one order, each between its prediction and its counts; `built` are the smaller ones."""
-    one_way = {axis: built[(axis,)] / reconciled.total for axis in range(len(reconciled.shape))}
-    kept = rule({axes: one.beyond for axes, one in predicted.items()}, one_way, reconciled.total)
-    return {
-        axes: reconciled.table(axes)
-        if _is_exact(axes, one, reconciled)
-        else _rebuild(axes, one.table, kept[axes], one.beyond.variance, built)
-        for axes, one in predicted.items()
-    }
-
-
-def _is_exact(axes: Axes, one: Predicted, reconciled: Reconciled) -> bool:
-    """Without noise; with a column of one level there is no interaction to be exact: the table is its prediction."""
-    return one.beyond.variance == 0 and freedom(axes, reconciled.shape) > 0
-
-
-def _toward_tree(
-    predicted: Mapping[Axes, Predicted],
-    one_way: Mapping[Axes, Floats],
-    pairs: Mapping[Axes, Floats],
-    reconciled: Reconciled,
-) -> dict[Axes, Predicted]:
-    """Noisy pairs outside the tree of the strongest `pairs`, moved toward what it implies as far as their own counts agree."""
-    total = reconciled.total
-    noisy = [axes for axes, one in predicted.items() if one.beyond.variance > 0]
-    if not noisy:
-        return {}
-    found = {axes: table / total for axes, table in pairs.items()}
-    tables = implied(found, {axes[0]: table / total for axes, table in one_way.items()}, noisy)
-    moved = {}
-    for axes, table in tables.items():
-        one = predicted[axes]
-        goal = np.where(one.table > 0, (1 - TRACE) * total * table + TRACE * one.table, 0.0)
-        step = (sweep_to(goal, axes, _faces(axes, one_way)) if reconciled.zeros else goal) - one.table
-        taken = share(one.beyond, step)
-        if taken > 0:
-            moved[axes] = one.moved(taken * step)
-    return moved
 
 
 def _check(reconciled: Reconciled) -> None:
@@ -211,13 +150,22 @@ def _one_way_tables(
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
-    found = {axes: _deviation(axes, start[axes], reconciled, seen) for axes in start}
-    found = {axes: Deviation(one.counts, one.variance * seen.passed) for axes, one in found.items()}
+    found = [_seen_beyond(start, sets, reconciled, seen) for sets in parts(start, reconciled)]
     kept = rule(found, {axes[0]: table / total for axes, table in start.items()}, total)
-    return {
-        axes: one_way_table(table, found[axes], kept[axes], total, shrunk, orders.get(axes[0]))
-        for axes, table in start.items()
-    }
+    tables = dict(start)
+    for part, means in zip(found, kept, strict=True):
+        for axes, beyond, variance, mean in zip(part.sets, part.counts, part.variance, means, strict=True):
+            ordered = orders.get(axes[0])
+            tables[axes] = one_way_table(start[axes], beyond, variance, mean, total, shrunk, ordered)
+    return tables
+
+
+def _seen_beyond(
+    start: Mapping[Axes, Floats], sets: Sequence[Axes], reconciled: Reconciled, seen: Seen
+) -> Deviations:
+    """What one-way tables show beyond `start`, and the noise that is left in that."""
+    found = deviations(sets, np.stack([start[axes] for axes in sets]), reconciled, seen.table)
+    return replace(found, variance=found.variance * seen.passed)
 
 
 def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
@@ -227,45 +175,6 @@ def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
         empty = zero_cells((axis,), reconciled.shape, reconciled.zeros)
         start[(axis,)] = np.where(empty, 0.0, reconciled.total / (size - np.count_nonzero(empty)))
     return start
-
-
-def _deviation(axes: Axes, start: Floats, reconciled: Reconciled, seen: Seen) -> Deviation:
-    """What the counts show beyond the prediction, seen by no smaller table, and its noise."""
-    return Deviation(centre(seen.table(axes) - start), reconciled.interaction_variance(axes))
-
-
-def _prediction(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
-    """The table of largest entropy that has the denoised margins and the structural zeros."""
-    table = np.ones(()) * reconciled.total
-    for axis in axes:
-        table = np.multiply.outer(table, built[(axis,)] / reconciled.total)
-    if reconciled.zeros:
-        table = table * ~zero_cells(axes, reconciled.shape, reconciled.zeros)
-    elif len(axes) == 2:
-        return table
-    return sweep_to(table, axes, _faces(axes, built))
-
-
-def _faces(axes: Axes, built: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
-    return {face: built[face] for face in combinations(axes, len(axes) - 1)}
-
-
-def _rebuild(
-    axes: Axes, start: Floats, kept: Floats, variance: float, built: Mapping[Axes, Floats]
-) -> Floats:
-    """Prediction plus what is kept, made non-negative, with the denoised margins.
-
-    Alternating projections take negative cells to zero at the least squared change that leaves the margins alone; a cell that is
-    still below zero becomes a trace of its prediction, or a sweep could not restore an emptied row.
-    """
-    table, held = start + kept, np.zeros_like(start)
-    for _ in range(ROUNDS if float(table.min()) < 0 else 0):
-        clipped = np.maximum(table + held, 0.0)
-        held = table + held - clipped
-        table = start + centre(clipped - start)
-    trace = np.minimum(1e-2 * start, 1e-3 * variance**0.5)
-    table = np.where(start > 0, np.maximum(table, trace), 0.0)
-    return sweep_to(table, axes, _faces(axes, built))
 
 
 def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:

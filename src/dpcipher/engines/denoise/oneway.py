@@ -14,7 +14,7 @@ from scipy.fft import dct, idct
 from scipy.special import ndtr
 
 from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
-from dpcipher.engines.denoise.shrink import Deviation, Ordered
+from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.raking import nearest
 from dpcipher.marginals.arrays import Bools, Floats
 
@@ -27,13 +27,19 @@ NUDGE = 1e-3  # in noise deviations, for derivatives
 
 
 def one_way_table(
-    start: Floats, one: Deviation, kept: Floats, total: float, shrunk: bool, ordered: Ordered | None
+    start: Floats,
+    beyond: Floats,
+    variance: float,
+    kept: Floats,
+    total: float,
+    shrunk: bool,
+    ordered: Ordered | None,
 ) -> Floats:
     """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
     possible, built = start > 0, np.zeros_like(start)
-    if shrunk and one.variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
-        counts = (start + one.counts)[possible]
-        built[possible] = denoise_one_way(counts, one.variance**0.5, total, _marked(ordered, possible))
+    if shrunk and variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
+        counts = (start + beyond)[possible]
+        built[possible] = denoise_one_way(counts, variance**0.5, total, _marked(ordered, possible))
     else:
         built[possible] = nearest((start + kept)[possible], total)
     return built

@@ -1,18 +1,18 @@
 """The shapes of signal that `shrink` looks for in its tables: even, proportional and, where levels are ordered, smooth.
 
-Each gives the evidence for every size of the grid, and the posterior mean of every table, for many tables side by side: arrays have a
-row for each size, and a column for each table or, end to end, for each coefficient of the tables.
+Each gives the evidence for every size of the grid, and the posterior mean of every table, for many tables of one shape at once: arrays have a
+row for each size, then one for each table and, where they are about coefficients, then one for each of these.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.denoise.multinomial_axes import multinomial_axes
-from dpcipher.marginals.arrays import Floats
+from dpcipher.marginals.arrays import Axes, Floats
 
 MANY_LEVELS = (
     128  # from here on the general eigenproblem, whose time grows with their cube, is the slower way
@@ -21,11 +21,11 @@ MANY_LEVELS = (
 
 @dataclass(frozen=True)
 class Stack:
-    """Centred tables side by side: the noise variance and the free numbers of each, and g·N²/d for every size g."""
+    """Centred tables of one shape, one after another: the noise variance of each, the free numbers of any, and g·N²/d for every size g."""
 
-    tables: Sequence[Floats]
+    tables: Floats
     noise: Floats
-    free: NDArray[np.int64]
+    free: int
     scale: Floats
 
 
@@ -34,18 +34,19 @@ class Even:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.prior = stack.scale / [table.size for table in stack.tables]
+        self.flat = stack.tables.reshape(len(stack.tables), -1)
+        self.prior = stack.scale[:, None] / self.flat.shape[1]
 
     def evidence(self) -> Floats:
         """The log marginal likelihood of every table for every size."""
         variance = self.prior + self.stack.noise
-        squares = [float(np.vdot(table, table)) for table in self.stack.tables]
+        squares = np.einsum("ij,ij->i", self.flat, self.flat)
         return np.asarray(-0.5 * (self.stack.free * np.log(variance) + squares / variance))
 
-    def posterior(self, belief: Floats) -> tuple[list[Floats], Floats]:
+    def posterior(self, belief: Floats) -> tuple[Floats, Floats]:
         """What this shape adds to the mean of each table, and the share of its freedom that it keeps."""
         kept = (belief * self.prior / (self.prior + self.stack.noise)).sum(axis=0)
-        return [share * table for share, table in zip(kept, self.stack.tables, strict=True)], kept
+        return (kept[:, None] * self.flat).reshape(self.stack.tables.shape), kept
 
 
 class Proportional:
@@ -54,44 +55,31 @@ class Proportional:
     `chance` times the variance of a multinomial comes on top: what is by chance is not smooth.
     """
 
-    def __init__(self, stack: Stack, bases: Sequence["Basis"], chance: float = 0.0) -> None:
-        self.stack, self.bases = stack, bases
-        pairs = zip(bases, stack.tables, strict=True)
-        self.coefficients = np.concatenate([basis.coefficients(table) for basis, table in pairs])
-        self.noise = np.repeat(stack.noise, stack.free)
-        self.starts = np.cumsum(stack.free) - stack.free
-        self.chance = chance * np.concatenate([basis.chance for basis in bases]) if chance else None
+    def __init__(self, stack: Stack, basis: "Basis", chance: float = 0.0) -> None:
+        self.stack, self.basis, self.chance = stack, basis, chance
+        self.coefficients = basis.coefficients(stack.tables)
 
     def evidence(self) -> Floats:
         """The log marginal likelihood of every table for every size."""
-        variance = self._prior() + self.noise
-        return -0.5 * self._sums(np.log(variance) + self.coefficients**2 / variance)
+        variance = self._prior() + self.stack.noise[:, None]
+        return np.asarray(-0.5 * (np.log(variance) + self.coefficients**2 / variance).sum(axis=-1))
 
-    def posterior(self, belief: Floats) -> tuple[list[Floats], Floats]:
+    def posterior(self, belief: Floats) -> tuple[Floats, Floats]:
         """What this shape adds to the mean of each table, and the share of its freedom that it keeps."""
         prior = self._prior()
-        kept = (np.repeat(belief, self.stack.free, axis=1) * prior / (prior + self.noise)).sum(axis=0)
-        signals = np.split(kept * self.coefficients, self.starts[1:])
-        parts = zip(self.bases, signals, self.stack.tables, strict=True)
-        means = [basis.table(signal).reshape(table.shape) for basis, signal, table in parts]
-        return means, self._sums(kept) / self.stack.free
+        kept = (belief[:, :, None] * prior / (prior + self.stack.noise[:, None])).sum(axis=0)
+        means = self.basis.tables(kept * self.coefficients).reshape(self.stack.tables.shape)
+        return means, kept.mean(axis=-1)
 
     def _prior(self) -> Floats:
         """The prior variance of every coefficient, not kept because it is the largest array."""
-        each = np.concatenate([basis.variance for basis in self.bases])
-        prior = np.repeat(self.stack.scale, self.stack.free, axis=1) * each
-        if self.chance is not None:
-            prior += self.chance
-        return np.asarray(prior)
-
-    def _sums(self, values: Floats) -> Floats:
-        """Sums over the coefficients of each table."""
-        return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
+        prior = self.stack.scale[:, None, None] * self.basis.variance
+        return prior + self.chance * self.basis.chance if self.chance else prior
 
 
 @dataclass(frozen=True)
 class Basis:
-    """An orthonormal basis of centred tables, as a product: one matrix of contrasts per axis, and the variance of each coefficient.
+    """For each of some tables an orthonormal basis of centred tables, as a product: a matrix of contrasts per axis, and the variance of each coefficient.
 
     The variance is that of its shape at g·N²/d = 1; `chance` is that of one row drawn from the prediction.
     """
@@ -100,33 +88,57 @@ class Basis:
     variance: Floats
     chance: Floats
 
-    def coefficients(self, table: Floats) -> Floats:
-        """The coefficients of a table, flat."""
-        return _turn(table, self.vectors)
+    @classmethod
+    def product(cls, sets: Sequence[Axes], bases: Mapping[int, "Basis"]) -> "Basis":
+        """The bases of tables from those of their attributes, of which each is the basis of one table."""
+        places = [[bases[axis] for axis in column] for column in zip(*sets, strict=True)]
+        vectors = tuple(_joined([basis.vectors[0] for basis in column]) for column in places)
+        variance, chance = (
+            _outer([_joined([getattr(basis, name) for basis in column]) for column in places])
+            for name in ("variance", "chance")
+        )
+        return cls(vectors, variance, chance)
 
-    def table(self, coefficients: Floats) -> Floats:
-        """The table of some coefficients, flat."""
-        return _turn(coefficients, [matrix.T for matrix in self.vectors])
+    def coefficients(self, tables: Floats) -> Floats:
+        """The coefficients of the tables, each time flat."""
+        return _turn(tables, self.vectors)
+
+    def tables(self, coefficients: Floats) -> Floats:
+        """The tables of some coefficients, each time flat."""
+        return _turn(coefficients, [matrix.swapaxes(1, 2) for matrix in self.vectors])
 
 
-def _turn(table: Floats, matrices: Iterable[Floats]) -> Floats:
+def _joined(arrays: Sequence[Floats]) -> Floats:
+    """Arrays, each for one table, as one for all of the tables."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _outer(factors: Sequence[Floats]) -> Floats:
+    """For each table the products of all its factors' numbers, flat."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = (product[:, :, None] * factor[:, None, :]).reshape(len(product), -1)
+    return product
+
+
+def _turn(tables: Floats, matrices: Sequence[Floats]) -> Floats:
     """Multiply every axis by its matrix; the first axis goes to the end each time, so that all are back in place after the last."""
     for matrix in matrices:
-        table = table.reshape(len(matrix), -1).T.dot(matrix)
-    return table.ravel()
+        tables = tables.reshape(*matrix.shape[:2], -1).swapaxes(1, 2) @ matrix
+    return tables.reshape(len(tables), -1)
 
 
 def proportional_basis(probability: Floats) -> Basis:
     """The principal axes of diag(p) − ppᵀ among the contrasts of one attribute."""
     if len(probability) > MANY_LEVELS:
         variance, vectors = multinomial_axes(probability)
-        return Basis((vectors,), variance, variance)
+        return Basis((vectors[None],), variance[None], variance[None])
     contrasts = _contrasts(len(probability))
     mean = contrasts.T.dot(probability)
     inner = contrasts.T.dot(probability[:, None] * contrasts) - mean[:, None] * mean
     variance, turn = np.linalg.eigh(inner)
-    variance = np.maximum(variance, 0.0)
-    return Basis((contrasts.dot(turn),), variance, variance)
+    variance = np.maximum(variance, 0.0)[None]
+    return Basis((contrasts.dot(turn)[None],), variance, variance)
 
 
 def smooth_basis(probability: Floats, ordered: NDArray[np.intp], fall: float) -> Basis:
@@ -146,8 +158,8 @@ def smooth_basis(probability: Floats, ordered: NDArray[np.intp], fall: float) ->
     variance[: len(values)] = values**2
     scale = len(vectors) / float(size.sum()) if size.sum() > 0 else 0.0
     turned = contrasts.dot(vectors)
-    chance = probability.dot(turned**2) - probability.dot(turned) ** 2
-    return Basis((turned,), variance * scale, chance)
+    chance = np.maximum(probability.dot(turned**2) - probability.dot(turned) ** 2, 0.0)
+    return Basis((turned[None],), (variance * scale)[None], chance[None])
 
 
 @lru_cache(maxsize=256)
@@ -170,13 +182,3 @@ def _contrasts(levels: int) -> Floats:
     square = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, : levels - 1]]))[0]
     square.setflags(write=False)  # everybody gets the same array
     return np.asarray(square[:, 1:])
-
-
-def product(bases: Sequence[Basis]) -> Basis:
-    """The basis of a table from those of its attributes."""
-    vectors = tuple(matrix for basis in bases for matrix in basis.vectors)
-    variance, chance = (
-        reduce(np.multiply.outer, [getattr(basis, name) for basis in bases]).ravel()
-        for name in ("variance", "chance")
-    )
-    return Basis(vectors, variance, chance)

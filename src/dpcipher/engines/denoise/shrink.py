@@ -20,7 +20,7 @@ be wrong, since the tables to estimate are counts of a sample, and costs up to 5
 ever as close to uniform as chance, so theirs starts at `LEAST_ONE_WAY`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -34,7 +34,6 @@ from dpcipher.engines.denoise.shapes import (
     Even,
     Proportional,
     Stack,
-    product,
     proportional_basis,
     smooth_basis,
 )
@@ -46,7 +45,6 @@ LARGEST = 30.0
 GRID = 12
 PRIOR_TABLES = 1.0
 STEPS = 50
-CHUNK = 50_000
 # A table that would keep the share CLEAR of its freedom or more is left alone, one that would keep NOISY or less is shrunk in full: in
 # a clear table the gain in squared error is small, and cells that are truly empty would be moved off zero, which costs more.
 CLEAR, NOISY = 0.75, 0.35
@@ -57,14 +55,24 @@ _EVENLY = np.linspace(0.0, 1.0, GRID)
 
 
 @dataclass(frozen=True)
-class Deviation:
-    """What one table shows beyond its prediction: centred counts, and the noise variance of each of its directions."""
+class Deviations:
+    """What tables of one shape show beyond their prediction: centred counts, one table after another, and the noise variance of each table's directions.
 
+    Either all of the tables are exact, with variance 0, or none is.
+    """
+
+    sets: Sequence[Axes]
     counts: Floats
-    variance: float
+    variance: Floats
+
+    @property
+    def exact(self) -> bool:
+        """Whether the tables are free of noise."""
+        return not self.variance.any()
 
 
-Shrinker = Callable[[Mapping[Axes, Deviation], Mapping[int, Floats], float], dict[Axes, Floats]]
+# From deviations, all of tables of one order, the probabilities of each attribute and the number of rows to what is kept of the deviations.
+Shrinker = Callable[[Sequence[Deviations], Mapping[int, Floats], float], list[Floats]]
 
 
 def sizes(order: int, free: int, total: float) -> Floats:
@@ -76,30 +84,28 @@ def sizes(order: int, free: int, total: float) -> Floats:
 
 
 def shrink(
-    deviations: Mapping[Axes, Deviation],
+    deviations: Sequence[Deviations],
     one_way: Mapping[int, Floats],
     total: float,
     *,
     orders: Mapping[int, Ordered] = MappingProxyType({}),
-) -> dict[Axes, Floats]:
-    """The posterior mean of every deviation; `one_way` holds the probabilities of each attribute, `orders` the levels that have an order."""
-    done = {axes: one.counts for axes, one in deviations.items() if one.variance == 0 or one.counts.size == 0}
-    noisy = {axes: one for axes, one in deviations.items() if axes not in done}
-    if not noisy:
-        return done
-    axes = {axis for axes in noisy for axis in axes}
-    uniform = all((one_way[axis] == one_way[axis][0]).all() for axis in axes)
-    bases = None if uniform else {axis: proportional_basis(one_way[axis]) for axis in axes}
-    smooth = None if bases is None else _smooth_bases(noisy, bases, one_way, orders)
-    parts = [_Part(part, bases, smooth, total) for part in _parts(noisy)]
-    weights = _mix(np.concatenate([part.evidence for part in parts]))
-    for part in parts:
-        done.update(part.means(weights))
-    return done
+) -> list[Floats]:
+    """The posterior mean of all deviations; `one_way` holds the probabilities of each attribute, `orders` the levels that have an order."""
+    sets = [axes for part in deviations if not part.exact for axes in part.sets]
+    if not sets:
+        return [part.counts for part in deviations]
+    attributes = {axis for axes in sets for axis in axes}
+    uniform = all((one_way[axis] == one_way[axis][0]).all() for axis in attributes)
+    bases = None if uniform else {axis: proportional_basis(one_way[axis]) for axis in attributes}
+    smooth = None if bases is None else _smooth_bases(sets, bases, one_way, orders)
+    parts = [None if part.exact else _Part(part, bases, smooth, total) for part in deviations]
+    weights = _mix(np.concatenate([part.evidence for part in parts if part]))
+    pairs = zip(parts, deviations, strict=True)
+    return [part.means(weights) if part else exact.counts for part, exact in pairs]
 
 
 def _smooth_bases(
-    noisy: Mapping[Axes, Deviation],
+    noisy: Sequence[Axes],
     bases: Mapping[int, Basis],
     one_way: Mapping[int, Floats],
     orders: Mapping[int, Ordered],
@@ -111,64 +117,43 @@ def _smooth_bases(
     return {**bases, **smooth} if smooth else None
 
 
-def _parts(deviations: Mapping[Axes, Deviation]) -> Iterator[dict[Axes, Deviation]]:
-    """The tables in parts that fit in memory."""
-    part: dict[Axes, Deviation] = {}
-    size = 0
-    for axes, one in deviations.items():
-        if part and size + one.counts.size > CHUNK:
-            yield part
-            part, size = {}, 0
-        part[axes] = one
-        size += one.counts.size
-    yield part
-
-
 class _Part:
     """Some tables under all shapes; under the even one where `bases` is None, because uniform probabilities make it the proportional one."""
 
     def __init__(
         self,
-        tables: Mapping[Axes, Deviation],
+        deviations: Deviations,
         bases: Mapping[int, Basis] | None,
         smooth: Mapping[int, Basis] | None,
         total: float,
     ) -> None:
-        self.tables = tables
-        stack = _stack(tables, total)
+        self.counts, sets = deviations.counts, deviations.sets
+        free = prod(levels - 1 for levels in self.counts.shape[1:])
+        scale = total**2 / free * sizes(len(sets[0]), free, total)
+        stack = Stack(self.counts, deviations.variance, free, scale)
         self.shapes: list[Even | Proportional] = [Even(stack)]
         if bases is not None:
-            self.shapes.append(Proportional(stack, [product([bases[i] for i in axes]) for axes in tables]))
+            self.shapes.append(Proportional(stack, Basis.product(sets, bases)))
         if smooth is not None:
-            products = [product([smooth[i] for i in axes]) for axes in tables]
-            self.shapes.append(Proportional(stack, products, chance=total))
+            self.shapes.append(Proportional(stack, Basis.product(sets, smooth), chance=total))
         self.evidence = np.concatenate([shape.evidence() for shape in self.shapes]).T
 
-    def means(self, weights: Floats) -> dict[Axes, Floats]:
+    def means(self, weights: Floats) -> Floats:
         """The posterior mean of each table."""
         likelihood = weights * np.exp(self.evidence - self.evidence.max(axis=1, keepdims=True))
         belief = (likelihood / likelihood.sum(axis=1, keepdims=True)).T.reshape(len(self.shapes), GRID, -1)
         found = [shape.posterior(part) for shape, part in zip(self.shapes, belief, strict=True)]
+        mean = reduce(np.add, [means for means, _ in found])
         freedom = reduce(np.add, [kept for _, kept in found])
-        return {
-            axes: trusted(reduce(np.add, [means[i] for means, _ in found]), one.counts, float(freedom[i]))
-            for i, (axes, one) in enumerate(self.tables.items())
-        }
+        if self.counts.ndim == 2:
+            return mean
+        return trusted(mean, self.counts, freedom.reshape(-1, *[1] * (mean.ndim - 1)))
 
 
-def _stack(tables: Mapping[Axes, Deviation], total: float) -> Stack:
-    free = [prod(levels - 1 for levels in one.counts.shape) for one in tables.values()]
-    grids = [sizes(len(axes), d, total) / d for axes, d in zip(tables, free, strict=True)]
-    counts, noise = zip(*((one.counts, one.variance) for one in tables.values()), strict=True)
-    return Stack(counts, np.array(noise), np.array(free), total**2 * np.array(grids).T)
-
-
-def trusted(mean: Floats, counts: Floats, freedom: float) -> Floats:
-    """The posterior mean, less of it the clearer a table of several attributes is."""
-    if counts.ndim == 1:
-        return mean
-    trust = min(max((CLEAR - freedom) / (CLEAR - NOISY), 0.0), 1.0)
-    return trust * mean + (1 - trust) * counts
+def trusted(mean: Floats, counts: Floats, freedom: Floats | float) -> Floats:
+    """The posterior mean of tables of several attributes, less of it the clearer they are."""
+    trust = np.clip((CLEAR - freedom) / (CLEAR - NOISY), 0.0, 1.0)
+    return np.asarray(trust * mean + (1 - trust) * counts)
 
 
 def _mix(evidence: Floats) -> Floats:

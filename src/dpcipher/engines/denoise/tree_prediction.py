@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpcipher.engines.denoise.shrink import CLEAR, Deviation
+from dpcipher.engines.denoise.shrink import CLEAR, Deviations
 from dpcipher.engines.raking import ratio
 from dpcipher.engines.targets import information, spanning_tree
 from dpcipher.marginals.arrays import Axes, Floats
@@ -91,15 +91,19 @@ def _conditional(table: Floats) -> Floats:
     return ratio(table, np.repeat(table.sum(axis=1, keepdims=True), table.shape[1], axis=1))
 
 
-def share(found: Deviation, step: Floats) -> float:
-    """How much of a step, from independence to what the tree implies, a pair should take before it is shrunk: between 0 and 1.
+def shares(found: Deviations, steps: Floats) -> Floats:
+    """How much of its step, from independence to what the tree implies, each pair should take before it is shrunk: between 0 and 1.
 
     Least squares of what the pair shows beyond independence on the step, with the prior of `PRECISION`; 0 where more is left than
     the tree could explain: a table as clear as that would be shrunk away from what it shows.
     """
     prior = PRECISION * found.variance
-    size = float(np.vdot(step, step))
-    taken = min(max((float(np.vdot(found.counts, step)) + prior) / (size + prior), 0.0), 1.0)
-    rest = found.counts - taken * step
-    free = (rest.shape[0] - 1) * (rest.shape[1] - 1)
-    return taken if float(np.vdot(rest, rest)) * (1 - CLEAR) < free * found.variance else 0.0
+    taken = np.clip((_dots(found.counts, steps) + prior) / (_dots(steps, steps) + prior), 0.0, 1.0)
+    rest = found.counts - taken[:, None, None] * steps
+    free = (rest.shape[1] - 1) * (rest.shape[2] - 1)
+    return np.where(_dots(rest, rest) * (1 - CLEAR) < free * found.variance, taken, 0.0)
+
+
+def _dots(left: Floats, right: Floats) -> Floats:
+    """The inner product of each table with the one beside it."""
+    return np.asarray(np.einsum("tij,tij->t", left, right))
