@@ -68,15 +68,23 @@ def test_ordered_levels_are_a_walk() -> None:
 
 
 def test_three_levels_and_columns_alone_are_as_without_an_order() -> None:
-    """An order changes the prior of pairs with at least four levels that follow one another, and nothing else."""
+    """An order changes the prior of interactions with at least four levels that follow one another, and nothing else."""
     unordered, short = ([Levels(3, ordered), Levels(2)] for ordered in (0, 3))
     assert covariance(short, [(0, 1)]) == pytest.approx(covariance(unordered, [(0, 1)]))
     alone = [covariance([Levels(6, ordered)], [(0,)]) for ordered in (0, 6)]
     assert alone[1] == pytest.approx(alone[0])
-    triple = [Levels(5, 5), Levels(2), Levels(2)]
-    larger = covariance(triple, [(0, 1, 2)]) - covariance(triple, [(0, 1), (0, 2), (1, 2)])
-    flat = [Levels(5), Levels(2), Levels(2)]
-    assert larger == pytest.approx(covariance(flat, [(0, 1, 2)]) - covariance(flat, [(0, 1), (0, 2), (1, 2)]))
+
+
+def test_the_ends_of_an_order_are_unrelated_levels_in_larger_interactions() -> None:
+    """The ratio of two odds ratios: between neighbours half the spread that it has between the first level and the fifth."""
+    levels = [Levels(5, ordered=5), Levels(2), Levels(2)]
+    larger = covariance(levels, [(0, 1, 2)]) - covariance(levels, [(0, 1), (0, 2), (1, 2)])
+
+    def ratio(first: int, second: int) -> float:
+        return spread(larger, np.stack([odds(5, first, second), -odds(5, first, second)], axis=2))
+
+    assert ratio(0, 4) == pytest.approx(CONTRAST_SD[3])
+    assert ratio(1, 2) == pytest.approx(CONTRAST_SD[3] / 2)
 
 
 def test_levels_outside_the_order_leave_the_walk_alone() -> None:
@@ -93,7 +101,7 @@ def test_levels_outside_the_order_leave_the_walk_alone() -> None:
 def test_halves_are_the_interactions_written_out(tables: list[Axes], split: int) -> None:
     """Every coefficient times the product of its contrasts, summed cell by cell; and the transpose."""
     rng, shape = np.random.default_rng(0), (2, 3, 4, 2)
-    of_axes = tuple(contrasts(Levels(size, size))[0] for size in shape)
+    of_axes = tuple(contrasts(Levels(size, size)) for size in shape)
     parts = tuple(closure(tables)[1:])
     halves = Halves(parts, of_axes, split)
     coefficients, slopes = rng.normal(size=(3, halves.size)), rng.normal(size=(3, 48))

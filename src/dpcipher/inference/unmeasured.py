@@ -61,7 +61,7 @@ def _interaction(draws: int, levels: Sequence[Levels], part: Axes, rng: np.rando
     own = [levels[axis] for axis in part]
     deviation = coefficient_sd(own)
     table = deviation * rng.normal(size=(draws, len(deviation)))
-    table = table @ kronecker([contrasts(one)[0] for one in own]).T
+    table = table @ kronecker([contrasts(one) for one in own]).T
     return table.reshape(draws, *(size if axis in part else 1 for axis, (size, _) in enumerate(levels)))
 
 

@@ -102,7 +102,7 @@ class LogLinear:
 
     @cached_property
     def _halves(self) -> Halves:
-        return Halves.cheapest(self.parts, tuple(contrasts(levels)[0] for levels in self.levels))
+        return Halves.cheapest(self.parts, tuple(map(contrasts, self.levels)))
 
     @cached_property
     def design(self) -> Floats:

@@ -4,19 +4,20 @@ A contrast of order k (the difference of two levels; the log odds ratio of two p
 for each order beyond the last. That is weak in the sense of Gelman et al. (2008): log odds ratios of 4 are possible, of 40 are not, and
 interactions of many columns are smaller than those of few.
 
-Levels without an order are unrelated. In a pair of columns the levels of an ordered one are a random walk: as far apart as unrelated levels
-after two steps, and further apart beyond. A trend over ten levels is a large interaction although each step of it is small; unrelated levels
-would each be drawn towards 0 by noise of their own size, and the slope, which many levels know well together, with them.
+Levels without an order are unrelated. In an interaction the levels of an ordered column are a random walk. In a pair they are as far apart as
+unrelated levels after two steps, and further apart beyond: a trend over ten levels is a large interaction although each step of it is small; unrelated
+levels would each be drawn towards 0 by noise of their own size, and the slope, which many levels know well together, with them. In larger
+interactions the first level and the last are as far apart as unrelated levels: trends there bend slopes, while what is unrelated cancels out.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from dpcipher.marginals.arrays import Floats
+from dpcipher.posteriors.halves import kronecker
 from dpcipher.schema.schema import Schema
 
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
@@ -47,23 +48,12 @@ def levels_of(schema: Schema, attr: str) -> Levels:
     return Levels(prod(part.size for part in parts), parts[0].ordered_levels if len(parts) == 1 else 0)
 
 
-@lru_cache(maxsize=256)
-def contrasts(levels: Levels) -> tuple[Floats, Floats]:
-    """Orthonormal contrasts of the levels of a column (levels by contrasts), and their spread in a pair, 1 for unrelated levels.
-
-    >>> contrasts(Levels(10, ordered=10))[1].round(1).tolist()
-    [3.2, 1.6, 1.1, 0.9, 0.7, 0.6, 0.6, 0.5, 0.5]
-    """
-    size, ordered = levels
-    if ordered < LEAST_ORDERED:
-        return _helmert(size), np.ones(size - 1)
-    # What follows one another is a walk around a level of its own, unrelated to the levels that do not.
-    covariance = 0.5 * np.eye(size)
-    covariance[:ordered, :ordered] = 0.5 + _walk(ordered)
-    centre = np.eye(size) - 1 / size
-    variance, axes = np.linalg.eigh(centre @ covariance @ centre)
+def contrasts(levels: Levels) -> Floats:
+    """Orthonormal contrasts of the levels of a column (levels by contrasts): along an order, the slowest waves first."""
+    if levels.ordered < LEAST_ORDERED:
+        return _helmert(levels.size)
     # The constant has no variance: it is the first, and left out.
-    return np.ascontiguousarray(axes[:, :0:-1]), np.sqrt(2 * variance[:0:-1])
+    return np.ascontiguousarray(np.linalg.eigh(_covariance(levels, STEPS_APART))[1][:, :0:-1])
 
 
 def _helmert(size: int) -> Floats:
@@ -75,18 +65,40 @@ def _helmert(size: int) -> Floats:
     return basis
 
 
-def _walk(levels: int) -> Floats:
-    """The covariance of a centred random walk along so many levels; unrelated levels differ with variance 1."""
-    apart = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels))) / STEPS_APART
-    centre = np.eye(levels) - 1 / levels
-    return np.asarray(-0.5 * centre @ apart @ centre)
+def _covariance(levels: Levels, steps_apart: int) -> Floats:
+    """The covariance of centred levels: unrelated ones differ with variance 1, and so do those of a walk after so many steps.
+
+    What follows one another is a walk around a level of its own, unrelated to the levels that do not.
+    """
+    size, ordered = levels
+    covariance = 0.5 * np.eye(size)
+    if ordered >= LEAST_ORDERED:
+        apart = np.abs(np.subtract.outer(np.arange(ordered), np.arange(ordered))) / steps_apart
+        covariance[:ordered, :ordered] = 0.5 - 0.5 * _centred(apart)
+    return _centred(covariance)
+
+
+def _centred(matrix: Floats) -> Floats:
+    """Rows and columns less their means."""
+    rows = matrix - matrix.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def spread(levels: Levels, order: int) -> Floats:
+    """The spread of every contrast of a column in an interaction of so many columns, 1 for unrelated levels.
+
+    >>> spread(Levels(10, ordered=10), 2).round(1).tolist()
+    [3.2, 1.6, 1.1, 0.9, 0.7, 0.6, 0.6, 0.5, 0.5]
+    """
+    if order == 1 or levels.ordered < LEAST_ORDERED:
+        return np.ones(levels.size - 1)
+    axes = contrasts(levels)
+    covariance = _covariance(levels, STEPS_APART if order == 2 else levels.ordered - 1)
+    return np.asarray(np.sqrt(2 * (axes * (covariance @ axes)).sum(axis=0)))
 
 
 def coefficient_sd(levels: Sequence[Levels]) -> Floats:
     """The prior standard deviation of every coefficient of an interaction of columns with these levels."""
     order = len(levels)
     unit = contrast_sd(order) * 2 ** (-order / 2)
-    if order != 2:
-        return np.full(prod(size - 1 for size, _ in levels), unit)
-    first, second = (contrasts(one)[1] for one in levels)
-    return np.asarray(unit * np.outer(first, second).ravel())
+    return np.asarray(unit * kronecker([spread(one, order)[None] for one in levels])[0])
