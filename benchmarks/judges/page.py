@@ -28,7 +28,7 @@ Every method learns from the same codes: one public schema for each table, with 
 `tables.py`), and codes become values again through that schema, uniformly within a bin. (ε, δ = 10⁻⁹), add-remove; all draw as many rows
 as the data has. Ours is `dc.Cipher(epsilon, delta=…, workload="auto").fit(rows, schema)` through the public interface, told the rules that the
 excerpt's data dictionary and NIST's published constraints state (and what follows from them for pairs); the peers are run without (of
-them only dpsynth could be told some). Peers are as the package index has them, with their defaults, each cold in an environment of its own on one core; dpsynth is google's
+them only dpsynth could be told some). Peers are as the package index has them, with their defaults, each cold in an environment of its own on one core, and stopped at 600 to 900 seconds of processor time; dpsynth is google's
 repository. Numbers are means over seeds where there are several. The last line of each table is no method: the real rows through the same
 bins, which says what the bins and each judge cost by themselves."""
 NIST_ABOUT = """\
@@ -138,7 +138,7 @@ def nist_section(results: Mapping, epsilon: float) -> str:
 def against_best(results: Mapping, epsilons: Iterable[float]) -> str:
     """Ours beside the best peer in each metric, feature set and epsilon, and how often it is at least as good."""
     rows, wins, cells = [], dict.fromkeys(("k_marginal", "propensity", "inconsistent"), 0), 0
-    unjudged = []
+    unjudged, behind = [], []
     for epsilon in epsilons:
         for table in NIST:
             peers = {m: results.get((table, m, epsilon), []) for m in METHODS}
@@ -153,7 +153,10 @@ def against_best(results: Mapping, epsilons: Iterable[float]) -> str:
                     complete = False
                     continue
                 who = min(values, key=lambda m: sign * values[m])
-                wins[name] += sign * own <= sign * values[who]
+                if sign * own <= sign * values[who]:
+                    wins[name] += 1
+                else:
+                    behind.append(f"{name.replace('_', '-')} of {table} at {epsilon:g}")
                 row += [format(own, form), f"{values[who]:{form}} ({who.replace('_', ' ')})"]
             if complete:
                 cells += 1
@@ -165,8 +168,9 @@ def against_best(results: Mapping, epsilons: Iterable[float]) -> str:
         head += [f"{name} ours", "best peer"]
     told = ", ".join(f"{name.replace('_', '-')} {count} of {cells}" for name, count in wins.items())
     missing = ", ".join(f"{name} at {epsilon:g}" for name, epsilon in unjudged) or "none"
+    lost = ", ".join(behind) or "nowhere"
     return (
-        f"Ours at least as good as the best peer judged so far: {told}. One seed for a peer unless its line says otherwise: small "
+        f"Ours at least as good as the best peer judged so far: {told}. Behind: {lost}. One seed for a peer unless its line says otherwise: small "
         f"differences mean little. Feature sets and ε where no peer has been judged yet: {missing}.\n\n"
     ) + markdown(head, rows)
 

@@ -78,9 +78,9 @@ class TestNoise:
 
 
 def test_all_pairs_are_taken_unseen_where_they_are_not_mostly_noise() -> None:
-    """A fifth of total variation distance is the limit."""
+    """A tenth of total variation distance is the limit."""
     sizes = [4] * 780
-    enough = 780 / 2 * (4 * math.sqrt(2 / math.pi) / (2 * 2000 * 0.2)) ** 2
+    enough = 780 / 2 * (4 * math.sqrt(2 / math.pi) / (2 * 2000 * 0.1)) ** 2
     for rho, is_all in ((enough * 1.01, True), (enough * 0.99, False)):
         noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
         assert pair_round(noise, sizes, 40, 2000).blind == is_all

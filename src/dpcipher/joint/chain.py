@@ -20,6 +20,7 @@ from dpcipher.marginals.tables import count_rows
 
 CHUNK = 65_536
 POPULATION = 65_536
+FAST_ROWS = 16_384  # from here on even rows are worth the tables of the fast links
 OVERSAMPLE = 4  # rows tried for each row kept while a condition is still to come
 MAX_CELLS = 2**27
 _WORKSPACE = 2**24  # numbers in the largest array that sampling makes, whatever the number of rows
@@ -66,7 +67,8 @@ class Chain(InBatches):
 
         def draw(number: int, rng: np.random.Generator) -> Codes:
             size = batch_size(n_rows, pieces, number)
-            if self._is_free and not allowed and (independent or self._is_narrow):
+            many_even = size >= FAST_ROWS and self._is_narrow
+            if self._is_free and not allowed and (independent or many_even):
                 return self._free_rows(size, rng, independent)
             return self.sample_given(size, rng, allowed or {}, independent=independent)[0]
 

@@ -34,8 +34,9 @@ GOOD_NOISE, FINE_NOISE = 0.15, 0.02
 # at an epsilon of e⁻² such short lists lowered the error of pairs where columns depend strongly, and cost next to nothing where they do not.
 LIST_NOISE, MAX_NOISE, FEW = 0.1, 0.4, 2
 LEAST_PER_COLUMN = 0.125  # tables on a shortlist that is worth its cost
-# Mean TVD from noise alone, if all pairs shared the budget, up to which all are measured where their distances cannot be read.
-MAX_TVD = 0.2
+# Mean TVD from noise alone, if all pairs shared the budget, up to which all are measured where their distances cannot be read. On generated networks of 16 to 28 columns
+# at an epsilon of e⁻² a shortlist lowered the error of pairs by 5 % and of triples by 6 % where it is between this and twice as much.
+MAX_TVD = 0.1
 TYPICAL = 0.2  # the distance over rows that a pair is taken to have where nothing is read
 # Tables of higher orders, looked at directly: the most of an order, the most that it may cost, the distance over rows that is to be found, by how
 # many scales of the choice it is to stand out beyond the logarithm of the candidates, and the share at which a table must be worth measuring.

@@ -201,11 +201,12 @@ def _sigma(axes: Axes, reconciled: Reconciled) -> float:
 def work(shape: tuple[int, ...], tables: Sequence[Axes]) -> tuple[float, int]:
     """Operations (passes over one number) and peak bytes of reconciling and denoising.
 
-    Every table of the closure is shrunk over a grid of sizes; tables of three and more columns are then swept to agreement, some twenty times
-    over each of their faces.
+    Every table of the closure is shrunk over a grid of sizes, those of one shape together; tables of three and more columns are then swept to
+    agreement, some twenty times over each of their faces.
     """
     closure = {part for axes in tables for k in range(1, len(axes) + 1) for part in combinations(axes, k)}
     cells = sum(prod(shape[axis] for axis in axes) for axes in tables)
-    calls = 26 * len(closure) + sum(30 * len(axes) for axes in tables if len(axes) > 2)
+    shapes = {tuple(shape[axis] for axis in axes) for axes in closure}
+    calls = 27 * len(shapes) + 7 * len(closure) + sum(30 * len(axes) for axes in tables if len(axes) > 2)
     operations, peak = joint_fit.work(shape, tables)
     return operations + CALL * calls + 1_100 * cells, peak + 140 * cells + 3_000 * len(tables)
