@@ -164,7 +164,7 @@ def page(command: str) -> None:
     )
     reading = (
         "## Reading it\n\nLevels that are drawn towards 0 one by one lose each half of their effect where noise is as large as a cell, and a slope over ten of them is short by as much, while its own error is far "
-        "smaller: that is no matter of chance, and no variance holds it. The steps of a walk are as small, but many in one direction make a trend. Nothing is lost where there is no trend, or none at all. "
+        "smaller: that is no matter of chance, and no variance holds it. The steps of a walk are as small, but many in one direction make a trend. With so few repeats the other kinds of interactions show no more than that nothing is far off, and `worst` says next to nothing. "
         "These populations are those that the prior was settled on; [real ones](models_real.md) are the verdict."
     )
     write_page(
