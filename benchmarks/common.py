@@ -8,6 +8,7 @@ import platform
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -178,6 +179,21 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def show(values: Iterable[float], digits: int = 4) -> str:
     """Numbers side by side: .0061/.0105/.0910."""
     return "/".join(f"{value:.{digits}f}".removeprefix("0") for value in values)
+
+
+def asked_repeats(default: int) -> int:
+    """The number among the words of the command line, if there is one."""
+    return next((int(word) for word in sys.argv[1:] if word.isdigit()), default)
+
+
+def least_seconds(job: Callable[[], object], times: int = 1) -> float:
+    """Processor time of a job, the least of some."""
+    taken = []
+    for _ in range(times):
+        started = time.process_time()
+        job()
+        taken.append(time.process_time() - started)
+    return min(taken)
 
 
 def repeat(job: Callable[[int], list[float]], times: int) -> Floats:

@@ -3,12 +3,11 @@
 usage: python benchmarks/compiled.py     (needs numba, which nothing else here does)
 """
 
-import time
 from collections.abc import Callable
 
 import numba
 import numpy as np
-from common import markdown, write_page
+from common import least_seconds, markdown, write_page
 from rowsout import adult_chain
 
 from dpcipher.engines.rows_step import FACTOR, LEAST, Equation, _empty_link, _grouped, _raked
@@ -20,17 +19,6 @@ from dpcipher.joint.match import _GoalWalk
 ROWS, OFFERED = 65_536, 8_192
 BINARY, POPULATION = 200, 16_384
 TIMES = 5
-
-
-def least_seconds(job: Callable[[], object]) -> float:
-    """Processor time of a job that has run before, the least of some."""
-    job()
-    taken = []
-    for _ in range(TIMES):
-        started = time.process_time()
-        job()
-        taken.append(time.process_time() - started)
-    return min(taken)
 
 
 @numba.njit(boundscheck=False, fastmath=True)
@@ -125,8 +113,8 @@ def draws(chain: Chain, codes: np.ndarray) -> tuple[float, float]:
         inputs = (link._base, np.float32(FLOOR) * link._base, added, factor, starts, tables, heights, levels)
         drawer = link._drawer(codes)
         spent += [
-            least_seconds(lambda d=drawer: d(every, heights)),
-            least_seconds(lambda i=inputs: compiled_draw(*i)),
+            least_seconds(lambda d=drawer: d(every, heights), TIMES),
+            least_seconds(lambda i=inputs: compiled_draw(*i), TIMES),
         ]
         assert (levels != drawer(every, heights)).mean() < 1e-3
     return spent[0], spent[1]
@@ -144,8 +132,8 @@ def gains(chain: Chain, codes: np.ndarray) -> tuple[float, float]:
         excess, found = link.blocks.crossed(walk.excess).ravel(), np.empty(len(rows))
         inputs = (excess, len(link.base), walk._cells, rows, walk.levels[rows], proposed[rows], found)
         spent += [
-            least_seconds(lambda w=walk, p=proposed: w.gains(rows[None], p)),
-            least_seconds(lambda i=inputs: compiled_gains(*i)),
+            least_seconds(lambda w=walk, p=proposed: w.gains(rows[None], p), TIMES),
+            least_seconds(lambda i=inputs: compiled_gains(*i), TIMES),
         ]
         np.testing.assert_allclose(
             found + len(link.groups), walk.gains(rows[None], proposed), rtol=1e-9, atol=1e-6
@@ -180,7 +168,7 @@ def raking() -> tuple[float, float]:
         return factors
 
     np.testing.assert_allclose(sweep(in_numpy), sweep(compiled), rtol=1e-4)
-    return least_seconds(lambda: sweep(in_numpy)), least_seconds(lambda: sweep(compiled))
+    return least_seconds(lambda: sweep(in_numpy), TIMES), least_seconds(lambda: sweep(compiled), TIMES)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from common import RESULTS, Codes, Floats, data_folder, markdown, write_page
+from common import RESULTS, Codes, Floats, asked_repeats, data_folder, markdown, write_page
 
 from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
@@ -302,7 +302,7 @@ def _line(study: Study, number: int, power: int, truth: Floats, found: list[Any]
 
 
 if __name__ == "__main__":
-    wanted = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
+    repeats = asked_repeats(300)
     if "page" not in sys.argv:
-        run(wanted[0] if wanted else 300, {"pairs", "auto"} & set(sys.argv) or {"pairs", "auto"})
-    page(f"python benchmarks/models_real.py {wanted[0] if wanted else 300}")
+        run(repeats, {"pairs", "auto"} & set(sys.argv) or {"pairs", "auto"})
+    page(f"python benchmarks/models_real.py {repeats}")

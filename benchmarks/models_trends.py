@@ -18,7 +18,7 @@ from math import exp
 from typing import Any
 
 import numpy as np
-from common import RESULTS, Floats, markdown, write_page
+from common import RESULTS, Floats, asked_repeats, markdown, write_page
 
 from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
@@ -191,7 +191,7 @@ def _line(kind: str, power: int, method: str, found: list[Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    wanted = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
+    repeats = asked_repeats(24)
     if "page" not in sys.argv:
-        run(wanted[0] if wanted else 24)
-    page(f"python benchmarks/models_trends.py {wanted[0] if wanted else 24}")
+        run(repeats)
+    page(f"python benchmarks/models_trends.py {repeats}")

@@ -7,12 +7,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from common import data_folder, laplace, markdown, noisy, peak_megabytes, real, subsets, write_page
+from common import (
+    data_folder,
+    laplace,
+    least_seconds,
+    markdown,
+    noisy,
+    peak_megabytes,
+    real,
+    subsets,
+    write_page,
+)
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
@@ -29,16 +38,6 @@ from dpcipher.schema import Column, Schema
 SIZES = (8, 12, 5, 2, 7, 20, 15)
 MANY = 100_000_000
 BINARY = (2,) * 20
-
-
-def seconds(job: Callable[[], object], times: int = 1) -> float:
-    """Processor time of a job, the least of some."""
-    taken = []
-    for _ in range(times):
-        started = time.process_time()
-        job()
-        taken.append(time.process_time() - started)
-    return min(taken)
 
 
 def wide_joint(*, bins: bool = False) -> Joint:
@@ -112,9 +111,9 @@ def evenness() -> str:
 def small_draws() -> str:
     """Few rows of a large table: the first draw, and those that follow."""
     joint, lines = wide_joint(), []
-    first = seconds(lambda: joint.sample(10, seed=0))
+    first = least_seconds(lambda: joint.sample(10, seed=0))
     for n_rows in (10, 100, 1_000, 10_000):
-        lines.append((f"{n_rows:,}", f"{seconds(lambda n=n_rows: joint.sample(n, seed=1), 3):.3f}"))
+        lines.append((f"{n_rows:,}", f"{least_seconds(lambda n=n_rows: joint.sample(n, seed=1), 3):.3f}"))
     return f"## Small draws\n\nFrom the same table. The first draw takes {first:.2f} s.\n\n" + markdown(
         ["rows", "processor s"], lines
     )
@@ -139,7 +138,7 @@ def chain_rows() -> str:
         ) -> int:
             return sum(map(len, chain.sample(n_rows, rng, independent=independent)))
 
-        taken = seconds(draw, 2)
+        taken = least_seconds(draw, 2)
         lines.append(("independent" if independent else "even", f"{n_rows:,}", f"{n_rows / taken:,.0f}"))
     return "## The rows engine on Adult, 14 columns\n\n" + markdown(
         ["rows", "drawn", "rows a processor second"], lines
@@ -152,9 +151,9 @@ def noise() -> str:
     small, large = [np.zeros(4, np.int64)] * 4_950, [np.zeros(1_000, np.int64)] * 1_000
     for mechanism in (Mechanism("laplace", 100.0), Mechanism("gaussian", 100.0)):
         sampler.add(small[0], mechanism)
-        each = seconds(lambda m=mechanism: [sampler.add(table, m) for table in small])
-        together = seconds(lambda m=mechanism: sampler.add_many(small, [m] * len(small)))
-        million = seconds(lambda m=mechanism: sampler.add_many(large, [m] * len(large)))
+        each = least_seconds(lambda m=mechanism: [sampler.add(table, m) for table in small])
+        together = least_seconds(lambda m=mechanism: sampler.add_many(small, [m] * len(small)))
+        million = least_seconds(lambda m=mechanism: sampler.add_many(large, [m] * len(large)))
         lines.append((mechanism.name, f"{each:.2f}", f"{together:.2f}", f"{million:.1f}"))
     head = ["noise", "4,950 tables of 4 cells, a call each", "the same, one call", "a million cells"]
     return "## Noise\n\nProcessor seconds; OpenDP draws.\n\n" + markdown(head, lines)
@@ -166,8 +165,8 @@ def margins() -> str:
     for shape in (BINARY, (5,) * 9, SIZES):
         table = np.random.default_rng(0).dirichlet(np.ones(int(np.prod(shape)))).reshape(shape)
         axes, pairs = tuple(range(len(shape))), subsets(len(shape), 2)
-        plain = seconds(lambda t=table, a=axes, p=pairs: [margin(t, a, pair) for pair in p])
-        products = seconds(lambda t=table: pair_margins(t), 3)
+        plain = least_seconds(lambda t=table, a=axes, p=pairs: [margin(t, a, pair) for pair in p])
+        products = least_seconds(lambda t=table: pair_margins(t), 3)
         apart = max(np.abs(pair_margins(table)[pair] - margin(table, axes, pair)).max() for pair in pairs)
         lines.append((" × ".join(map(str, shape)), f"{plain:.3f}", f"{products:.4f}", f"{apart:.0e}"))
     return "## All pair margins of a dense table\n\n" + markdown(
