@@ -52,11 +52,9 @@ def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     sections["How people are protected"] = paragraphs(words.protection(release))
     sections["Certificate"] = certificate(release)
     data = release.schema.title or "a protected release"
-    lead = f"A {models.family} model fitted to {data}, {words.budget_symbols(release.statement)}: estimates and intervals that hold the privacy noise."
-    if not release.statement.budget:
-        lead = (
-            f"A {models.family} model fitted to {data}: estimates and intervals that hold the privacy noise."
-        )
+    article = "An" if models.family == "ordinal" else "A"
+    budget = f", {words.budget_symbols(release.statement)}" if release.statement.budget else ""
+    lead = f"{article} {models.family} model fitted to {data}{budget}: estimates and intervals that hold the privacy noise."
     return page(f"{models.formula}", PUBLISHABLE, sections, lead=lead)
 
 
