@@ -10,9 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError
+from dpcipher.privacy.noise import Mechanism
+from dpcipher.release import file
 from dpcipher.release.reconcile import Coarse, Noisy, reconcile
+from dpcipher.release.release import CoarseTable, NoisyTable, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).parent))
+import forge
 from brute_gls import BruteGLS, reader
 
 SHAPE = (2, 7, 5, 3)
@@ -144,3 +150,75 @@ def test_what_are_no_coarse_counts_is_refused(starts, counts, variance) -> None:
     """Runs ascend from the first level, each with a finite count, and all with noise."""
     with pytest.raises(ReleaseError):
         Coarse(0, np.array(starts, dtype=int), np.array(counts), variance)
+
+
+# In a release and its file.
+
+SCHEMA = Schema.from_domain({"age": 5, "sex": 2})
+AGE = CoarseTable("age", (0, 2, 4), np.array([15, 26, 6]), Mechanism("laplace", 2.0))
+
+
+def with_coarse(*coarse: CoarseTable) -> Release:
+    """A release of one table, with coarse counts."""
+    table = NoisyTable(("age", "sex"), np.arange(10).reshape(5, 2), Mechanism("laplace", 3.0))
+    return Release(SCHEMA, (table,), Statement("declared"), coarse=coarse)
+
+
+def test_a_release_uses_its_coarse_counts() -> None:
+    """Estimates are least squares of both: dense algebra says the same."""
+    release = with_coarse(AGE)
+    tables = [((0, 1), release.tables[0].counts, release.tables[0].mechanism.variance)]
+    expected = BruteGLS((5, 2), tables, coarse=[(0, AGE.starts, AGE.counts, AGE.mechanism.variance)])
+    np.testing.assert_allclose(release.project("age").values, expected.table((0,)))
+    np.testing.assert_allclose(release.std_error("age").values ** 2, np.diag(expected.table_covariance((0,))))
+
+
+def test_files_hold_coarse_counts_and_say_so_by_their_version(tmp_path: Path) -> None:
+    """What is written is read; a file without coarse counts is what it always was."""
+    release, plain = with_coarse(AGE), with_coarse()
+    again = Release.load(release.save(tmp_path / "coarse.parquet"))
+    assert again.checksum == release.checksum != plain.checksum
+    assert [one.as_dict() for one in again.coarse] == [AGE.as_dict()]
+    assert forge.facts_of(tmp_path / "coarse.parquet")["version"] == 2
+    assert forge.facts_of(plain.save(tmp_path / "plain.parquet"))["version"] == 1
+    assert not Release.load(tmp_path / "plain.parquet").coarse
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"attr": "agee"}, "attribute of the schema"),
+        ({"attr": ["age"]}, "attribute of the schema"),
+        ({"starts": [0, 2, 5]}, "below the number of levels"),
+        ({"starts": [1, 2, 4]}, "ascend from level 0"),
+        ({"starts": [0, 2]}, "one for each run"),
+        ({"starts": [0, True, 4]}, "starts must be a list of whole numbers"),
+        ({"counts": [1, 2.5, 3]}, "counts must be a list of whole numbers"),
+        ({"counts": [1, 2, 2**63]}, "counts must be a list of whole numbers"),
+        ({"counts": "123"}, "counts must be a list of whole numbers"),
+        ({"mechanism": "none", "scale": 0}, "must have noise"),
+        ({"scale": -1}, "scale"),
+        ({"set": 1}, "one of the sets 0 to 0"),
+        ({"more": 1}, "and nothing else"),
+    ],
+)
+def test_wrong_coarse_counts_in_a_file_are_refused(
+    change: dict, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever computes the checksum too still gets no further."""
+    path = with_coarse(AGE).save(tmp_path / "r.parquet")
+    facts = forge.facts_of(path)
+    facts["coarse"][0] |= change
+    monkeypatch.setattr(file, "checksum", lambda *_: facts["checksum"])
+    with pytest.raises(ReleaseError, match=why):
+        Release.load(forge.save(path, facts, list(range(10))))
+
+
+def test_a_file_of_the_first_version_holds_no_coarse_counts(tmp_path: Path) -> None:
+    """A later part does not slip into an earlier format, nor is it missing from its own."""
+    path = with_coarse(AGE).save(tmp_path / "r.parquet")
+    facts = forge.facts_of(path)
+    with pytest.raises(ReleaseError, match="nothing else"):
+        Release.load(forge.save(path, facts | {"version": 1}, list(range(10))))
+    with pytest.raises(ReleaseError, match="1 to"):
+        Release.load(forge.save(path, facts | {"coarse": []}, list(range(10))))
