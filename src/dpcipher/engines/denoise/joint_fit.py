@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dposv
 from dpcipher.engines.raking import CALL
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.components import merge_repeats
-from dpcipher.release.reconcile import Reconciled
+from dpcipher.release.reconcile import Coarse, Noisy, Reconciled
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8
@@ -121,13 +121,14 @@ def _bias(path: Path) -> float:
 def _equations(reconciled: Reconciled) -> Equations | None:
     """The tables and the coarse counts, one after another, scaled to the noise of the noisiest table."""
     tables, coarse = list(merge_repeats(reconciled.measured).values()), reconciled.coarse
-    seen = [one.counts.ravel() for one in (*tables, *coarse)]
+    sources: list[Noisy | Coarse] = [*tables, *coarse]
+    seen = [one.counts.ravel() for one in sources]
     cells, rows = prod(reconciled.shape), sum(map(len, seen))
     noise = max(one.variance for one in tables)
     exact = any(one.variance == 0 for one in tables)
     if cells == 1 or reconciled.zeros or exact or rows**2 * cells > LARGEST_STEP:
         return None
-    scales = tuple((noise / one.variance) ** 0.5 for one in (*tables, *coarse))
+    scales = tuple((noise / one.variance) ** 0.5 for one in sources)
     runs = tuple((one.axis, tuple(one.starts.tolist())) for one in coarse)
     centre, turn, matrix = _design(reconciled.shape, tuple(one.axes for one in tables), runs, scales)
     scaled = np.concatenate([counts * scale for counts, scale in zip(seen, scales, strict=True)])
