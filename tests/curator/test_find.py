@@ -127,7 +127,9 @@ def test_an_end_without_rows_is_one_bin(promise: Any, sign: int) -> None:
     cut = []
     for _ in range(5):
         found = edges(measure(frame, Schema((column,)), workload=1, unit="add-remove", **promise).schema, "x")
-        cut.append(np.sum(np.abs(found) > 40_000) > 4)  # the two ends of the range, and where rows are last seen
+        cut.append(
+            np.sum(np.abs(found) > 40_000) > 4
+        )  # the two ends of the range, and where rows are last seen
         assert np.sum(np.abs(found) <= 1_000) > 5
     assert sum(cut) <= 1  # noise alone is taken for rows now and then
 

@@ -173,6 +173,12 @@ def test_a_release_uses_its_coarse_counts() -> None:
     np.testing.assert_allclose(release.std_error("age").values ** 2, np.diag(expected.table_covariance((0,))))
 
 
+def test_a_card_says_how_many_columns_are_counted_coarsely() -> None:
+    """Where there are any."""
+    assert "of 1 column with found bins" in with_coarse(AGE)._repr_html_()
+    assert "Coarse counts" not in with_coarse()._repr_html_()
+
+
 def test_files_hold_coarse_counts_and_say_so_by_their_version(tmp_path: Path) -> None:
     """What is written is read; a file without coarse counts is what it always was."""
     release, plain = with_coarse(AGE), with_coarse()
