@@ -24,7 +24,7 @@ TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it an
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column, at least
 COLUMNS = Fraction(
     1, 2
-)  # the same at most; four to six tenths are as good on generated networks (benchmarks/results/budget.md)
+)  # the same at most; half and six tenths do alike on generated networks (benchmarks/results/budget.md)
 READING = Fraction(1, 30)  # the distances of all pairs, at most
 CHOICE = Fraction(1, 20)  # a shortlist and its distances; twice as much for pairs
 LIST = Fraction(
