@@ -12,7 +12,8 @@ from dpcipher.marginals.tables import closure, maximal
 from dpcipher.posteriors.evidence import Evidence, gather
 from dpcipher.posteriors.exact import fitted_to, known_statistics, population_mode, rake
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.mode import find_mode
+from dpcipher.posteriors.mode import find_mode, find_table_mode
+from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.sampler import SamplerReport, sample
@@ -103,31 +104,56 @@ def posterior(
     )
 
 
+# The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report.
+Drawn = tuple[Floats, Floats, Floats, SamplerReport]
+
+
+def _chains(model: LogLinear) -> int:
+    return CHAINS if model.is_dense else FEW_CHAINS
+
+
 def _sample(
     evidence: Evidence, model: LogLinear, draws: int, population: bool, rng: np.random.Generator
-) -> tuple[Floats, Floats, Floats, SamplerReport]:
-    """The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report."""
-    chains = CHAINS if model.is_dense else FEW_CHAINS
+) -> Drawn:
+    """Draws given the evidence, in the way that fits it."""
+    chains = _chains(model)
     statistics = known_statistics(evidence, model)
     if statistics is not None:
-        target = PopulationTarget(
+        known = PopulationTarget(
             model, np.repeat(statistics[None], chains, axis=0), np.full(chains, evidence.n_rows)
         )
         start = population_mode(model, statistics, float(evidence.n_rows or 0))
-        sampled = sample(target, start, draws=draws, chains=chains, rng=rng)
+        sampled = sample(known, start, draws=draws, chains=chains, rng=rng)
         own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
         whole = model.probabilities(sampled.points) if population else own
         return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
-    mode = find_mode(Tables(model, evidence))
-    model = mode.target.model
-    sampled = sample(mode.target, mode.point, draws=draws, chains=chains, rng=rng)
-    coefficients, rows = mode.target.split(sampled.points)
+    whole_table = one_table(evidence, model)
+    if whole_table is not None:
+        return _sample_one_table(whole_table, evidence, draws, population, rng)
+    target, mode = find_table_mode(Tables(model, evidence))
+    model = target.model
+    sampled = sample(target, mode, draws=draws, chains=chains, rng=rng)
+    coefficients, rows = target.split(sampled.points)
     own = model.probabilities(coefficients).reshape(-1, *evidence.shape)
     own = rake(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
     whole = own
     if population:
         whole = model.probabilities(draw_population(model, coefficients, rows[:, None] * own, rng))
     return own, rows, whole, sampled.report
+
+
+def _sample_one_table(
+    target: OneTableTarget, evidence: Evidence, draws: int, population: bool, rng: np.random.Generator
+) -> Drawn:
+    """The same from one table of all columns: the population first, then the table given it."""
+    target, mode = find_mode(target, evidence)
+    sampled = sample(target, mode, draws=draws, chains=_chains(target.model), rng=rng)
+    whole = target.model.probabilities(target.split(sampled.points)[0])
+    counts = target.draw_tables(sampled.points, rng)
+    totals = counts.sum(axis=1)
+    own = np.where(totals[:, None] > 0, counts / np.maximum(totals, 1.0)[:, None], whole)
+    rows = totals if target.n_rows is None else np.full(draws, target.n_rows)
+    return own, rows, whole if population else own, sampled.report
 
 
 def _check_draws(draws: int) -> None:

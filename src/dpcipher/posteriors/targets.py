@@ -10,8 +10,10 @@ the rows, taken at the mode. `PopulationTarget` is the second, exact: log p(s | 
 their number. No normal approximation of the rows' sampling error is made.
 """
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -102,22 +104,11 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class TableTarget:
-    """The rows' own table given the noisy ones: coefficients, then the logarithm of the number of rows where it is not known.
-
-    `shrink` is the precision of the prior of the coefficients. With `normal` the noise is taken for normal, which
-    has the smooth mode that the sampler starts from.
-    """
+class RowsTarget:
+    """A target whose points are coefficients of a model, then the logarithm of the number of rows where it is not known."""
 
     model: LogLinear
-    tables: Tables
-    shrink: Floats
-    normal: bool = False
-
-    @property
-    def n_rows(self) -> float | None:
-        """The number of rows where it is known."""
-        return self.tables.evidence.n_rows
+    n_rows: float | None
 
     @property
     def size(self) -> int:
@@ -130,6 +121,46 @@ class TableTarget:
             return points, np.full(len(points), self.n_rows)
         with np.errstate(over="ignore"):
             return points[:, :-1], np.exp(points[:, -1])
+
+    def rates(self, point: Floats) -> Floats:
+        """The rows of every cell at one point."""
+        coefficients, rows = self.split(point[None])
+        return np.asarray(rows[0] * self.model.probabilities(coefficients)[0])
+
+    def within(self, model: LogLinear) -> Self:
+        """The same target in a model with another prior."""
+        return replace(self, model=model)
+
+    @abstractmethod
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential of every point, and its gradient."""
+
+    @abstractmethod
+    def curvature(self, point: Floats) -> Floats:
+        """About the second derivative of the potential at a point: a matrix that is positive."""
+
+    def whitening(self, point: Floats) -> Whitening:
+        """Coordinates around a point that are white for the curvature there."""
+        curvature = self.curvature(point)
+        least = 1e-9 * np.trace(curvature) / len(curvature)
+        return Whitening.of(point, curvature + least * np.eye(len(curvature)))
+
+
+@dataclass(frozen=True)
+class TableTarget(RowsTarget):
+    """The rows' own table given the noisy ones.
+
+    `shrink` is the precision of the prior of the coefficients. With `normal` the noise is taken for normal, which
+    has the smooth mode that the sampler starts from.
+    """
+
+    tables: Tables
+    shrink: Floats
+    normal: bool = False
+
+    def within(self, model: LogLinear) -> Self:
+        """The same target in a model with another prior."""
+        return replace(self, model=model, tables=replace(self.tables, model=model))
 
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
         """The potential of every point, and its gradient."""
@@ -159,11 +190,6 @@ class TableTarget:
         # √(δ² + x²) - δ without cancellation, for noise that is nearly normal.
         return (slopes * gaps / (root + delta)).sum(axis=1), slopes / root
 
-    def rates(self, point: Floats) -> Floats:
-        """The rows of every cell at one point."""
-        coefficients, rows = self.split(point[None])
-        return np.asarray(rows[0] * self.model.probabilities(coefficients)[0])
-
     def curvature(self, point: Floats) -> Floats:
         """The Gauss-Newton matrix: how the tables answer to each number, in units of their noise, and the prior."""
         rates, design = self.rates(point), self.model.design
@@ -174,12 +200,6 @@ class TableTarget:
         curvature = (answers / self.tables.variance) @ answers.T
         curvature[: self.model.size, : self.model.size] += self.shrink
         return np.asarray(curvature)
-
-    def whitening(self, point: Floats) -> Whitening:
-        """Coordinates around a point that are white for the curvature there."""
-        curvature = self.curvature(point)
-        least = 1e-9 * np.trace(curvature) / len(curvature)
-        return Whitening.of(point, curvature + least * np.eye(len(curvature)))
 
 
 @dataclass(frozen=True)
