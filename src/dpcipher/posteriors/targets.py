@@ -1,4 +1,4 @@
-"""The two distributions that are sampled, as potentials with gradients over stacks of points.
+"""The two distributions that are sampled where tables overlap, as potentials with gradients over stacks of points (a table by itself: `one_table`).
 
 With s the tables of the rows themselves and y the noisy ones, the population's coefficients depend on y only through s:
 
