@@ -30,8 +30,8 @@ from dpcipher.inference.formula import parse_formula
 from dpcipher.inference.models import fit_models
 from dpcipher.inference.outcome import make_regression
 from dpcipher.inference.release_models import draw_coefficients, make_task
-from dpcipher.inference.unmeasured import rake
 from dpcipher.methods.cipher import Cipher
+from dpcipher.posteriors.raking import rake
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.evidence import Evidence
-from dpcipher.posteriors.targets import RowsTarget, Tables, TableTarget
+from dpcipher.posteriors.targets import Observations, RowsTarget, TableTarget
 
 REFRESHES, STEPS = 5, 40
 LEAST_INFORMATION = 0.5
@@ -15,7 +15,7 @@ LEAST_INFORMATION = 0.5
 AnyTarget = TypeVar("AnyTarget", bound=RowsTarget)
 
 
-def find_table_mode(tables: Tables) -> tuple[TableTarget, Floats]:
+def find_table_mode(tables: Observations) -> tuple[TableTarget, Floats]:
     """The target of the tables with the prior that fits its number of rows, and its mode with the noise taken for normal."""
     target = TableTarget(tables.model, tables.evidence.n_rows, tables, np.eye(tables.model.size), normal=True)
     point = _start(target, tables.evidence)

@@ -1,7 +1,7 @@
 """The posterior: draws of the joint distribution of a few columns, given everything that a release says about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -9,15 +9,17 @@ import numpy as np
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
+from dpcipher.posteriors.components import Components
 from dpcipher.posteriors.evidence import Evidence, gather
-from dpcipher.posteriors.exact import fitted_to, known_statistics, population_mode, rake
+from dpcipher.posteriors.exact import fit_known, fitted_to, known_statistics, population_mode
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.mode import find_mode, find_table_mode
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
+from dpcipher.posteriors.raking import rake
 from dpcipher.posteriors.sampler import SamplerReport, sample
-from dpcipher.posteriors.targets import PopulationTarget, Tables
+from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
 from dpcipher.release.release import Release
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
@@ -26,6 +28,8 @@ from dpcipher.schema.schema import Schema
 CHAINS, FEW_CHAINS = 16, 8
 MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
+# Of a row, in every cell of a table: what is empty can then be fitted to any pairs.
+EMPTY = 1e-6
 CHOSEN = "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that were not chosen are "
 CHOSEN_CLOSED = "taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
 CHOSEN_OPEN = "left open, and what is said about them is mostly the prior's"
@@ -130,12 +134,17 @@ def _sample(
     whole_table = one_table(evidence, model)
     if whole_table is not None:
         return _sample_one_table(whole_table, evidence, draws, population, rng)
-    target, mode = find_table_mode(Tables(model, evidence))
+    return _sample_tables(Tables(model, evidence), draws, population, rng)
+
+
+def _sample_tables(tables: Observations, draws: int, population: bool, rng: np.random.Generator) -> Drawn:
+    """The rows' own table given what was seen of it, then the population given the table."""
+    evidence, (target, mode) = tables.evidence, find_table_mode(tables)
     model = target.model
-    sampled = sample(target, mode, draws=draws, chains=chains, rng=rng)
+    sampled = sample(target, mode, draws=draws, chains=_chains(model), rng=rng)
     coefficients, rows = target.split(sampled.points)
     own = model.probabilities(coefficients).reshape(-1, *evidence.shape)
-    own = rake(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
+    own = fit_known(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
     whole = own
     if population:
         whole = model.probabilities(draw_population(model, coefficients, rows[:, None] * own, rng))
@@ -145,14 +154,30 @@ def _sample(
 def _sample_one_table(
     target: OneTableTarget, evidence: Evidence, draws: int, population: bool, rng: np.random.Generator
 ) -> Drawn:
-    """The same from one table of all columns: the population first, then the table given it."""
+    """From one table of all columns: the population first, then the table given it; the pairs of both from what it says about pairs alone.
+
+    A prior that is a little wrong about every cell is wrong about their sums in one direction, where the noise of many cells cancels out. So what
+    cells say goes no further than interactions of three and more columns: pairs are cut off from it (Plummer 2015).
+    """
     target, mode = find_mode(target, evidence)
     sampled = sample(target, mode, draws=draws, chains=_chains(target.model), rng=rng)
     whole = target.model.probabilities(target.split(sampled.points)[0])
     counts = target.draw_tables(sampled.points, rng)
-    totals = counts.sum(axis=1)
-    own = np.where(totals[:, None] > 0, counts / np.maximum(totals, 1.0)[:, None], whole)
-    rows = totals if target.n_rows is None else np.full(draws, target.n_rows)
+    rows = counts.sum(axis=1)
+    own = np.where(rows[:, None] > 0, counts / np.maximum(rows, 1.0)[:, None], whole)
+    pairs = list(combinations(range(len(evidence.shape)), 2))
+    if len(pairs) > 1:
+        alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
+        components = Components(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
+        own_pairs, rows, whole_pairs, _ = _sample_tables(components, draws, population, rng)
+        own, whole = (
+            rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs).reshape(
+                draws, -1
+            )
+            for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
+        )
+    elif target.n_rows is not None:
+        rows = np.full(draws, target.n_rows)
     return own, rows, whole if population else own, sampled.report
 
 

@@ -10,7 +10,7 @@ the rows, taken at the mode. `PopulationTarget` is the second, exact: log p(s | 
 their number. No normal approximation of the rows' sampling error is made.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -30,11 +30,38 @@ PER_ADDITION = 20
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The tables of a stack of cell counts, one after the other, and the way back; with the noise law of every cell."""
+class Observations(ABC):
+    """Sums over cells that were seen with noise, how a stack of cells makes them, and the way back."""
 
     model: LogLinear
     evidence: Evidence
+
+    @property
+    @abstractmethod
+    def seen(self) -> Floats:
+        """The noisy sums."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Floats:
+        """The noise variance of every sum."""
+
+    @property
+    @abstractmethod
+    def law(self) -> tuple[Floats, Floats]:
+        """α and δ of the noise of every sum."""
+
+    @abstractmethod
+    def sums(self, cells: Floats) -> Floats:
+        """The sums of every row of a stack of cells."""
+
+    @abstractmethod
+    def back(self, slopes: Floats) -> Floats:
+        """The transpose of `sums`: every cell gets what the sums that hold it say."""
+
+
+class Tables(Observations):
+    """The tables of the evidence, one after the other."""
 
     @cached_property
     def seen(self) -> Floats:
@@ -104,7 +131,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class RowsTarget:
+class RowsTarget(ABC):
     """A target whose points are coefficients of a model, then the logarithm of the number of rows where it is not known."""
 
     model: LogLinear
@@ -154,7 +181,7 @@ class TableTarget(RowsTarget):
     has the smooth mode that the sampler starts from.
     """
 
-    tables: Tables
+    tables: Observations
     shrink: Floats
     normal: bool = False
 
