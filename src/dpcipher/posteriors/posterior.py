@@ -154,31 +154,38 @@ def _sample_tables(tables: Observations, draws: int, population: bool, rng: np.r
 def _sample_one_table(
     target: OneTableTarget, evidence: Evidence, draws: int, population: bool, rng: np.random.Generator
 ) -> Drawn:
-    """From one table of all columns: the population first, then the table given it; the pairs of both from what it says about pairs alone.
-
-    A prior that is a little wrong about every cell is wrong about their sums in one direction, where the noise of many cells cancels out. So what
-    cells say goes no further than interactions of three and more columns: pairs are cut off from it (Plummer 2015).
-    """
+    """From one table of all columns: the population first, then the table given it."""
     target, mode = find_mode(target, evidence)
     sampled = sample(target, mode, draws=draws, chains=_chains(target.model), rng=rng)
     whole = target.model.probabilities(target.split(sampled.points)[0])
     counts = target.draw_tables(sampled.points, rng)
     rows = counts.sum(axis=1)
     own = np.where(rows[:, None] > 0, counts / np.maximum(rows, 1.0)[:, None], whole)
-    pairs = list(combinations(range(len(evidence.shape)), 2))
-    if len(pairs) > 1:
-        alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
-        components = Components(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
-        own_pairs, rows, whole_pairs, _ = _sample_tables(components, draws, population, rng)
-        own, whole = (
-            rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs).reshape(
-                draws, -1
-            )
-            for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
-        )
+    if len(evidence.shape) > 2:
+        own, rows, whole = _with_pairs_cut_off(own, whole, evidence, population, rng)
     elif target.n_rows is not None:
         rows = np.full(draws, target.n_rows)
     return own, rows, whole if population else own, sampled.report
+
+
+def _with_pairs_cut_off(
+    own: Floats, whole: Floats, evidence: Evidence, population: bool, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Draws of the table and of the population, fitted to pairs that were drawn from what the table says about pairs alone; and the rows of these.
+
+    A prior that is a little wrong about every cell is wrong about their sums in one direction, where the noise of many cells cancels out. So what
+    cells say goes no further than interactions of three and more columns: pairs are cut off from it (Plummer 2015).
+    """
+    pairs = list(combinations(range(len(evidence.shape)), 2))
+    alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
+    components = Components(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
+    own_pairs, rows, whole_pairs, _ = _sample_tables(components, len(own), population, rng)
+    fitted = (
+        rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
+        for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
+    )
+    own, whole = (joints.reshape(len(joints), -1) for joints in fitted)
+    return own, rows, whole
 
 
 def _check_draws(draws: int) -> None:
