@@ -23,7 +23,7 @@ from dpcipher.engines.denoise.shrink import (
 from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
 from dpcipher.marginals.tables import count_rows
-from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.release.reconcile import Coarse, Noisy, reconcile
 
 SHAPE = (3, 4, 2, 3)
 WORKLOADS = {
@@ -277,6 +277,31 @@ def test_positive_projection_of_one_table_is_the_nearest():
     total = float(counts.sum())
     np.testing.assert_allclose(total * whole.nearest, nearest(counts, total), atol=1e-2)
     assert 0 < whole.passed < 1
+
+
+def test_coarse_counts_are_equations_too():
+    """The squared misfit of any joint is that of the tables and the runs, but for what no joint changes."""
+    rng = np.random.default_rng(8)
+    shape, starts = (2, 5), np.array([0, 3])
+    table = Noisy((0, 1), rng.normal(10, 3, shape), 4.0)
+    coarse = Coarse(1, starts, rng.normal(50, 3, 2), 9.0)
+    found = reconcile(shape, [table], total=100.0, coarse=[coarse])
+    equations = _equations(found)
+    assert equations is not None
+
+    def misfit(p):
+        of_table, of_runs = (
+            table.counts - 100 * p,
+            coarse.counts - 100 * np.add.reduceat(p.sum(axis=0), starts),
+        )
+        return float((of_table**2).sum() / 4 + (of_runs**2).sum() / 9)
+
+    first, second = (rng.dirichlet(np.ones(10)).reshape(shape) for _ in range(2))
+    ours = [
+        float(((equations.matrix @ p.ravel() - equations.right) ** 2).sum() / equations.noise)
+        for p in (first, second)
+    ]
+    assert ours[0] - ours[1] == pytest.approx(misfit(first) - misfit(second))
 
 
 def test_the_fitted_joint_minimises_its_objective():

@@ -219,6 +219,14 @@ NOISE_BUGS = (
         "curator/test_find.py::test_bins_follow_from_noisy_answers_alone",
     ),
     Bug(
+        "coarse counts without noise",
+        "devised here: noise is drawn and paid for, and what was counted is released",
+        "curator/find.py",
+        "    parts = np.split(noisy, np.cumsum(",
+        "    noisy = np.concatenate([_run_counts(session._truth, s.axis, codes, f) for s, f in zip(searches, starts)])\n    parts = np.split(noisy, np.cumsum(",
+        "curator/test_find.py::test_coarse_counts_are_counts_of_runs_of_the_found_bins_with_their_noise",
+    ),
+    Bug(
         "columns whose bins are found together count once",
         "Dwork and Roth 2014, section 3.5: composition forgotten",
         "curator/find.py",

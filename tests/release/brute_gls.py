@@ -18,14 +18,19 @@ def reader(shape: Sequence[int], axes: tuple[int, ...]) -> np.ndarray:
 
 
 class BruteGLS:
-    """The least-squares joint table (of minimum norm) for `(axes, counts, variance)` observations, variance 0 = exact."""
+    """The least-squares joint table (of minimum norm) for `(axes, counts, variance)` observations, variance 0 = exact.
 
-    def __init__(self, shape, observed, total=None, zeros=()):
+    `coarse` are `(axis, starts, counts, variance)`: runs of levels of one axis.
+    """
+
+    def __init__(self, shape, observed, total=None, zeros=(), coarse=()):
         self.shape, self.possible = shape, np.ones(shape, bool)
         for axes, mask in zeros:
             self.possible &= ~mask.reshape([shape[axis] if axis in axes else 1 for axis in range(len(shape))])
         observed = [*observed, *([((), np.asarray(total), 0.0)] if total is not None else [])]
-        rows = np.vstack([self.reader(axes) for axes, _, _ in observed])
+        runs = [self.runs(axis, starts) for axis, starts, _, _ in coarse]
+        rows = np.vstack([*(self.reader(axes) for axes, _, _ in observed), *runs])
+        observed += [one[1:] for one in coarse]
         y = np.concatenate([np.ravel(counts) for _, counts, _ in observed])
         v = np.concatenate([np.full(np.size(counts), variance) for _, counts, variance in observed])
         seen = rows.any(axis=1)
@@ -34,6 +39,14 @@ class BruteGLS:
     def reader(self, axes):
         """The margin matrix over possible cells."""
         return reader(self.shape, axes)[:, self.possible.ravel()]
+
+    def runs(self, axis, starts):
+        """The rows that sum the possible cells of each run of levels."""
+        level = np.indices(self.shape)[axis][self.possible]
+        stops = [*starts[1:], self.shape[axis]]
+        return np.array(
+            [(first <= level) & (level < stop) for first, stop in zip(starts, stops, strict=True)], float
+        )
 
     def _fit(self, rows, y, v):
         exact, noisy = v == 0, v > 0

@@ -224,3 +224,8 @@ def plain(text: str, counts: Sequence[Any]) -> bytes:
     schema = [struct((4, BINARY, b"schema"), (5, I32, 1)), leaf]
     metadata = [struct((1, BINARY, KEY), (2, BINARY, text.encode()))]
     return written(page(numbers.tobytes()), len(numbers), kind=kind, schema=schema, metadata=metadata)
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    """The metadata of a release file."""
+    return dict(json.loads(pq.read_metadata(path).metadata[KEY]))

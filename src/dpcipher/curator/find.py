@@ -2,17 +2,21 @@
 
 The counts are asked level by level: first of intervals that cover the grid, then of the parts of those that hold enough rows for a cut to pay.
 Everything after the noise is post-processing: which intervals are asked about next, the edges, the closed schema, and the bin of each cell of the
-grid. No count that was asked here is released; the tables of the found bins are measured with what is left of the charge.
+grid. No count that the search asked is released: edges were chosen by its noise, and estimates from it would not be unbiased. Once the edges are found,
+a few runs of neighbouring bins of every column are counted anew: these coarse counts are part of the release, where they narrow sums over many bins,
+which the tables blur with the noise of every bin (`release.coarse`). The tables of the found bins are measured with what is left of the charge.
 
-Sensitivity. The intervals of one level are disjoint, so their counts are cells of a table: that of the column with its grid made coarser, some cells
-left out. The code of a row on the grid follows from that row alone. So one person moves the counts of one column at one level by no more than a table of
+Sensitivity. The intervals of one level are disjoint, and so are the runs, so their counts are cells of a table: that of the column with its grid made
+coarser, some cells left out. The code of a row on the grid follows from that row alone. So one person moves the counts of one column at one level by no more than a table of
 counts, in L1 and in L2: `unit.l1` and `unit.l2_squared`, under both relations and for any `max_rows`. The counts of k columns, asked together, move by
-k times that in L1, and by k times that in squared L2 (`_sensitivity`). Whether, and where, a further level is asked follows from noisy counts.
+k times that in L1, and by k times that in squared L2 (`_sensitivity`). Whether, and where, a further level is asked follows from noisy counts, and so do the
+runs.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -21,7 +25,12 @@ from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.session import Session
+from dpcipher.curator.truth import CountSource, Recoding
+from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.budget import Budget
+from dpcipher.release.release import CoarseTable
+from dpcipher.schema.binned import Binned
+from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
@@ -29,12 +38,19 @@ from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import FEW
 
 MOST, EACH = Fraction(1, 10), Fraction(1, 30)  # of the charge: for all open columns, and for one
+COARSE = Fraction(1, 2)  # of what finding may take: what coarse counts take beside it
+RUNS = 8  # of bins, at most; both settled on generated columns (benchmarks/coarse.py)
 
 
 def finding_share(schema: Schema) -> Fraction:
     """The most that finding bins takes of the charge: a thirtieth for every open column, up to a tenth."""
     n_open = sum(column.is_open and not column.discovers for column in schema.columns)
     return min(MOST, EACH * n_open)
+
+
+def coarse_share(schema: Schema) -> Fraction:
+    """What coarse counts of found bins take of the charge, beside the search."""
+    return COARSE * finding_share(schema)
 
 
 def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
@@ -44,7 +60,7 @@ def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
 
 def after_finding(budget: Budget, schema: Schema) -> Budget:
     """What is left of a budget for tables, at least: all of it where there is nothing to find."""
-    share, budget = finding_share(schema), after_levels(budget, schema)
+    share, budget = finding_share(schema) + coarse_share(schema), after_levels(budget, schema)
     return budget.share(1 - share) if share else budget
 
 
@@ -70,11 +86,12 @@ def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
 
 
 def find_bins(
-    session: Session, tables: PlannedTables, *, say: Callable[[str], None] = lambda _: None
+    session: Session, tables: PlannedTables, *, sets: int = 0, say: Callable[[str], None] = lambda _: None
 ) -> None:
     """Find the bins of all open columns, with at most `finding_share` of the charge, and let the session go on with the closed schema.
 
-    Levels are found before them: how many there are bears on how many bins pay.
+    Coarse counts are measured for each of so many `sets` of tables; none for a method that could not use them. Levels are found before bins: how many
+    there are bears on how many bins pay.
     """
     find_levels(session, say=say)
     if not session.schema.is_open:
@@ -82,7 +99,8 @@ def find_bins(
     say("finding bins")
     share, searches = finding_share(session.schema), open_searches(session.schema, zcdp=session.is_zcdp)
     each = level_share(searches, session.schema)
-    noise = NoiseModel(session.part(1 - share), session.unit)
+    coarse = coarse_share(session.schema) if sets else Fraction(0)
+    noise = NoiseModel(session.part(1 - share - coarse), session.unit)
     asked, risks = searches, dict[int, BinRisk]()
     while asked:
         _ask(session, asked, each * len(asked))
@@ -92,7 +110,7 @@ def find_bins(
             for search in searches
         }
         asked = [search for search in asked if search.refine(risks[search.axis])]
-    _close(session, searches, risks)
+    _close(session, searches, risks, sets)
 
 
 def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
@@ -108,7 +126,7 @@ def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
 def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     """One level of all columns that are asked, with one share."""
     noisy, mechanism = session.query(
-        f"intervals of {', '.join(search.column.name for search in searches)}",
+        f"intervals of {_names(searches)}",
         lambda truth: np.concatenate([search.counts(truth) for search in searches]),
         share,
         sensitivity=_sensitivity(len(searches)),
@@ -118,13 +136,17 @@ def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
         search.learn(counts.astype(float), mechanism.variance)
 
 
+def _names(searches: Sequence[Search]) -> str:
+    return ", ".join(search.column.name for search in searches)
+
+
 def _sensitivity(columns: int) -> Sensitivity:
     """How far one person moves the counts of one level of so many columns: see the proof at the top."""
     return Sensitivity(Fraction(columns), Fraction(columns))
 
 
-def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, BinRisk]) -> None:
-    """The closed schema, the bin of each cell of the grid, and a remark on both for the certificate."""
+def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, BinRisk], sets: int) -> None:
+    """The closed schema, the bin of each cell of the grid, a remark on both for the certificate, and the coarse counts of the bins."""
     edges = {search.column.name: search.edges(risks[search.axis]) for search in searches}
     schema = session.schema.closed(edges)
     codes = {
@@ -134,4 +156,43 @@ def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, Bin
     }
     found = {name: len(points) - 1 for name, points in edges.items()}
     session.remark("bins", {"share": str(1 - session.left), "found": found})
+    for number in range(sets):
+        _measure_coarse(session, searches, schema, codes, coarse_share(session.schema) / sets, number)
     session.go_on(schema, codes)
+
+
+def _measure_coarse(
+    session: Session,
+    searches: Sequence[Search],
+    schema: Schema,
+    codes: Recoding,
+    share: Fraction,
+    number: int,
+) -> None:
+    """The coarse counts of all found bins for one set of tables, with one share."""
+    starts = [run_starts(schema.column(search.column.name)) for search in searches]
+    noisy, mechanism = session.query(
+        f"runs of bins of {_names(searches)}",
+        lambda truth: np.concatenate(
+            [_run_counts(truth, s.axis, codes, first) for s, first in zip(searches, starts, strict=True)]
+        ),
+        share,
+        sensitivity=_sensitivity(len(searches)),
+    )
+    parts = np.split(noisy, np.cumsum([len(first) for first in starts])[:-1])
+    for search, first, counts in zip(searches, starts, parts, strict=True):
+        session.keep(CoarseTable(search.column.name, tuple(first), counts, mechanism, number))
+
+
+def run_starts(column: Column) -> list[int]:
+    """The first levels of the runs: `RUNS` of about equally many bins, and every level beside the bins by itself."""
+    bins = cast(Binned, column.domain).n_bins
+    runs = min(RUNS, bins)
+    return [*(bins * run // runs for run in range(runs)), *range(bins, column.size)]
+
+
+def _run_counts(truth: CountSource, axis: int, codes: Recoding, starts: Sequence[int]) -> Counts:
+    """The true counts of runs of levels, from those of the grid and the level of each of its cells. Private."""
+    levels = np.zeros(int(codes[axis].max()) + 1, dtype=np.int64)
+    np.add.at(levels, codes[axis], truth.counts((axis,)))
+    return np.asarray(np.add.reduceat(levels, starts))

@@ -102,7 +102,7 @@ def _measure_chosen(
     opened = Session.open(
         data, schema, terms, what={"tables": "auto", "sets": sets}, foreseen=foreseen, say=say
     )
-    find_bins(opened, chosen_pairs(schema, sets), say=say)
+    find_bins(opened, chosen_pairs(schema, sets), sets=sets, say=say)
     return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
 
 
@@ -117,7 +117,7 @@ def _measure_given(
     request = request_on(schema, budget=after_finding(terms.budget, schema))
     opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
     if schema.is_open:
-        find_bins(opened, given_tables(request), say=say)
+        find_bins(opened, given_tables(request), sets=request.sets, say=say)
         request = request_on(opened.schema, budget=opened.part(Fraction(1)))
     return opened, opened.measure_many(request, say=say)
 

@@ -42,7 +42,7 @@ from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import CoarseTable, NoisyTable, Release
 from dpcipher.release.statement import Statement, Status
 from dpcipher.schema.schema import Schema
 
@@ -70,6 +70,7 @@ class Session:
         self._spent, self._rest = Fraction(0), Fraction(1)
         self._events: list[Event] = []
         self._remarks: dict[str, Any] = {}
+        self._coarse: list[CoarseTable] = []
         self.released: Release | None = None
 
     @classmethod
@@ -323,9 +324,14 @@ class Session:
         """Add something public to the certificate."""
         self._remarks[name] = value
 
+    def keep(self, coarse: CoarseTable) -> None:
+        """Add coarse counts, which were measured here, to every release that follows."""
+        self._coarse.append(coarse)
+
     def release(self, tables: Sequence[NoisyTable]) -> Release:
         """What was measured so far, with its statement; the last one is kept as `released`."""
-        self.released = Release(self.schema, tuple(tables), self.statement(), kind=self.kind)
+        coarse = tuple(self._coarse)
+        self.released = Release(self.schema, tuple(tables), self.statement(), kind=self.kind, coarse=coarse)
         return self.released
 
     def close(self, checksum: str) -> None:

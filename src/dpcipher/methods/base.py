@@ -207,12 +207,17 @@ class Synthesizer(ABC):
         """The tables that bins are found for: as many pairs as there are columns, unless the method knows better."""
         return PlannedTables(2, len(schema.attrs))
 
+    @property
+    def _coarse_sets(self) -> int:
+        """How many sets of tables are made to agree with coarse counts of found bins: none, unless the method reconciles its tables."""
+        return 0
+
     @abstractmethod
     def _learn(self, session: Session) -> Sequence[Joint]:
         """The method: ask through the session, and return one joint for each set."""
 
     def _through(self, session: Session) -> Fitted:
-        find_bins(session, self._planned_tables(session.schema))
+        find_bins(session, self._planned_tables(session.schema), sets=self._coarse_sets)
         joints = tuple(self._learn(session))
         fitted = Fitted(joints, session.statement(), session.released)
         session.close(_checksum(joints))

@@ -106,6 +106,10 @@ class Cipher(Synthesizer):
             return chosen_pairs(schema, self.sets)
         return typical_tables([len(attrs) for attrs, _ in self._shares(schema)], self.sets)
 
+    @property
+    def _coarse_sets(self) -> int:
+        return self.sets
+
     def _learn(self, session: Session) -> Sequence[Joint]:
         auto = self._auto()
         if auto is None:

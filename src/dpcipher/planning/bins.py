@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import sqrt
 
 from dpcipher.curator.discover import discovery_share
-from dpcipher.curator.find import after_levels, finding_share, level_share, open_searches
+from dpcipher.curator.find import after_levels, coarse_share, finding_share, level_share, open_searches
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
@@ -20,7 +20,7 @@ class BinPlan:
 
     At most `share` of the budget is spent, over at most `levels` levels, each with noise of standard deviation `sd` on the count of an interval. At most
     `most` bins are found; `expected` of them if rows were spread evenly, and an interval is cut where its noisy count is above `rows_to_cut`:
-    both need a number of rows.
+    both need a number of rows. Coarse counts of the bins then take `coarse`.
     """
 
     column: str
@@ -31,12 +31,14 @@ class BinPlan:
     expected: int | None
     rows_to_cut: int | None
     is_unbounded: bool
+    coarse: Fraction = Fraction(0)
 
     def __str__(self) -> str:
         text = f"{self.column}: at most {self.most} bins"
         if self.expected is not None and self.rows_to_cut is not None:
             text += f", about {self.expected} expected; an interval is cut from about {self.rows_to_cut:,} rows on"
         text += f"; up to {float(self.share):.3g} of the budget, noise sd {self.sd:,.1f}"
+        text += f"; coarse counts of them {float(self.coarse):.3g}" if self.coarse else ""
         return text + (
             "; values outside the range that is found go to the end bins" if self.is_unbounded else ""
         )
@@ -52,7 +54,8 @@ def plan_bins(
     searches = open_searches(schema, zcdp=whole.rho is not None)
     each = level_share(searches, schema)
     mechanism = mechanism_for(whole.share(each), unit)
-    noise = NoiseModel(whole.share(1 - finding_share(schema)), unit)
+    coarse = coarse_share(schema)
+    noise = NoiseModel(whole.share(1 - finding_share(schema) - coarse), unit)
 
     def clear(most: int) -> float:
         return clear_of_noise(most, laplace=not noise.is_zcdp) * sqrt(mechanism.variance)
@@ -70,6 +73,7 @@ def plan_bins(
                 None if risk is None else risk.best_bins(search.most),
                 None if risk is None else round(risk.price(search.most) + clear(search.most)),
                 search.is_unbounded,
+                coarse / len(searches) * rest,
             )
         )
     return tuple(plans)

@@ -165,16 +165,17 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
     """What may be found, and what it costs; the shares of the other steps are of what is left."""
     if not bins:
         return []
-    spent = float(sum(found.share for found in bins))
+    spent, coarse = (float(sum(parts)) for parts in zip(*((b.share, b.coarse) for b in bins), strict=True))
     said = "cells and noise above are those of the most bins, with what is left then"
     return [
-        f"Bins     found privately with up to {spent:.3g} of the budget; {said}.",
+        f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
         *(f"         {found}" for found in bins),
     ]
 
 
 def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
-    return {"bins": [vars(found) | {"share": str(found.share)} for found in bins]} if bins else {}
+    shares = [{"share": str(found.share), "coarse": str(found.coarse)} for found in bins]
+    return {"bins": [vars(found) | each for found, each in zip(bins, shares, strict=True)]} if bins else {}
 
 
 def _held(plan: "Plan | AutoPlan") -> list[str]:

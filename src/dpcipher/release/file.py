@@ -1,7 +1,8 @@
 """The release file: one Parquet table that any tool can open, its facts in the file's metadata.
 
 Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`. The metadata key `dpcipher`
-holds JSON: format version, schema, tables, statement and a SHA-256 over all of it. `load` reads it back.
+holds JSON: format version, schema, tables, statement, coarse counts where there are any, and a SHA-256 over all of it. `load` reads it back. A file
+without coarse counts is of version 1, one with them of version 2.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
 
 KEY = b"dpcipher"
-VERSION = 1
+VERSION, WITH_COARSE = 1, 2
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader takes no more: Arrow keeps a second copy, a third longer, and
 # stops at 100 MB.
 MAX_METADATA = 64 * 2**20
@@ -52,15 +53,44 @@ class NoisyTable:
         return self.counts.dtype.kind == "i"
 
 
-def write(path: Path, schema: Schema, tables: Sequence[NoisyTable], statement: Statement) -> Path:
+@dataclass(frozen=True)
+class CoarseTable:
+    """Counts with noise of runs of levels of one attribute, from its first level to its last; `starts` are the first levels of the runs."""
+
+    attr: str
+    starts: tuple[int, ...]
+    counts: NDArray[np.int64]
+    mechanism: Mechanism
+    set: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, all of them: the counts are few."""
+        return {
+            "attr": self.attr,
+            "starts": list(self.starts),
+            "counts": self.counts.tolist(),
+            "mechanism": self.mechanism.name,
+            "scale": self.mechanism.scale,
+            "set": self.set,
+        }
+
+
+def write(
+    path: Path,
+    schema: Schema,
+    tables: Sequence[NoisyTable],
+    statement: Statement,
+    coarse: Sequence[CoarseTable] = (),
+) -> Path:
     """Write the file so that it is either absent or complete."""
     check_sizes([table.counts.shape for table in tables])
     plain = {
-        "version": VERSION,
+        "version": WITH_COARSE if coarse else VERSION,
         "schema": schema.to_dict(),
         "statement": statement.to_dict(),
         "tables": [_describe(table) for table in tables],
-        "checksum": checksum(schema, tables, statement),
+        **({"coarse": [one.as_dict() for one in coarse]} if coarse else {}),
+        "checksum": checksum(schema, tables, statement, coarse),
     }
     facts = json.dumps(plain).encode()
     if len(facts) > MAX_METADATA:
@@ -79,10 +109,14 @@ def write(path: Path, schema: Schema, tables: Sequence[NoisyTable], statement: S
     return path
 
 
-def checksum(schema: Schema, tables: Sequence[NoisyTable], statement: Statement) -> str:
-    """SHA-256 over schema, statement, tables and every count."""
+def checksum(
+    schema: Schema, tables: Sequence[NoisyTable], statement: Statement, coarse: Sequence[CoarseTable] = ()
+) -> str:
+    """SHA-256 over schema, statement, tables, coarse counts where there are any, and every count."""
     digest = hashlib.sha256()
-    for value in (VERSION, schema.to_dict(), statement.to_dict(), [_describe(table) for table in tables]):
+    facts = [schema.to_dict(), statement.to_dict(), [_describe(table) for table in tables]]
+    version = [WITH_COARSE, [one.as_dict() for one in coarse]] if coarse else [VERSION]
+    for value in (*version, *facts):
         digest.update(json.dumps(value, sort_keys=True).encode() + b"\n")
     for table in tables:
         flat = np.ascontiguousarray(table.counts, dtype="<f8" if table.counts.dtype.kind == "f" else "<i8")

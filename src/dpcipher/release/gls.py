@@ -8,7 +8,8 @@ matrix that reads table q's part of t off its possible cells. Each table contrib
     Var(wᵀμ_q) = v|w|² − aᵀΩa + (Ωa)ᵀ Cov(t̂_q) (Ωa),   a = vBw,
 
 which is exactly generalised least squares. Exact tables and a public total fix entries of t; zeros can make rows of B dependent,
-and a null vector n of BBᵀ then fixes nᵀt = 0. Those equations Kt = k are met exactly: t is sought in t₀ + null(K).
+and a null vector n of BBᵀ then fixes nᵀt = 0. Those equations Kt = k are met exactly: t is sought in t₀ + null(K). Coarse counts (`coarse`) are sums
+of entries of t, once the one-way table of their attribute is among them, and so one more source of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from scipy import sparse
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import broadcast_over, dropped, margin
+from dpcipher.release.coarse import Coarse
 from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
 
 MOST_SHARED = 5_000
@@ -63,16 +65,18 @@ class WithZeros:
         tables: Mapping[Axes, Noisy],
         total: float | None,
         zeros: Iterable[tuple[Axes, Bools]],
+        coarse: Sequence[Coarse] = (),
     ) -> "WithZeros":
         """Estimate the shared margins t and their covariance."""
         zeros = tuple(zeros)
-        where = shared_positions(shape, tables)
+        where = shared_positions(shape, tables, [(one.axis,) for one in coarse])
         blocks = {
             axes: _block(table, shape, where, zero_cells(axes, shape, zeros))
             for axes, table in tables.items()
         }
         size = sum(freedom(sub, shape) for sub in where)
-        return cls(shape, tables, blocks, *_solve(tables, blocks, _known(tables, blocks, size, total)))
+        sums = [(_run_sums(one, shape, where, size), one) for one in coarse]
+        return cls(shape, tables, blocks, *_solve(tables, blocks, _known(tables, blocks, size, total), sums))
 
     def table(self, cover: Axes, axes: Axes) -> Floats:
         """The estimate of the margin of table `cover` on `axes`."""
@@ -157,16 +161,17 @@ class WithZeros:
         return int(own) + len(self.shared) - self.constraints
 
 
-def shared_positions(shape: Shape, tables: Iterable[Axes]) -> dict[Axes, int]:
-    """Where the entries of each shared set start in t; the empty set, the total, always has one.
+def shared_positions(shape: Shape, tables: Iterable[Axes], beside: Iterable[Axes] = ()) -> dict[Axes, int]:
+    """Where the entries of each shared set start in t; the empty set, the total, always has one, and so have those `beside`.
 
     Too many of them are a `SizeError`, which can be told before anything is measured.
     """
-    shared = sorted({(), *shared_sets(tables, shape)}, key=lambda sub: (len(sub), sub))
+    found = {(), *shared_sets(tables, shape)}
+    shared = sorted(found.union(beside), key=lambda sub: (len(sub), sub))
     sizes = [freedom(sub, shape) for sub in shared]
-    if sum(sizes) > MOST_SHARED:
+    if sum(freedom(sub, shape) for sub in found) > MOST_SHARED:
         raise SizeError(
-            f"tables with structural zeros share {sum(sizes)} margin cells, at most {MOST_SHARED} are possible; "
+            f"tables with structural zeros share {sum(freedom(sub, shape) for sub in found)} margin cells, at most {MOST_SHARED} are possible; "
             "measure tables of lower order, or with fewer levels"
         )
     return dict(zip(shared, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
@@ -244,8 +249,20 @@ def _check_known(axes: Axes, rows: Floats, right: Floats) -> None:
         )
 
 
+def _run_sums(one: Coarse, shape: Shape, where: Mapping[Axes, int], size: int) -> Floats:
+    """The rows that sum entries of t to the coarse counts; the last level, which t leaves out, is the total less the others."""
+    runs, start = one.runs(shape[one.axis]), where[(one.axis,)]
+    rows = np.zeros((len(runs), size))
+    rows[:, where[()]] = runs[:, -1]
+    rows[:, start : start + shape[one.axis] - 1] = runs[:, :-1] - runs[:, -1:]
+    return rows
+
+
 def _solve(
-    tables: Mapping[Axes, Noisy], blocks: Mapping[Axes, Block], known: tuple[Floats, Floats]
+    tables: Mapping[Axes, Noisy],
+    blocks: Mapping[Axes, Block],
+    known: tuple[Floats, Floats],
+    sums: Sequence[tuple[Floats, Coarse]],
 ) -> tuple[Floats, Floats, int]:
     """The estimate of t, its covariance, and how many of its directions are known."""
     rows, right = known
@@ -254,6 +271,9 @@ def _solve(
     for axes, block in blocks.items():
         normal[np.ix_(block.index, block.index)] += block.precision
         pull[block.index] += block.precision @ (block.matrix @ tables[axes].counts[block.possible])
+    for runs, one in sums:
+        normal += runs.T @ runs / one.variance
+        pull += runs.T @ one.counts / one.variance
     start = np.linalg.pinv(rows, rcond=1e-10) @ right if len(rows) else np.zeros(size)
     free = _null_space(rows)
     inverse = np.linalg.inv(free.T @ normal @ free)

@@ -23,7 +23,7 @@ from dpcipher.marginals.arrays import Attrs, Shape
 from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release import file
 from dpcipher.release.counts import Layout, read_counts, read_layout
-from dpcipher.release.file import LARGEST_COUNT, NoisyTable
+from dpcipher.release.file import LARGEST_COUNT, CoarseTable, NoisyTable
 from dpcipher.release.foreign import foreign
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
@@ -38,6 +38,7 @@ LONGEST_REASON = 300  # a file may quote itself at any length
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
 _KEYS = ("version", "schema", "statement", "tables", "checksum")
 _TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
+_COARSE_KEYS = {"attr", "starts", "counts", "mechanism", "scale", "set"}
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,11 @@ class Facts:
     schema: Schema
     statement: Statement
     tables: tuple[Described, ...]
+    coarse: tuple[CoarseTable, ...]
     checksum: str
 
 
-def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement]:
+def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, tuple[CoarseTable, ...]]:
     """Read the file, refusing whatever is not exactly what was written."""
     if not path.is_file():
         raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
@@ -78,9 +80,9 @@ def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement]:
             f"release file ({path}) cannot be read: {error.strerror}; check its permissions"
         ) from None
     tables = _with_counts(path, facts.tables, counts)
-    if facts.checksum != file.checksum(facts.schema, tables, facts.statement):
+    if facts.checksum != file.checksum(facts.schema, tables, facts.statement, facts.coarse):
         raise _damaged(path, "its checksum does not match")
-    return facts.schema, tables, facts.statement
+    return facts.schema, tables, facts.statement, facts.coarse
 
 
 def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
@@ -108,16 +110,16 @@ def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
 
 
 def _facts(path: Path, raw: bytes) -> Facts:
-    """The facts in the metadata of a file of this version."""
+    """The facts in the metadata of a file of a known version."""
     try:
         plain = _read_metadata(raw)
-        if plain["version"] == file.VERSION:
+        if plain["version"] in (file.VERSION, file.WITH_COARSE):
             return _read_facts(plain)
     except ReleaseError as wrong:
         raise _damaged(path, str(wrong)) from None
     raise ReleaseError(
         f"release file ({path}) has format version {plain['version']!r:.20}; "
-        f"this dpcipher reads version {file.VERSION}. Upgrade dpcipher"
+        f"this dpcipher reads versions {file.VERSION} and {file.WITH_COARSE}. Upgrade dpcipher"
     )
 
 
@@ -135,8 +137,9 @@ def _read_metadata(raw: bytes) -> dict[str, Any]:
 
 
 def _read_facts(plain: Mapping[str, Any]) -> Facts:
-    if set(plain) != set(_KEYS):
-        raise ReleaseError(f"its metadata must hold {', '.join(_KEYS)}, and nothing else")
+    keys = (*_KEYS, "coarse") if plain["version"] == file.WITH_COARSE else _KEYS
+    if set(plain) != set(keys):
+        raise ReleaseError(f"its metadata must hold {', '.join(keys)}, and nothing else")
     try:
         schema = Schema.from_dict(plain["schema"])
         statement = Statement.from_dict(plain["statement"])
@@ -146,7 +149,8 @@ def _read_facts(plain: Mapping[str, Any]) -> Facts:
     _check_certified(statement, tables)
     if not isinstance(plain["checksum"], str):
         raise ReleaseError("its checksum must be a text")
-    return Facts(schema, statement, tables, plain["checksum"])
+    coarse = _read_coarse_tables(schema, plain["coarse"]) if "coarse" in plain else ()
+    return Facts(schema, statement, tables, coarse, plain["checksum"])
 
 
 def _read_tables(schema: Schema, plain: object) -> tuple[Described, ...]:
@@ -169,14 +173,50 @@ def _read_table(schema: Schema, axes: Mapping[str, int], plain: object) -> Descr
     attrs = _read_attrs(axes, plain["attrs"])
     if plain["counts"] not in ("integer", "real"):
         raise ReleaseError(f"counts ({plain['counts']!r:.60}) must be integer or real")
-    number, scale = plain["set"], plain["scale"]
+    shape = tuple(schema.shape[axes[attr]] for attr in attrs)
+    return Described(attrs, shape, plain["counts"] == "integer", _read_mechanism(plain), _read_set(plain))
+
+
+def _read_coarse_tables(schema: Schema, plain: object) -> tuple[CoarseTable, ...]:
+    if not isinstance(plain, list) or not 0 < len(plain) <= MAX_TABLES:
+        raise ReleaseError(f"its coarse counts must be a list of 1 to {MAX_TABLES}")
+    coarse = []
+    for number, one in enumerate(plain):
+        try:
+            coarse.append(_read_coarse(schema, one))
+        except DpcipherError as wrong:
+            raise ReleaseError(f"its coarse counts {number} are wrong: {wrong}") from None
+    return tuple(coarse)
+
+
+def _read_coarse(schema: Schema, plain: object) -> CoarseTable:
+    """Coarse counts as they were written; that they fit the schema is judged by the release."""
+    if not isinstance(plain, dict) or set(plain) != _COARSE_KEYS:
+        raise ReleaseError("they must hold attr, starts, counts, mechanism, scale and set, and nothing else")
+    if plain["attr"] not in schema.attrs:
+        raise ReleaseError(f"attr ({plain['attr']!r:.60}) must be an attribute of the schema")
+    for name in ("starts", "counts"):
+        numbers = plain[name]
+        if not isinstance(numbers, list) or not all(map(_is_count, numbers)):
+            raise ReleaseError(f"{name} must be a list of whole numbers within ±2**62")
+    counts = np.array(plain["counts"], dtype=np.int64)
+    return CoarseTable(
+        plain["attr"], tuple(plain["starts"]), counts, _read_mechanism(plain), _read_set(plain)
+    )
+
+
+def _read_set(plain: Mapping[str, Any]) -> int:
+    number = plain["set"]
     if not _is_whole(number) or not 0 <= number < MAX_TABLES:
         raise ReleaseError(f"set ({number!r:.60}) must be a whole number, 0 or above")
+    return int(number)
+
+
+def _read_mechanism(plain: Mapping[str, Any]) -> Mechanism:
+    scale = plain["scale"]
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale <= LARGEST_SCALE:
         raise ReleaseError(f"scale ({scale!r:.60}) must be a number from 0 to {LARGEST_SCALE:.6g}")
-    shape = tuple(schema.shape[axes[attr]] for attr in attrs)
-    mechanism = Mechanism(plain["mechanism"], float(scale))
-    return Described(attrs, shape, plain["counts"] == "integer", mechanism, number)
+    return Mechanism(plain["mechanism"], float(scale))
 
 
 def _read_attrs(axes: Mapping[str, int], plain: object) -> Attrs:
@@ -193,6 +233,10 @@ def _read_attrs(axes: Mapping[str, int], plain: object) -> Attrs:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_whole(value) and abs(value) <= LARGEST_COUNT
 
 
 def _check_certified(statement: Statement, tables: Sequence[Described]) -> None:

@@ -1,7 +1,8 @@
 """Reconcile: the best estimate of every table from overlapping noisy ones, with the variance of every cell.
 
 Generalised least squares, no more: nothing is clipped, shrunk or rounded, so every estimate is unbiased and its variance is
-known. Complete tables go through `components` (closed form); structural zeros through `gls` (small dense systems).
+known. Complete tables go through `components` (closed form), with counts of runs of levels through `coarse`; structural zeros through `gls` (small dense
+systems).
 """
 
 from collections import defaultdict
@@ -14,10 +15,11 @@ import numpy as np
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import closure
+from dpcipher.release.coarse import Coarse, WithCoarse, with_coarse
 from dpcipher.release.components import Components, Noisy, cells, merge_repeats
 from dpcipher.release.gls import WithZeros, shared_positions, zero_cells
 
-__all__ = ["Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
+__all__ = ["Coarse", "Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
 
 MAX_SETS = 2**25
 
@@ -53,7 +55,7 @@ class Disagreement:
 class Reconciled:
     """Overlapping noisy tables made to agree: counts, and variances, for every set of attributes they cover.
 
-    `estimate` is the least-squares fit, which knows the margins of each measured table.
+    `estimate` is the least-squares fit, which knows the margins of each measured table; `coarse` are the counts of runs of levels beside the tables.
     """
 
     shape: Shape
@@ -61,7 +63,8 @@ class Reconciled:
     total_variance: float
     zeros: Zeros
     measured: tuple[Noisy, ...]
-    estimate: Components | WithZeros
+    estimate: Components | WithCoarse | WithZeros
+    coarse: tuple[Coarse, ...] = ()
 
     def closure(self) -> list[Axes]:
         """Every non-empty set of attributes that some measured table covers, small sets first."""
@@ -108,6 +111,11 @@ class Reconciled:
             seen = ~zero_cells(table.axes, self.shape, self.zeros)
             chi2 += float((((table.counts - self.table(table.axes)) ** 2)[seen]).sum()) / table.variance
             observed += int(seen.sum())
+        for one in self.coarse:
+            runs = one.runs(self.shape[one.axis])
+            seen = runs @ ~zero_cells((one.axis,), self.shape, self.zeros) > 0
+            chi2 += float((((one.counts - runs @ self.table((one.axis,))) ** 2)[seen]).sum()) / one.variance
+            observed += int(seen.sum())
         return Misfit((), chi2, observed - self.estimate.parameters())
 
     @cached_property
@@ -150,9 +158,14 @@ class Reconciled:
 
 
 def reconcile(
-    shape: Sequence[int], measured: Sequence[Noisy], *, total: float | None = None, zeros: Zeros = ()
+    shape: Sequence[int],
+    measured: Sequence[Noisy],
+    *,
+    total: float | None = None,
+    zeros: Zeros = (),
+    coarse: Sequence[Coarse] = (),
 ) -> Reconciled:
-    """Combine overlapping noisy tables by generalised least squares.
+    """Combine overlapping noisy tables, and coarse counts of their attributes, by generalised least squares.
 
     `total` is a public, exact number of rows; `zeros` are the cells that no row can be in, `(axes, mask)`. Exact tables
     (variance 0) that contradict one another, the total or the zeros are a `ReleaseError`.
@@ -160,10 +173,10 @@ def reconcile(
     shape = tuple(shape)
     _check(shape, measured)
     tables = merge_repeats(measured)
-    estimate: Components | WithZeros = (
-        WithZeros.fit(shape, tables, total, zeros)
+    estimate: Components | WithCoarse | WithZeros = (
+        WithZeros.fit(shape, tables, total, zeros, coarse)
         if _touched(shape, tables, zeros)
-        else Components.fit(shape, tables, total)
+        else with_coarse(Components.fit(shape, tables, total), coarse)
     )
     first = next(iter(tables))
     return Reconciled(
@@ -173,6 +186,7 @@ def reconcile(
         tuple(zeros),
         tuple(measured),
         estimate,
+        tuple(coarse),
     )
 
 

@@ -16,14 +16,15 @@ from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Attrs, Floats
 from dpcipher.marginals.marginal import Bounds, Marginal
 from dpcipher.release import declared, file, load, shown
-from dpcipher.release.file import NoisyTable
+from dpcipher.release.coarse import check_runs
+from dpcipher.release.file import CoarseTable, NoisyTable
 from dpcipher.release.query import Answer, ask, interval
-from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
+from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
-__all__ = ["NoisyTable", "Release"]
+__all__ = ["CoarseTable", "NoisyTable", "Release"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +32,8 @@ class Release(Shown, Drawable):
     """Noisy tables over a public schema, with the statement of how they were made.
 
     `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. A set may hold the same table more
-    than once, each with noise of its own; estimates combine them by inverse variance. `kind` remembers, in memory only, which
+    than once, each with noise of its own; estimates combine them by inverse variance. `coarse` holds counts of runs of levels of columns whose bins
+    were found, in every set; estimates use them beside the tables. `kind` remembers, in memory only, which
     library the rows came from, so that synthetic rows can go back to it.
 
     >>> import dpcipher as dc
@@ -47,6 +49,7 @@ class Release(Shown, Drawable):
     tables: tuple[NoisyTable, ...]
     statement: Statement
     kind: str = field(default="pandas", compare=False)
+    coarse: tuple[CoarseTable, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.tables:
@@ -55,6 +58,8 @@ class Release(Shown, Drawable):
             _check_table(self.schema, table)
         _check_every_attribute(self.schema, self.tables)
         _check_sets(self.tables)
+        for one in self.coarse:
+            _check_coarse(self.schema, one, self.sets)
 
     @classmethod
     def from_tables(
@@ -79,7 +84,8 @@ class Release(Shown, Drawable):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        return cls(*load.read(Path(path)))
+        schema, tables, statement, coarse = load.read(Path(path))
+        return cls(schema, tables, statement, coarse=coarse)
 
     def save(self, path: str | Path) -> Path:
         """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
@@ -88,12 +94,12 @@ class Release(Shown, Drawable):
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self.tables, self.statement)
+        return file.write(Path(path), self.schema, self.tables, self.statement, self.coarse)
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over the content: schema, tables and statement."""
-        return file.checksum(self.schema, self.tables, self.statement)
+        """SHA-256 over the content: schema, tables, statement and coarse counts."""
+        return file.checksum(self.schema, self.tables, self.statement, self.coarse)
 
     @property
     def sets(self) -> int:
@@ -126,9 +132,22 @@ class Release(Shown, Drawable):
             for t in self.tables
             if set in (None, t.set)
         ]
-        total = None if self.statement.n_rows is None else float(self.statement.n_rows)
+        coarse = [
+            Coarse(
+                self.schema.attrs.index(c.attr),
+                np.array(c.starts),
+                c.counts.astype(float),
+                c.mechanism.variance,
+            )
+            for c in self.coarse
+            if set in (None, c.set)
+        ]
+        total, zeros = (
+            None if self.statement.n_rows is None else float(self.statement.n_rows),
+            self.schema.zero_masks,
+        )
         try:
-            return reconcile(self.schema.shape, measured, total=total, zeros=self.schema.zero_masks)
+            return reconcile(self.schema.shape, measured, total=total, zeros=zeros, coarse=coarse)
         except ReleaseError as error:
             raise ReleaseError(self._with_names(str(error))) from None
 
@@ -224,6 +243,19 @@ def _check_table(schema: Schema, table: NoisyTable) -> None:
         raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
     if low < -file.LARGEST_COUNT or high > file.LARGEST_COUNT:
         raise ReleaseError(f"table ({name}) must hold counts within ±2**62; use larger units")
+
+
+def _check_coarse(schema: Schema, one: CoarseTable, sets: int) -> None:
+    """Runs of levels of one attribute, a count within bounds for each, all with noise, in a set that has tables."""
+    check_runs(one.starts, schema.shape[schema.attrs.index(one.attr)])
+    if one.counts.shape != (len(one.starts),) or (np.abs(one.counts) > file.LARGEST_COUNT).any():
+        raise ReleaseError(
+            f"coarse counts of {one.attr} must be {len(one.starts)} numbers within ±2**62, one for each run"
+        )
+    if not one.mechanism.variance > 0 or not 0 <= one.set < sets:
+        raise ReleaseError(
+            f"coarse counts of {one.attr} must have noise, and be of one of the sets 0 to {sets - 1}"
+        )
 
 
 def _check_sets(tables: Sequence[NoisyTable]) -> None:

@@ -24,7 +24,7 @@ NOT_MEASURED = "those two were never measured together, and a release shows only
 def card(release: "Release") -> Card:
     """What was measured, of whom, and for how much."""
     schema, statement = release.schema, release.statement
-    orders = sorted({len(attrs) for attrs in release.workload})
+    orders, coarse = sorted({len(attrs) for attrs in release.workload}), len({c.attr for c in release.coarse})
     lines = [
         (schema.heading(attr), f"{size:,}") for attr, size in zip(schema.attrs, schema.shape, strict=True)
     ]
@@ -37,6 +37,9 @@ def card(release: "Release") -> Card:
             if len(orders) < 3
             else f"{len(release.workload):,}",
             "Sets": f"{release.sets}" if release.sets > 1 else "",
+            "Coarse counts": f"of {coarse:,} column{'s' if coarse > 1 else ''} with found bins"
+            if coarse
+            else "",
             "Budget": Budget.from_dict(dict(statement.budget)).describe()
             if statement.budget
             else "not stated",
@@ -52,7 +55,7 @@ def card(release: "Release") -> Card:
 
 
 def _n_rows(release: "Release") -> str:
-    """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible, at a glance."""
+    """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible and nothing is counted coarsely, at a glance."""
     if release.statement.n_rows is not None:
         return f"{release.statement.n_rows:,} (public)"
     totals = np.array([float(np.sum(table.counts, dtype=float)) for table in release.tables])

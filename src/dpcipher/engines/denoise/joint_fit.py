@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dposv
 from dpcipher.engines.raking import CALL
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.components import merge_repeats
-from dpcipher.release.reconcile import Reconciled
+from dpcipher.release.reconcile import Coarse, Noisy, Reconciled
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8
@@ -119,30 +119,43 @@ def _bias(path: Path) -> float:
 
 
 def _equations(reconciled: Reconciled) -> Equations | None:
-    measured = list(merge_repeats(reconciled.measured).values())
-    cells, rows = prod(reconciled.shape), sum(one.counts.size for one in measured)
-    exact = any(one.variance == 0 for one in measured)
+    """The tables and the coarse counts, one after another, scaled to the noise of the noisiest table."""
+    tables, coarse = list(merge_repeats(reconciled.measured).values()), reconciled.coarse
+    sources: list[Noisy | Coarse] = [*tables, *coarse]
+    seen = [one.counts.ravel() for one in sources]
+    cells, rows = prod(reconciled.shape), sum(map(len, seen))
+    noise = max(one.variance for one in tables)
+    exact = any(one.variance == 0 for one in tables)
     if cells == 1 or reconciled.zeros or exact or rows**2 * cells > LARGEST_STEP:
         return None
-    noise = max(one.variance for one in measured)
-    scales = tuple((noise / one.variance) ** 0.5 for one in measured)
-    centre, turn, matrix = _design(reconciled.shape, tuple(one.axes for one in measured), scales)
-    seen = np.concatenate([one.counts.ravel() * scale for one, scale in zip(measured, scales, strict=True)])
-    return Equations(matrix, (seen / reconciled.total - centre) @ turn, noise / reconciled.total**2)
+    scales = tuple((noise / one.variance) ** 0.5 for one in sources)
+    runs = tuple((one.axis, tuple(one.starts.tolist())) for one in coarse)
+    centre, turn, matrix = _design(reconciled.shape, tuple(one.axes for one in tables), runs, scales)
+    scaled = np.concatenate([counts * scale for counts, scale in zip(seen, scales, strict=True)])
+    return Equations(matrix, (scaled / reconciled.total - centre) @ turn, noise / reconciled.total**2)
 
 
 @lru_cache(maxsize=8)
 def _design(
-    shape: tuple[int, ...], tables: tuple[Axes, ...], scales: tuple[float, ...]
+    shape: tuple[int, ...],
+    tables: tuple[Axes, ...],
+    runs: tuple[tuple[int, tuple[int, ...]], ...],
+    scales: tuple[float, ...],
 ) -> tuple[Floats, Floats, Floats]:
-    """The 0/1 equations of all tables, centred on the uniform joint and turned into as many as there are independent ones."""
+    """The 0/1 equations of all tables and all runs of levels, centred on the uniform joint and turned into as many as there are independent ones."""
     numbers = np.indices(shape).reshape(len(shape), -1)
-    blocks = []
-    for axes, scale in zip(tables, scales, strict=True):
+    places = []  # of each cell of the joint, in each table or among some runs, and how many there are
+    for axes in tables:
         sizes = [shape[axis] for axis in axes]
-        place = np.ravel_multi_index(tuple(numbers[axis] for axis in axes), sizes)
-        blocks.append(scale * (np.arange(prod(sizes))[:, None] == place))
-    whole = np.concatenate(blocks)
+        places.append((np.ravel_multi_index(tuple(numbers[axis] for axis in axes), sizes), prod(sizes)))
+    for axis, starts in runs:
+        places.append((np.searchsorted(starts, numbers[axis], "right") - 1, len(starts)))
+    whole = np.concatenate(
+        [
+            scale * (np.arange(size)[:, None] == place)
+            for (place, size), scale in zip(places, scales, strict=True)
+        ]
+    )
     centre = whole.mean(axis=1)
     values, vectors = np.linalg.eigh((whole - centre[:, None]) @ (whole - centre[:, None]).T)
     turn = vectors[:, values > 1e-9 * max(float(values[-1]), 1e-300)]

@@ -1,0 +1,230 @@
+"""Coarse counts beside tables: least squares of both, against dense algebra and in what they are for."""
+
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcipher.errors import ReleaseError
+from dpcipher.privacy.noise import Mechanism
+from dpcipher.release import file
+from dpcipher.release.reconcile import Coarse, Noisy, reconcile
+from dpcipher.release.release import CoarseTable, NoisyTable, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
+
+sys.path.insert(0, str(Path(__file__).parent))
+import forge
+from brute_gls import BruteGLS, reader
+
+SHAPE = (2, 7, 5, 3)
+ZEROS = {
+    "complete": (),
+    "some zeros": (((1, 2), np.random.default_rng(5).random((7, 5)) < 0.2),),
+    "an empty level": (((0, 2), np.array([[True] + [False] * 4, [True] + [False] * 4])),),
+}
+WORKLOADS = {
+    "pairs": [((0, 1), 3.0), ((1, 2), 4.0), ((0, 2), 2.0), ((2, 3), 1.0)],
+    "a lone column": [((0, 2), 3.0), ((1,), 2.0), ((3,), 1.0)],
+    "one table": [((0, 1, 2, 3), 2.0)],
+    "triples, and an exact column": [((0, 1, 2), 3.0), ((1, 2, 3), 1.0), ((2,), 0.0)],
+}
+RUNS = [(1, [0, 2, 5], 0.7), (2, [0, 1], 1.5), (1, [0, 4], 2.0)]  # axis, starts, variance
+
+
+def observe(rng, workload, runs, zeros=()):
+    """A random joint table, its noisy margins and its noisy coarse counts."""
+    joint = rng.integers(0, 30, SHAPE).astype(float)
+    for axes, mask in zeros:
+        joint *= ~mask.reshape([SHAPE[axis] if axis in axes else 1 for axis in range(len(SHAPE))])
+    measured, coarse = [], []
+    for axes, variance in workload:
+        levels = [SHAPE[axis] for axis in axes]
+        counts = (reader(SHAPE, axes) @ joint.ravel()).reshape(levels)
+        measured.append(Noisy(axes, counts + rng.normal(0, variance**0.5, levels), variance))
+    for axis, starts, variance in runs:
+        exact = np.add.reduceat(reader(SHAPE, (axis,)) @ joint.ravel(), starts)
+        noisy = exact + rng.normal(0, variance**0.5, len(starts))
+        coarse.append(Coarse(axis, np.array(starts), noisy, variance))
+    return joint, measured, coarse
+
+
+def both(measured, coarse, total=None, zeros=()):
+    """The reconciled tables, and the independent answer."""
+    tables = [(one.axes, one.counts, one.variance) for one in measured]
+    runs = [(one.axis, one.starts, one.counts, one.variance) for one in coarse]
+    found = reconcile(SHAPE, measured, total=total, zeros=zeros, coarse=coarse)
+    return found, BruteGLS(SHAPE, tables, total, zeros, runs)
+
+
+@pytest.mark.parametrize("zeros", ZEROS.values(), ids=ZEROS)
+@pytest.mark.parametrize("public", [False, True], ids=["noisy total", "public total"])
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+def test_equals_brute_force(workload, public, zeros) -> None:
+    """Every table, every variance, a random linear query and the overall χ² equal dense least squares on the joint table."""
+    rng = np.random.default_rng(3)
+    joint, measured, coarse = observe(rng, workload, RUNS, zeros)
+    found, expected = both(measured, coarse, joint.sum() if public else None, zeros)
+    for axes in found.closure():
+        covariance = expected.table_covariance(axes)
+        weights = rng.normal(size=found.table(axes).shape)
+        np.testing.assert_allclose(found.table(axes).ravel(), expected.table(axes), atol=1e-8)
+        np.testing.assert_allclose(found.variance(axes).ravel(), np.diag(covariance), atol=1e-8)
+        assert found.mean_variance(axes) == pytest.approx(np.diag(covariance).mean(), abs=1e-8)
+        linear = weights.ravel() @ covariance @ weights.ravel()
+        assert found.linear_variance(axes, weights) == pytest.approx(linear, abs=1e-8)
+    assert found.total == pytest.approx(expected.table(())[0])
+    assert found.total_variance == pytest.approx(expected.table_covariance(())[0, 0], abs=1e-8)
+    assert found.disagreement.overall.chi2 == pytest.approx(expected.chi2, abs=1e-7)
+    assert found.disagreement.overall.dof == expected.dof
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_any_runs(data) -> None:
+    """Random tables and random runs, several of one column too."""
+    everything = [axes for k in range(1, 4) for axes in combinations(range(4), k)]
+    chosen = data.draw(st.lists(st.sampled_from(everything), min_size=1, max_size=4))
+    held = sorted({axis for axes in chosen for axis in axes})
+    runs = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        axis = data.draw(st.sampled_from(held))
+        starts = data.draw(st.sets(st.integers(1, SHAPE[axis] - 1), max_size=4))
+        runs.append((axis, [0, *sorted(starts)], data.draw(st.sampled_from([0.1, 1.0, 30.0]))))
+    zeros = data.draw(st.sampled_from(list(ZEROS.values())))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    _, measured, coarse = observe(rng, [(axes, 2.0) for axes in chosen], runs, zeros)
+    found, expected = both(measured, coarse, zeros=zeros)
+    for axes in found.closure():
+        np.testing.assert_allclose(found.table(axes).ravel(), expected.table(axes), atol=1e-7)
+        np.testing.assert_allclose(
+            found.variance(axes).ravel(), np.diag(expected.table_covariance(axes)), atol=1e-7
+        )
+
+
+def test_the_mean_variance_of_a_columns_contrasts() -> None:
+    """What denoising takes for the noise of a column is the mean over all directions of its contrasts."""
+    _, measured, coarse = observe(np.random.default_rng(4), WORKLOADS["pairs"], RUNS)
+    found, expected = both(measured, coarse, total=100.0)
+    for axes in [(0,), (1,), (2,), (1, 2)]:
+        centred = np.eye(1)
+        for axis in axes:
+            centred = np.kron(centred, np.eye(SHAPE[axis]) - 1 / SHAPE[axis])
+        spread = np.trace(centred @ expected.table_covariance(axes)) / np.trace(centred)
+        assert found.interaction_variance(axes) == pytest.approx(spread, abs=1e-9)
+
+
+def test_coarse_counts_narrow_the_sums_that_tables_blur() -> None:
+    """Half of a column of 64 levels, from noise of variance 1 on each of them and of 4 on eight runs: far below the 16 of the cells."""
+    rng = np.random.default_rng(6)
+    truth = rng.integers(50, 90, 64).astype(float)
+    half = (np.arange(64) < 32).astype(float)
+    gaps = []
+    for _ in range(300):
+        fine = Noisy((0,), truth + rng.normal(0, 1, 64), 1.0)
+        runs = truth.reshape(8, 8).sum(axis=1) + rng.normal(0, 2, 8)
+        coarse = Coarse(0, np.arange(0, 64, 8), runs, 4.0)
+        found = reconcile((64,), [fine], total=truth.sum(), coarse=[coarse])
+        gaps.append(half @ (found.table((0,)) - truth))
+    claimed = found.linear_variance((0,), half)
+    assert claimed == pytest.approx(1 / (1 / 16 + 1 / 8), rel=1e-6)
+    assert np.var(gaps) == pytest.approx(claimed, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("starts", "counts", "variance"),
+    [
+        ([1, 2], [1.0, 2.0], 1.0),
+        ([0, 2, 2], [1.0, 2.0, 3.0], 1.0),
+        ([], [], 1.0),
+        ([0, 2], [1.0], 1.0),
+        ([0, 2], [1.0, np.nan], 1.0),
+        ([0, 2], [1.0, 2.0], 0.0),
+    ],
+)
+def test_what_are_no_coarse_counts_is_refused(starts, counts, variance) -> None:
+    """Runs ascend from the first level, each with a finite count, and all with noise."""
+    with pytest.raises(ReleaseError):
+        Coarse(0, np.array(starts, dtype=int), np.array(counts), variance)
+
+
+# In a release and its file.
+
+SCHEMA = Schema.from_domain({"age": 5, "sex": 2})
+AGE = CoarseTable("age", (0, 2, 4), np.array([15, 26, 6]), Mechanism("laplace", 2.0))
+
+
+def with_coarse(*coarse: CoarseTable) -> Release:
+    """A release of one table, with coarse counts."""
+    table = NoisyTable(("age", "sex"), np.arange(10).reshape(5, 2), Mechanism("laplace", 3.0))
+    return Release(SCHEMA, (table,), Statement("declared"), coarse=coarse)
+
+
+def test_a_release_uses_its_coarse_counts() -> None:
+    """Estimates are least squares of both: dense algebra says the same."""
+    release = with_coarse(AGE)
+    tables = [((0, 1), release.tables[0].counts, release.tables[0].mechanism.variance)]
+    expected = BruteGLS((5, 2), tables, coarse=[(0, AGE.starts, AGE.counts, AGE.mechanism.variance)])
+    np.testing.assert_allclose(release.project("age").values, expected.table((0,)))
+    np.testing.assert_allclose(release.std_error("age").values ** 2, np.diag(expected.table_covariance((0,))))
+
+
+def test_a_card_says_how_many_columns_are_counted_coarsely() -> None:
+    """Where there are any."""
+    assert "of 1 column with found bins" in with_coarse(AGE)._repr_html_()
+    assert "Coarse counts" not in with_coarse()._repr_html_()
+
+
+def test_files_hold_coarse_counts_and_say_so_by_their_version(tmp_path: Path) -> None:
+    """What is written is read; a file without coarse counts is what it always was."""
+    release, plain = with_coarse(AGE), with_coarse()
+    again = Release.load(release.save(tmp_path / "coarse.parquet"))
+    assert again.checksum == release.checksum != plain.checksum
+    assert [one.as_dict() for one in again.coarse] == [AGE.as_dict()]
+    assert forge.facts_of(tmp_path / "coarse.parquet")["version"] == 2
+    assert forge.facts_of(plain.save(tmp_path / "plain.parquet"))["version"] == 1
+    assert not Release.load(tmp_path / "plain.parquet").coarse
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"attr": "agee"}, "attribute of the schema"),
+        ({"attr": ["age"]}, "attribute of the schema"),
+        ({"starts": [0, 2, 5]}, "below the number of levels"),
+        ({"starts": [1, 2, 4]}, "ascend from level 0"),
+        ({"starts": [0, 2]}, "one for each run"),
+        ({"starts": [0, True, 4]}, "starts must be a list of whole numbers"),
+        ({"counts": [1, 2.5, 3]}, "counts must be a list of whole numbers"),
+        ({"counts": [1, 2, 2**63]}, "counts must be a list of whole numbers"),
+        ({"counts": "123"}, "counts must be a list of whole numbers"),
+        ({"mechanism": "none", "scale": 0}, "must have noise"),
+        ({"scale": -1}, "scale"),
+        ({"set": 1}, "one of the sets 0 to 0"),
+        ({"more": 1}, "and nothing else"),
+    ],
+)
+def test_wrong_coarse_counts_in_a_file_are_refused(
+    change: dict, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever computes the checksum too still gets no further."""
+    path = with_coarse(AGE).save(tmp_path / "r.parquet")
+    facts = forge.facts_of(path)
+    facts["coarse"][0] |= change
+    monkeypatch.setattr(file, "checksum", lambda *_: facts["checksum"])
+    with pytest.raises(ReleaseError, match=why):
+        Release.load(forge.save(path, facts, list(range(10))))
+
+
+def test_a_file_of_the_first_version_holds_no_coarse_counts(tmp_path: Path) -> None:
+    """A later part does not slip into an earlier format, nor is it missing from its own."""
+    path = with_coarse(AGE).save(tmp_path / "r.parquet")
+    facts = forge.facts_of(path)
+    with pytest.raises(ReleaseError, match="nothing else"):
+        Release.load(forge.save(path, facts | {"version": 1}, list(range(10))))
+    with pytest.raises(ReleaseError, match="1 to"):
+        Release.load(forge.save(path, facts | {"coarse": []}, list(range(10))))
