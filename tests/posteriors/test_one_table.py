@@ -1,5 +1,7 @@
 """One noisy table of all columns: sums over true counts against sums written out, and draws against brute force and the general way."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
@@ -9,6 +11,7 @@ from scipy.stats import dlaplace, poisson
 import dpcipher as dc
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import posterior as posterior_module
+from dpcipher.posteriors.components import Components
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
@@ -93,13 +96,13 @@ def test_the_gradient_is_the_slope_of_the_potential(rows: dict[str, int]) -> Non
 
 
 def test_it_is_taken_where_one_table_says_everything() -> None:
-    """Several tables, fractions, wide noise, and a public number of rows that says more than the table, go the general way."""
+    """Several tables, fractions, and noise above the chance of the rows, go the general way."""
     whole = noisy(COUNTS, 2.0, 1)
     assert make_target(THREE, whole, 2.0) is not None
     assert make_target(THREE, whole, 2.0, n_rows=400) is not None
-    assert make_target(THREE, whole, 30.0, n_rows=400) is None
+    assert make_target(THREE, whole, 5.0) is None
+    assert make_target(THREE, whole, 5.0, n_rows=400) is None
     assert make_target(THREE, whole + 0.5, 2.0) is None
-    assert make_target(THREE, whole * 1_000, 3_000.0) is None
     tables = {("a", "b", "c"): whole, ("a", "b"): whole.sum(axis=2)}
     evidence = gather(dc.Release.from_tables(tables, THREE, scale=2.0), (0, 1, 2))
     assert one_table(evidence, LogLinear(evidence.levels, ((0, 1, 2),), evidence.possible)) is None
@@ -126,7 +129,7 @@ def brute_force(seen: Floats, scale: float) -> tuple[Floats, Floats, Floats]:
     return rates / total[:, None], rows / np.maximum(rows.sum(axis=1), 1)[:, None], weights / weights.sum()
 
 
-@pytest.mark.parametrize("scale", [0.2, 4.0])
+@pytest.mark.parametrize("scale", [0.2, 1.2])
 def test_draws_agree_with_importance_sampling(scale: float) -> None:
     """Means and spreads of the population and of the table itself, with few rows, one cell empty, and an unknown number of rows."""
     seen = noisy(np.array([[14, 3], [9, 0]]), scale, 3)
@@ -143,8 +146,8 @@ def test_draws_agree_with_importance_sampling(scale: float) -> None:
 
 
 def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the noise is wide enough for either way, they have the same draws but for chance."""
-    release = dc.Release.from_tables({THREE.attrs: noisy(COUNTS, 6.0, 4)}, THREE, scale=6.0)
+    """Where either way can be taken, they have the same draws but for chance."""
+    release = dc.Release.from_tables({THREE.attrs: noisy(COUNTS, 3.0, 4)}, THREE, scale=3.0)
 
     def moments() -> tuple[Floats, Floats, Floats]:
         drawn = dc.posterior(release, THREE.attrs, draws=1_500, seed=1)
@@ -169,6 +172,58 @@ def test_nearly_exact_tables_are_the_table_itself() -> None:
     assert drawn.rows == pytest.approx(np.full(1_000, 400.0), abs=5)
     assert drawn.draws.mean(axis=0) == pytest.approx(exact.draws.mean(axis=0), abs=0.003)
     assert drawn.draws.std(axis=0) == pytest.approx(exact.draws.std(axis=0), rel=0.12)
+
+
+def make_components(schema: dc.Schema, counts: Floats, scale: float) -> Components:
+    """What a noisy full table says about its pairs."""
+    evidence = gather(dc.Release.from_tables({schema.attrs: counts}, schema, scale=scale), (0, 1, 2))
+    model = LogLinear(evidence.levels, tuple(combinations(range(3), 2)), evidence.possible)
+    return Components(model, evidence)
+
+
+@pytest.mark.parametrize("zeros", [(), (Zero({"a": 0, "b": 2}),)])
+def test_components_know_every_pair_and_nothing_else(zeros: tuple[Zero, ...]) -> None:
+    """Tables with the same pairs have the same sums, others have others; noise stays uncorrelated, of the same variance."""
+    schema = dc.Schema(THREE.columns, zeros=zeros)
+    components = make_components(schema, noisy(COUNTS, 2.0, 1), 2.0)
+    possible = components.model.possible
+    table = np.where(possible, COUNTS, 0.0)
+    parity = np.zeros((2, 3, 2))
+    parity[:, :2] = np.array([1, -1])[:, None, None] * np.array([1, -1])[:, None] * np.array([1, -1])
+    moved = table.copy()
+    moved[0, 0, 0] += 1
+    same, other = (components.sums(cells.reshape(1, -1)) for cells in (table + parity, moved))
+    assert same == pytest.approx(components.sums(table.reshape(1, -1)), abs=1e-9)
+    assert np.abs(other - same).max() > 0.1
+    noise = np.random.default_rng(3).normal(size=(20_000, possible.size)) * possible.ravel()
+    assert np.cov(components.sums(noise).T) == pytest.approx(np.eye(len(components.seen)), abs=0.05)
+    assert len(components.seen) == 10 - len(
+        zeros
+    )  # a total, 4 contrasts of columns, 5 of pairs; less the empty cell of one
+    slopes = np.random.default_rng(4).normal(size=(1, len(components.seen)))
+    assert float((components.back(slopes) * table.ravel()).sum()) == pytest.approx(
+        float((slopes * components.sums(table.reshape(1, -1))).sum())
+    )
+
+
+def test_sums_of_nearly_empty_cells_are_not_blurred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of five cells are empty, no pair of levels is: the rows by level stay near those of the noisy table, from which cells alone would draw them away."""
+    schema = dc.Schema.from_domain({"a": 5, "b": 5, "c": 5})
+    a, b, c = np.indices(schema.shape)
+    counts = np.where((a + b + c) % 5 < 2, np.array([60, 30, 12, 6, 6])[a], 0)
+    seen = noisy(counts, 3.0, 2)
+    release = dc.Release.from_tables({schema.attrs: seen}, schema, scale=3.0)
+    noise_sd = (25 * Mechanism("laplace", 3.0).variance) ** 0.5
+
+    def furthest() -> float:
+        """How far the rows by level of the first column are from the noisy table's own, in their noise."""
+        drawn = dc.posterior(release, schema.attrs, draws=200, seed=1, population=False)
+        rows = (drawn.draws.sum(axis=(2, 3)) * counts.sum()).mean(axis=0)
+        return float(np.abs(rows - seen.sum(axis=(1, 2))).max() / noise_sd)
+
+    assert furthest() < 1.7
+    monkeypatch.setattr(posterior_module, "_with_pairs_cut_off", lambda drawn, *_: drawn)
+    assert furthest() > 3.0
 
 
 def test_other_columns_are_summed_out() -> None:

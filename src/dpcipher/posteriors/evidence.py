@@ -62,6 +62,12 @@ class Evidence:
         )
 
     @property
+    def one_table(self) -> Observed | None:
+        """The table that says everything about the columns, where a single one holds them all; None elsewhere."""
+        tables = [table for table in self.tables if table.axes]
+        return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
+
+    @property
     def rows_estimate(self) -> float:
         """The inverse-variance mean of the tables' totals."""
         if self.n_rows is not None:

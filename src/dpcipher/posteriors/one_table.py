@@ -2,7 +2,7 @@
 
 Every cell has a count of its own, so the true counts can be summed out (`whole_counts`), and what is left is the posterior of the population, without
 the detour over the rows' own table that overlapping tables need. Rows are taken for Poisson: where their number is free that is the same as multinomial
-ones, and where it is public nearly so, as long as the table knows its total about as well (`one_table`).
+ones, and where it is public nearly so, as long as the table knows its total about as well (see `one_table`).
 """
 
 from dataclasses import dataclass
@@ -64,20 +64,18 @@ class OneTableTarget(RowsTarget):
 
 
 def one_table(evidence: Evidence, model: LogLinear) -> OneTableTarget | None:
-    """The target where a single table says everything about all columns, with whole counts; None elsewhere.
+    """The target where a single table of whole counts holds all columns, and its noise is at most the chance of the rows themselves; None elsewhere.
 
-    A public number of rows must be worth no more than the table's total: its noise is then at most the chance of the rows themselves.
+    With more noise a cell may be an empty one or not, and chains would have to find both; the general way, which is slow where there is little noise, then is
+    the faster one. A public number of rows, too, may be worth more than the table's total.
     """
-    tables = [table for table in evidence.tables if table.axes]
-    if len(tables) != 1 or tables[0].noise is None or len(tables[0].axes) < len(evidence.shape):
+    table = evidence.one_table
+    if table is None or table.noise is None or (table.counts % 1).any():
         return None
-    seen = tables[0].counts.ravel()
-    counts = WholeCounts(seen, tables[0].noise)
-    if (seen % 1).any() or counts.work > MOST_WORK:
+    if table.noise.variance * table.counts.size > evidence.rows_estimate:
         return None
-    if evidence.n_rows is not None and counts.noise.variance * seen.size > evidence.n_rows:
-        return None
-    return OneTableTarget(model, evidence.n_rows, counts)
+    counts = WholeCounts(table.counts.ravel(), table.noise)
+    return OneTableTarget(model, evidence.n_rows, counts) if counts.work <= MOST_WORK else None
 
 
 def _log_rates(rows: Floats, chances: Floats) -> Floats:

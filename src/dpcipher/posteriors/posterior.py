@@ -131,10 +131,17 @@ def _sample(
         own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
         whole = model.probabilities(sampled.points) if population else own
         return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
-    whole_table = one_table(evidence, model)
-    if whole_table is not None:
-        return _sample_one_table(whole_table, evidence, draws, population, rng)
-    return _sample_tables(Tables(model, evidence), draws, population, rng)
+    target = one_table(evidence, model)
+    if target is None:
+        drawn = _sample_tables(Tables(model, evidence), draws, population, rng)
+    else:
+        drawn = _sample_one_table(target, evidence, draws, population, rng)
+    table = evidence.one_table
+    return (
+        drawn
+        if table is None or len(table.axes) < 3
+        else _with_pairs_cut_off(drawn, evidence, population, rng)
+    )
 
 
 def _sample_tables(tables: Observations, draws: int, population: bool, rng: np.random.Generator) -> Drawn:
@@ -161,31 +168,30 @@ def _sample_one_table(
     counts = target.draw_tables(sampled.points, rng)
     rows = counts.sum(axis=1)
     own = np.where(rows[:, None] > 0, counts / np.maximum(rows, 1.0)[:, None], whole)
-    if len(evidence.shape) > 2:
-        own, rows, whole = _with_pairs_cut_off(own, whole, evidence, population, rng)
-    elif target.n_rows is not None:
+    if target.n_rows is not None:
         rows = np.full(draws, target.n_rows)
     return own, rows, whole if population else own, sampled.report
 
 
 def _with_pairs_cut_off(
-    own: Floats, whole: Floats, evidence: Evidence, population: bool, rng: np.random.Generator
-) -> tuple[Floats, Floats, Floats]:
-    """Draws of the table and of the population, fitted to pairs that were drawn from what the table says about pairs alone; and the rows of these.
+    drawn: Drawn, evidence: Evidence, population: bool, rng: np.random.Generator
+) -> Drawn:
+    """Draws from one table of all columns, fitted to pairs that were drawn from what the table says about pairs alone.
 
     A prior that is a little wrong about every cell is wrong about their sums in one direction, where the noise of many cells cancels out. So what
     cells say goes no further than interactions of three and more columns: pairs are cut off from it (Plummer 2015).
     """
+    own, _, whole, report = drawn
     pairs = list(combinations(range(len(evidence.shape)), 2))
     alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
     components = Components(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
     own_pairs, rows, whole_pairs, _ = _sample_tables(components, len(own), population, rng)
-    fitted = (
+    fitted = [
         rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
         for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
-    )
+    ]
     own, whole = (joints.reshape(len(joints), -1) for joints in fitted)
-    return own, rows, whole
+    return own, rows, whole if population else own, report
 
 
 def _check_draws(draws: int) -> None:
