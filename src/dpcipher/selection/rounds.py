@@ -16,12 +16,15 @@ import numpy as np
 
 from dpcipher.marginals.arrays import Axes
 from dpcipher.selection.noise_model import GUMBEL, NoiseModel
-from dpcipher.selection.risk import MEAN_SIZE
+from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
 from dpcipher.selection.target import SelectionTarget
 
 # Shares of the budget.
 TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public
-ONE_WAY = Fraction(1, 20)  # the first measurement of every column
+ONE_WAY = Fraction(1, 20)  # the first measurement of every column, at least
+COLUMNS = Fraction(
+    1, 2
+)  # the same at most; four to six tenths are as good on generated networks (benchmarks/results/budget.md)
 READING = Fraction(1, 30)  # the distances of all pairs, at most
 CHOICE = Fraction(1, 20)  # a shortlist and its distances; twice as much for pairs
 LIST = Fraction(
@@ -30,9 +33,7 @@ LIST = Fraction(
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
 # Standard deviation of a distance or score, as a fraction of the rows: the largest that is of use, and one below which more budget gains nothing.
 GOOD_NOISE, FINE_NOISE = 0.15, 0.02
-# The same of a choice: small enough for a list of any length, and the largest for FEW tables per column. On generated networks of 20 to 70 columns
-# at an epsilon of e⁻² such short lists lowered the error of pairs where columns depend strongly, and cost next to nothing where they do not.
-LIST_NOISE, MAX_NOISE, FEW = 0.1, 0.4, 2
+LIST_NOISE = 0.1  # the same of a choice
 LEAST_PER_COLUMN = 0.125  # tables on a shortlist that is worth its cost
 # Mean TVD from noise alone, if all pairs shared the budget, up to which all are measured where their distances cannot be read. On generated networks of 16 to 28 columns
 # at an epsilon of e⁻² a shortlist lowered the error of pairs by 5 % and of triples by 6 % where it is between this and twice as much.
@@ -84,9 +85,8 @@ def pair_round(
     """The round of pairs, of so many cells each.
 
     All distances are read where that is possible with GOOD_NOISE. Else all pairs are taken unseen where noise alone would leave pairs that share
-    the budget equally within MAX_TVD. Else a shortlist is looked at: the longest whose selection noise is below LIST_NOISE, but at least FEW per
-    column while it stays below MAX_NOISE. Where that holds too few tables to pay for itself, none: the columns alone are measured. A release can
-    list `most` of them.
+    the budget equally within MAX_TVD. Else a shortlist is looked at: the longest whose selection noise is below LIST_NOISE. Where that holds
+    too few tables to pay for itself, none: the columns alone are measured. A release can list `most` of them.
     """
     pairs = len(sizes)
     if not pairs:
@@ -95,11 +95,29 @@ def pair_round(
         return Round(pairs, pairs, Fraction(0), reading_share(noise, pairs, rows))
     if pairs <= most and noise.mean_tvd(sizes, rows) < MAX_TVD:
         return Round(pairs, 0, Fraction(0), Fraction(0), blind=True)
-    good, short = (shortlist_length(noise, rows, 2 * CHOICE, level) for level in (LIST_NOISE, MAX_NOISE))
-    length = min(max(good, min(FEW * columns, short)), pairs, most)
+    length = min(shortlist_length(noise, rows, 2 * CHOICE), pairs, most)
     if length < max(2.0, LEAST_PER_COLUMN * columns):
         return Round(pairs, 0, Fraction(0), Fraction(0))
     return _round(pairs, length, 2 * CHOICE)
+
+
+def column_share(noise: NoiseModel, shape: Sequence[int], rows: float, pairs: Round) -> Fraction:
+    """What the one-way tables get before the round of pairs: ONE_WAY; more where a shortlist is chosen by the distances from what they predict.
+
+    Columns that err by e and f move the distance of their pair by about √(e² + f²): half the noise of the choice is allowed. It costs nothing,
+    within COLUMNS: with as much noise as that, the one-way tables would get such a share of the allocation anyway.
+    """
+    if pairs.takes_all or not pairs.n_read:
+        return ONE_WAY
+    even = [np.full(levels, rows / levels) for levels in shape]
+    share = ONE_WAY
+    while share < COLUMNS:
+        precision = np.array([noise.precision(float(share) / len(shape))])
+        error = 2 * float(np.mean([one_way_risk(counts, precision)[0] for counts in even]))
+        if math.sqrt(2) * error <= LIST_NOISE / 2 * rows:
+            break
+        share += ONE_WAY
+    return share
 
 
 def reading_share(noise: NoiseModel, tables: int, rows: float) -> Fraction:
@@ -108,10 +126,10 @@ def reading_share(noise: NoiseModel, tables: int, rows: float) -> Fraction:
     return min(_upward(needed), READING)
 
 
-def shortlist_length(noise: NoiseModel, rows: float, share: Fraction, level: float = LIST_NOISE) -> int:
-    """The length of the longest list whose selection noise is below a level, as a fraction of the rows."""
+def shortlist_length(noise: NoiseModel, rows: float, share: Fraction) -> int:
+    """The length of the longest list whose selection noise is below LIST_NOISE."""
     single = noise.choice(1, float(LIST * share))
-    return int((level * rows / single) ** (2 if noise.is_zcdp else 1))
+    return int((LIST_NOISE * rows / single) ** (2 if noise.is_zcdp else 1))
 
 
 def screen_round(noise: NoiseModel, candidates: int, columns: int, rows: float) -> Round | None:
