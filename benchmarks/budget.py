@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[int, np.random.Generator], tuple[dict[str, list[str]]
 
 
 READING = (
-    "What loses most is a choice made by poor columns: measured with a twentieth first, they make pairs look "
+    "What loses most is too little for the columns: with a twentieth they are poor themselves, and make pairs look "
     "dependent that are not (1.28 × the error of pairs). Half of the budget and six tenths do alike, and `auto` "
     "does as well as the best of these divisions, with one-way tables 6 % better. Little is left to gain from "
     "choosing: a tree that is known for nothing would lower the error of pairs by 3 % and of triples by 8 %. The "

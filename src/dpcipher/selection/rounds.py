@@ -22,14 +22,11 @@ from dpcipher.selection.target import SelectionTarget
 # Shares of the budget.
 TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column, at least
-COLUMNS = Fraction(
-    1, 2
-)  # the same at most; half and six tenths do alike on generated networks (benchmarks/results/budget.md)
+# The same at most; half and six tenths do alike on generated networks (benchmarks/results/budget.md).
+COLUMNS = Fraction(1, 2)
 READING = Fraction(1, 30)  # the distances of all pairs, at most
 CHOICE = Fraction(1, 20)  # a shortlist and its distances; twice as much for pairs
-LIST = Fraction(
-    3, 4
-)  # of a round with a shortlist: the shortlist; the rest pays for the distances of its tables
+LIST = Fraction(3, 4)  # of a round: its shortlist; the rest pays for the distances of what is on it
 SECOND = Fraction(1, 5)  # kept for the second round, its own choice included
 # Standard deviation of a distance or score, as a fraction of the rows: the largest that is of use, and one below which more budget gains nothing.
 GOOD_NOISE, FINE_NOISE = 0.15, 0.02
