@@ -22,7 +22,7 @@ from dpcipher.selection.target import SelectionTarget
 # Shares of the budget.
 TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column, at least
-# The same at most; four to six tenths are as good on generated networks (benchmarks/results/budget.md).
+# The same at most; half and six tenths do alike on generated networks (benchmarks/results/budget.md).
 COLUMNS = Fraction(1, 2)
 READING = Fraction(1, 30)  # the distances of all pairs, at most
 CHOICE = Fraction(1, 20)  # a shortlist and its distances; twice as much for pairs
