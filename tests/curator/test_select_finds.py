@@ -136,11 +136,17 @@ def test_little_is_lost_where_columns_are_independent() -> None:
 
 
 def by_hand(n_rows: int, *, l1: int, epsilon: float = 0.0, rho: float = 0.0) -> int:
-    """How many pairs of forty columns are chosen, with three fortieths of the budget: as many as have noise (π/√6 of the scale) of a tenth of the rows."""
-    level = 0.1 * n_rows * math.sqrt(6) / math.pi
-    if rho:
-        return math.floor((level / (l1 / math.sqrt(2 * rho * 3 / 40))) ** 2)
-    return math.floor(level / (2 * l1 / (epsilon * 3 / 40)))
+    """How many pairs of forty columns are chosen, with three fortieths of the budget: as many as have noise (π/√6 of the scale) of a tenth of the rows, but
+    two per column if that has noise of at most four tenths.
+    """
+
+    def longest(level: float) -> int:
+        if rho:
+            scale = l1 / math.sqrt(2 * rho * 3 / 40)
+            return math.floor((level * n_rows * math.sqrt(6) / math.pi / scale) ** 2)
+        return math.floor(level * n_rows * math.sqrt(6) / math.pi / (2 * l1 / (epsilon * 3 / 40)))
+
+    return max(longest(0.1), min(80, longest(0.4)))
 
 
 @pytest.mark.parametrize(

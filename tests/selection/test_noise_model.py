@@ -136,7 +136,7 @@ def test_columns_get_between_a_little_and_half_before_a_choice() -> None:
     """Less the larger the budget; and only a little where nothing is chosen."""
     rows, shape, sizes = 2_000, (4,) * 40, [16] * 780
     found = []
-    for rho in np.geomspace(1e-4, 10, 30):
+    for rho in np.geomspace(1e-7, 10, 40):
         noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
         step = pair_round(noise, sizes, 40, rows)
         found.append(column_share(noise, shape, rows, step))

@@ -35,9 +35,9 @@ from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.rounds import FEW
 
 MOST, EACH = Fraction(1, 10), Fraction(1, 30)  # of the charge: for all open columns, and for one
-PAIRS_PER_COLUMN = 2  # that are taken to be measured where tables are yet to be chosen
 COARSE = Fraction(1, 2)  # of what finding may take: what coarse counts take beside it
 RUNS = 8  # of bins, at most; both settled on generated columns (benchmarks/coarse.py)
 
@@ -80,9 +80,9 @@ def typical_tables(orders: Sequence[int], sets: int) -> PlannedTables:
 
 
 def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
-    """Tables that are yet to be chosen: a few pairs per column, or all."""
+    """Tables that are yet to be chosen: a few pairs per column, as a shortlist has them, or all."""
     columns = len(schema.attrs)
-    return PlannedTables(2, max(1, min(math.comb(columns, 2), PAIRS_PER_COLUMN * columns)) * sets)
+    return PlannedTables(2, max(1, min(math.comb(columns, 2), FEW * columns)) * sets)
 
 
 def find_bins(
