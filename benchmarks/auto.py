@@ -34,6 +34,9 @@ from dpcipher.schema.schema import Schema
 
 EPSILONS = {"e-2": math.exp(-2), "1": 1.0, "e2": math.exp(2)}
 DELTA = 1e-9
+MORE = {
+    "e-2": 5
+}  # times as many seeds, on all data alike: there the error of a run differs by a tenth from seed to seed
 REAL = ("adult", "nltcs", "nist_ma2019", "mushroom")
 NETWORKS = ("child", "insurance", "alarm")
 
@@ -90,7 +93,7 @@ def ours(repeats: int) -> dict[Cell, dict]:
         codes, shape = load(name)
         for label, epsilon in EPSILONS.items():
             errors, tables = [], []
-            for seed in range(repeats):
+            for seed in range(repeats * MORE.get(label, 1)):
                 rows, chosen = synthesize(codes, shape, epsilon, seed)
                 errors.append(tvd_rows(codes, rows, shape))
                 tables.append(chosen["tables"])
@@ -150,16 +153,16 @@ def errors_section(mine: dict[Cell, dict], theirs: dict[Cell, list[dict]]) -> st
         if known:
             cells += 1
             met += int(ratio[1] <= 1) + int(ratio[2] <= 1)
-            one_way += int(ratio[0] <= 1.1)
+            one_way += int(ratio[0] <= 1.05)
         rows.append(
             [name, label, cell["tables"], show(cell["error"]), show(cell["spread"])]
             + ([show(best), who[0], show(ratio, 2)] if known else ["not run", "", ""])
         )
     head = ["data", "ε", "tables", "ours", "deviation", "best peer, each order", "best on 2-way", "ratio"]
     summary = (
-        f"2-way and 3-way at or below the best peer in {met} of {2 * cells}; 1-way within 1.1 × the best in {one_way} of {cells}. "
+        f"2-way and 3-way at or below the best peer in {met} of {2 * cells}; 1-way within 1.05 × the best in {one_way} of {cells}. "
         "The best of an order may be another peer than the best of the next."
-        " Smartnoise at e-2 on child, insurance and alarm has three seeds, run again because those cells were close. Our rules were settled on these same tables, but for the noise up to which all pairs are measured unseen (generated networks)."
+        " Smartnoise at e-2 on child, insurance and alarm has three seeds, run again because those cells were close. Our rules were settled on these same tables, but for those of small budgets, where not all pairs can be looked at: these on generated networks, where [budget](budget.md) says what is left to gain."
     )
     return markdown(head, rows) + "\n\n" + summary
 
@@ -218,7 +221,8 @@ def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     mine, theirs = ours(repeats), peers()
     sections = [
-        f"(ε, δ = 10⁻⁹), add-remove. Mean total variation distance of 1/2/3-way tables (100 fixed triples) between rows and data; {repeats} seeds. "
+        f"(ε, δ = 10⁻⁹), add-remove. Mean total variation distance of 1/2/3-way tables (100 fixed triples) between rows and data; {repeats} seeds, "
+        f"{repeats * MORE['e-2']} at ε = e⁻², a number set before the run. "
         "Peers: as the package index has them, one seed unless run again (peers.jsonl says which), each cold in its own environment on one core. "
         "Times are processor seconds; ours include reading the file, theirs do not include imports.",
         "## Error",

@@ -46,6 +46,7 @@ def test_files_are_written(measured: Path, run: Run) -> None:
         ("smoker ~ age", ("--level", "95"), "between 0 and 1", 1),
         ("smoker ~ age", ("--family", "logit"), "is not one of", 2),
         ("smoker ~ age", ("-o", "model.xlsx"), "must end in|xlsx", 1),
+        ("smoker ~ age", ("-o", "model.html"), "goes to --report model.html", 1),
     ],
 )
 def test_wrong_requests_are_refused(
@@ -56,3 +57,4 @@ def test_wrong_requests_are_refused(
     assert done.exit_code == code
     assert any(part in done.stderr for part in rule.split("|"))
     assert not Path("model.xlsx").exists()
+    assert not Path("model.html").exists()

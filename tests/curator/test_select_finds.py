@@ -1,6 +1,8 @@
 """What the choice of tables finds: planted pairs and triples, little where there is nothing, a shortlist where there is too much."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -169,6 +171,23 @@ def test_the_length_of_a_shortlist_is_what_can_be_told_apart(
     found = shares(session)
     assert found[f"{expected} of 780 tables to look at"] == 3 * found[f"distances of {expected} tables"]
     assert len(of_order(found, 2)) <= expected
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 0.3}, {"rho": 3e-4}, {"rho": 1e-4}], ids=str)
+def test_columns_are_measured_well_before_pairs_are_chosen(
+    budget: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty binary columns get the twentieths by hand: two errors of √(1/2) of the noise on two cells are at most a twentieth of the rows; or half of all."""
+    monkeypatch.setattr("dpcipher.selection.rounds.MAX_TVD", 0.0)
+    monkeypatch.setattr("dpcipher.selection.rounds.GOOD_NOISE", 0.0)
+    n_rows, needed = 20_000, 0.05 * 20_000 / (math.sqrt(2) * math.sqrt(2 / math.pi) * 2 * math.sqrt(1 / 2))
+    share = 40 / (2 * budget["rho"] * needed**2) if "rho" in budget else 40 * math.sqrt(2) / (0.3 * needed)
+    session, _ = run(columns(40, n_rows, 2, (3, 7)), (2,) * 40, Auto(max_order=2), public=True, **budget)
+    events = session.statement().certificate["events"]
+    before = itertools.takewhile(lambda event: "look" not in event["what"], events)
+    assert sum(Fraction(event["share"]) for event in before) == min(
+        Fraction(math.ceil(20 * share), 20), Fraction(1, 2)
+    )
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.05}, {"rho": 5e-5}], ids=str)

@@ -6,8 +6,9 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from dpcipher.inference.assumptions import smallest_unmeasured
-from dpcipher.inference.unmeasured import leave_open, rake
+from dpcipher.inference.unmeasured import leave_open
 from dpcipher.posteriors.prior import Levels, contrast_sd
+from dpcipher.posteriors.raking import rake
 
 
 def odds(tables: np.ndarray) -> np.ndarray:

@@ -119,7 +119,7 @@ def test_gradients_are_those_of_the_potentials(n_rows: int | None) -> None:
     possible = np.ones((2, 3, 2), dtype=bool)
     possible[0, 1] = False
     model = LogLinear(evidence.levels, tuple(evidence.measured), possible)
-    target = TableTarget(model, Tables(model, evidence), np.eye(model.size))
+    target = TableTarget(model, evidence.n_rows, Tables(model, evidence), np.eye(model.size))
     point = rng.normal(size=(1, target.size)) * 0.3
     if n_rows is None:
         point[0, -1] = np.log(80.0)

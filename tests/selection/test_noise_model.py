@@ -11,7 +11,7 @@ from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.noise import SeededNoise, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.rounds import READING, pair_round
+from dpcipher.selection.rounds import COLUMNS, ONE_WAY, READING, column_share, pair_round
 
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]
 WHOLES = [Budget.parse(epsilon=0.3), Budget.parse(rho=0.004)]
@@ -117,3 +117,31 @@ def test_from_none_to_all_are_looked_at() -> None:
     read = [step.share for step in found if step.n_read == 300]
     assert read == sorted(read, reverse=True)
     assert read[-1] < read[0] <= READING
+
+
+def test_columns_come_first_where_pairs_are_told_apart_by_what_they_predict() -> None:
+    """Forty columns of three levels, drawn: with the share, noise moves the distance of two independent columns by about half the noise of the choice."""
+    rows, shape, sizes = 20_000, (3,) * 40, [9] * 780
+    noise = NoiseModel(Budget.parse(rho=1e-3), Unit("add-remove"))
+    share = column_share(noise, shape, rows, pair_round(noise, sizes, 40, rows))
+    assert ONE_WAY < share < COLUMNS
+    rng, sd = np.random.default_rng(0), noise.cell(share / 40)
+    errors = rng.normal(0, sd, (2_000, 2, 3))
+    errors -= errors.mean(axis=2, keepdims=True)
+    moved = np.abs(errors[:, 0, :, None] / 3 + errors[:, 1, None, :] / 3).sum(axis=(1, 2)).mean()
+    assert moved == pytest.approx(0.05 * rows, rel=0.25)
+
+
+def test_columns_get_between_a_little_and_half_before_a_choice() -> None:
+    """Less the larger the budget; and only a little where nothing is chosen."""
+    rows, shape, sizes = 2_000, (4,) * 40, [16] * 780
+    found = []
+    for rho in np.geomspace(1e-7, 10, 40):
+        noise = NoiseModel(Budget.parse(rho=rho), Unit("add-remove"))
+        step = pair_round(noise, sizes, 40, rows)
+        found.append(column_share(noise, shape, rows, step))
+        assert found[-1] == ONE_WAY or not step.takes_all
+    chosen = [share for share in found if share > ONE_WAY]
+    assert chosen[0] == COLUMNS
+    assert chosen == sorted(chosen, reverse=True)
+    assert found[0] == found[-1] == ONE_WAY

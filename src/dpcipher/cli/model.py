@@ -6,6 +6,7 @@ import click
 import pyarrow as pa
 
 from dpcipher.cli import options, output
+from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.models import FAMILIES, Family, fit_models
 from dpcipher.inference.shown import as_text
@@ -72,6 +73,10 @@ def command(
     """
     source = Release.load(release)
     if target is not None:
+        if target.suffix == ".html":
+            raise ParameterError(
+                f"output ({target.name}) must end in .csv or .parquet; a page about the model goes to --report {target.name}"
+            )
         check_writable(target)
     with output.progress() as say:
         say("fitting")

@@ -136,12 +136,22 @@ class _Selection:
         if not self.noise.is_zcdp and self._without_a_look(pairs, self._rows()):
             return
         self.say("measuring one-way tables")
-        self._spend_on(dict.fromkeys(one_way, 1.0), keep=self.session.left - rounds.ONE_WAY)
-        prediction = independent(self._reconciled())
+        share = rounds.ONE_WAY if self.noise.is_zcdp else self._column_share(pairs, self._rows())
+        prediction = self._measure_columns(one_way, share)
         if prediction is None:
             self._spend_on(dict.fromkeys(one_way, 1.0))
         elif not self._without_a_look(pairs, prediction.total):
+            if self.noise.is_zcdp and (more := self._column_share(pairs, prediction.total) - share) > 0:
+                prediction = self._measure_columns(one_way, more) or prediction
             self._rounds(prediction, one_way, pairs)
+
+    def _measure_columns(self, one_way: list[Axes], share: Fraction) -> Prediction | None:
+        """Spend a share on the columns, and predict all tables from them; None where the noise has drowned the rows."""
+        self._spend_on(dict.fromkeys(one_way, 1.0), keep=self.session.left - share)
+        return independent(self._reconciled())
+
+    def _column_share(self, pairs: list[Axes], rows: float) -> Fraction:
+        return rounds.column_share(self.noise, self.shape, rows, self._first_round(pairs, rows))
 
     def _first_round(self, pairs: list[Axes], rows: float) -> rounds.Round:
         sizes, most = rounds.n_cells(self.shape, pairs), most_pairs(self.session.schema, self.sets)

@@ -23,10 +23,10 @@ from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import (
     GOOD_NOISE,
     MAX_TVD,
-    ONE_WAY,
     READING,
     TOTAL,
     Round,
+    column_share,
     n_cells,
     pair_round,
     screens,
@@ -120,7 +120,7 @@ def plan_auto(
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     second = None
     if possible and target.max_order >= 3 and n_rows:
-        share = float(1 - ONE_WAY - pairs.share) / pairs.n_read
+        share = float(1 - column_share(noise, schema.shape, rows, pairs) - pairs.share) / pairs.n_read
         second = worthwhile_distance(noise, target, share) / n_rows
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
     rest = 1 - sum((step.share for step in asked), Fraction(0))
@@ -190,9 +190,10 @@ def _steps(
     if not candidates or (whole is not None and not noise.is_zcdp):
         whole = whole or {(axis,): 1 / columns for axis in range(columns)}
         return _designed(noise, whole, rest)
+    first = column_share(noise, target.shape, rows, pairs)
     steps, rest = (
-        [Step("one-way tables", ONE_WAY, columns, columns, noise.cell(ONE_WAY / columns))],
-        rest - ONE_WAY,
+        [Step("one-way tables", first, columns, columns, noise.cell(first / columns))],
+        rest - first,
     )
     if whole is not None:
         return [

@@ -12,6 +12,7 @@ from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import margin, maximal
 from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
+from dpcipher.posteriors.whole_counts import SummedNoise
 from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import Release
 
@@ -24,12 +25,16 @@ SOFTENED = 0.1
 
 @dataclass(frozen=True)
 class Observed:
-    """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each."""
+    """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each.
+
+    `noise` is where it came from, for counts of one table; None for exact tables and for means of several.
+    """
 
     axes: Axes
     counts: Floats
     law: NoiseLaw
     exact: bool
+    noise: SummedNoise | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,12 @@ class Evidence:
                 *((axis,) for axis in range(len(self.shape))),
             ]
         )
+
+    @property
+    def one_table(self) -> Observed | None:
+        """The table that says everything about the columns, where a single one holds them all; None elsewhere."""
+        tables = [table for table in self.tables if table.axes]
+        return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
 
     @property
     def rows_estimate(self) -> float:
@@ -116,9 +127,10 @@ def _projected(release: Release, number: int, axes: Axes) -> Observed:
     # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
     possible = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
     counts = margin(np.where(possible, np.asarray(table.counts, dtype=float), 0.0), own, keep)
-    law = NoiseLaw.of(table.mechanism, int(margin(possible.astype(int), own, keep).max()))
+    summed, exact = int(margin(possible.astype(int), own, keep).max()), table.mechanism.name == "none"
     inner = tuple(axes.index(axis) for axis in keep)
-    return Observed(inner, np.asarray(counts), law, table.mechanism.name == "none")
+    noise = None if exact else SummedNoise(table.mechanism, summed)
+    return Observed(inner, np.asarray(counts), NoiseLaw.of(table.mechanism, summed), exact, noise)
 
 
 def _merged(tables: Sequence[Observed]) -> list[Observed]:
@@ -143,6 +155,8 @@ def _mean(group: list[Observed]) -> Observed:
             raise ReleaseError(
                 "exact tables of the release contradict each other; correct one, or declare its noise with a scale above 0"
             )
+        return first
+    if len(group) == 1:
         return first
     weights = [1 / table.law.variance for table in group]
     counts = np.average([table.counts for table in group], axis=0, weights=weights)

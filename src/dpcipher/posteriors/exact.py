@@ -15,10 +15,10 @@ SWEEPS, CLOSE = 2_000, 1e-12
 def fitted_to(evidence: Evidence) -> Floats:
     """The distribution without further interactions that has the exact tables: a stack of one."""
     start = evidence.possible / evidence.possible.sum()
-    return np.asarray(rake(start[None], evidence.exact_margins or {}, sweeps=SWEEPS)[0])
+    return np.asarray(fit_known(start[None], evidence.exact_margins or {}, sweeps=SWEEPS)[0])
 
 
-def rake(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Floats:
+def fit_known(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Floats:
     """Distributions fitted to known tables by iterative proportional fitting, which adds no interaction."""
     axes = tuple(range(-1, stack.ndim - 1))  # -1 stands for the distributions
     for _ in range(sweeps if known else 0):

@@ -153,13 +153,11 @@ class Chains:
         leaps = int(
             np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
         )
-        white, value, slope = self.white, self._value, self._slope
-        for _ in range(leaps):
-            momentum = momentum - 0.5 * step * slope
-            white = white + step * momentum
-            value, slope = self._at(white)
-            momentum = momentum - 0.5 * step * slope
-        gain = value + 0.5 * (momentum**2).sum(axis=1) - energy
+        with np.errstate(
+            over="ignore", invalid="ignore", divide="ignore"
+        ):  # where a trajectory leaves the world
+            white, value, slope, momentum = self._leap(momentum, step, leaps)
+            gain = value + 0.5 * (momentum**2).sum(axis=1) - energy
         gain = np.where(np.isfinite(gain), gain, np.inf)
         chance = np.exp(-np.maximum(gain, 0))
         take = self.rng.random(len(chance)) < chance
@@ -167,6 +165,16 @@ class Chains:
         self._value = np.where(take, value, self._value)
         self._slope = np.where(take[:, None], slope, self._slope)
         return chance, energy, int((gain > DIVERGED).sum())
+
+    def _leap(self, momentum: Floats, step: Floats, leaps: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Where the chains come to with this momentum after so many steps: places, potentials, slopes, momentum."""
+        white, value, slope = self.white, self._value, self._slope
+        for _ in range(leaps):
+            momentum = momentum - 0.5 * step * slope
+            white = white + step * momentum
+            value, slope = self._at(white)
+            momentum = momentum - 0.5 * step * slope
+        return white, value, slope, momentum
 
     def adapt(self, iterations: int) -> Floats:
         """Iterations that only adapt the step; the points of the second half."""

@@ -1,51 +1,57 @@
-"""The mode of the table's posterior with normal noise: where the sampler starts."""
+"""The mode of a posterior: where the sampler starts, and where the prior is found wide enough or not."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors.targets import Tables, TableTarget
+from dpcipher.posteriors.evidence import Evidence
+from dpcipher.posteriors.targets import Observations, RowsTarget, TableTarget
 
 REFRESHES, STEPS = 5, 40
 LEAST_INFORMATION = 0.5
 
-
-@dataclass(frozen=True)
-class Mode:
-    """The target with the prior that fits its number of rows, and where it has its mode."""
-
-    target: TableTarget
-    point: Floats
+AnyTarget = TypeVar("AnyTarget", bound=RowsTarget)
 
 
-def find_mode(tables: Tables) -> Mode:
-    """Maximise with the noise taken for normal; the prior follows what is found at the mode."""
-    target = TableTarget(tables.model, tables, np.eye(tables.model.size), normal=True)
-    point = _start(target)
+def find_table_mode(tables: Observations) -> tuple[TableTarget, Floats]:
+    """The target of the tables with the prior that fits its number of rows, and its mode with the noise taken for normal."""
+    target = TableTarget(tables.model, tables.evidence.n_rows, tables, np.eye(tables.model.size), normal=True)
+    point = _start(target, tables.evidence)
     for _ in range(REFRESHES):
-        point = _climb(target, point)
-        target, point = _widened(target, point)
+        target, point = _widened(target, _climb(target, point))
         target = replace(target, shrink=_prior_precision(target, point))
-    return Mode(replace(target, normal=False), point)
+    return replace(target, normal=False), point
 
 
-def _widened(target: TableTarget, point: Floats) -> tuple[TableTarget, Floats]:
-    """The same distribution in a model whose prior is wide enough for it."""
+def find_mode(target: AnyTarget, evidence: Evidence) -> tuple[AnyTarget, Floats]:
+    """The target with a prior that is wide enough, and its mode."""
+    point = _climb(target, _start(target, evidence))
+    for _ in range(REFRESHES):
+        wider, moved = _widened(target, point)
+        if wider is target:
+            break
+        target, point = wider, _climb(wider, moved)
+    return target, point
+
+
+def _widened(target: AnyTarget, point: Floats) -> tuple[AnyTarget, Floats]:
+    """The same distribution in a model whose prior is wide enough for it; the target itself where it is."""
     model = target.model.widened(point[: target.model.size])
     if model is target.model:
         return target, point
     moved = point.copy()
     moved[: model.size] *= target.model.scales / model.scales
-    return replace(target, model=model, tables=replace(target.tables, model=model)), moved
+    return target.within(model), moved
 
 
-def _start(target: TableTarget) -> Floats:
+def _start(target: RowsTarget, evidence: Evidence) -> Floats:
     """All cells equally likely, and the tables' own total."""
     point = np.zeros(target.size)
     if target.n_rows is None:
-        spread = min(table.law.variance * table.counts.size for table in target.tables.evidence.tables) ** 0.5
-        point[-1] = np.log(max(target.tables.evidence.rows_estimate, 0.1 * spread, 1.0))
+        spread = min(table.law.variance * table.counts.size for table in evidence.tables) ** 0.5
+        point[-1] = np.log(max(evidence.rows_estimate, 0.1 * spread, 1.0))
     return point
 
 
@@ -58,7 +64,7 @@ def _prior_precision(target: TableTarget, point: Floats) -> Floats:
     return np.asarray(unit - np.linalg.inv((1 + LEAST_INFORMATION) * unit + information))
 
 
-def _climb(target: TableTarget, point: Floats) -> Floats:
+def _climb(target: RowsTarget, point: Floats) -> Floats:
     """Damped Gauss-Newton (Levenberg and Marquardt)."""
     damping = 1.0
     value, gradient = (part[0] for part in target(point[None]))

@@ -1,7 +1,7 @@
 """The posterior: draws of the joint distribution of a few columns, given everything that a release says about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -9,14 +9,17 @@ import numpy as np
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
+from dpcipher.posteriors.components import Components
 from dpcipher.posteriors.evidence import Evidence, gather
-from dpcipher.posteriors.exact import fitted_to, known_statistics, population_mode, rake
+from dpcipher.posteriors.exact import fit_known, fitted_to, known_statistics, population_mode
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.mode import find_mode
+from dpcipher.posteriors.mode import find_mode, find_table_mode
+from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
+from dpcipher.posteriors.raking import rake
 from dpcipher.posteriors.sampler import SamplerReport, sample
-from dpcipher.posteriors.targets import PopulationTarget, Tables
+from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
 from dpcipher.release.release import Release
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
@@ -25,6 +28,8 @@ from dpcipher.schema.schema import Schema
 CHAINS, FEW_CHAINS = 16, 8
 MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
+# Of a row, in every cell of a table: what is empty can then be fitted to any pairs.
+EMPTY = 1e-6
 CHOSEN = "the tables were chosen by looking at the data: what was measured is covered as usual, since its noise does not depend on the choice, but pairs that were not chosen are "
 CHOSEN_CLOSED = "taken for unrelated, however weakly related they are, and intervals that rest on them do not cover; interactions=2 leaves them open"
 CHOSEN_OPEN = "left open, and what is said about them is mostly the prior's"
@@ -103,31 +108,90 @@ def posterior(
     )
 
 
+# The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report.
+Drawn = tuple[Floats, Floats, Floats, SamplerReport]
+
+
+def _chains(model: LogLinear) -> int:
+    return CHAINS if model.is_dense else FEW_CHAINS
+
+
 def _sample(
     evidence: Evidence, model: LogLinear, draws: int, population: bool, rng: np.random.Generator
-) -> tuple[Floats, Floats, Floats, SamplerReport]:
-    """The tables' own proportions, their rows, the population's proportions (or the tables' again), and the report."""
-    chains = CHAINS if model.is_dense else FEW_CHAINS
+) -> Drawn:
+    """Draws given the evidence, in the way that fits it."""
+    chains = _chains(model)
     statistics = known_statistics(evidence, model)
     if statistics is not None:
-        target = PopulationTarget(
+        known = PopulationTarget(
             model, np.repeat(statistics[None], chains, axis=0), np.full(chains, evidence.n_rows)
         )
         start = population_mode(model, statistics, float(evidence.n_rows or 0))
-        sampled = sample(target, start, draws=draws, chains=chains, rng=rng)
+        sampled = sample(known, start, draws=draws, chains=chains, rng=rng)
         own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
         whole = model.probabilities(sampled.points) if population else own
         return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
-    mode = find_mode(Tables(model, evidence))
-    model = mode.target.model
-    sampled = sample(mode.target, mode.point, draws=draws, chains=chains, rng=rng)
-    coefficients, rows = mode.target.split(sampled.points)
+    target = one_table(evidence, model)
+    if target is None:
+        drawn = _sample_tables(Tables(model, evidence), draws, population, rng)
+    else:
+        drawn = _sample_one_table(target, evidence, draws, population, rng)
+    table = evidence.one_table
+    return (
+        drawn
+        if table is None or len(table.axes) < 3
+        else _with_pairs_cut_off(drawn, evidence, population, rng)
+    )
+
+
+def _sample_tables(tables: Observations, draws: int, population: bool, rng: np.random.Generator) -> Drawn:
+    """The rows' own table given what was seen of it, then the population given the table."""
+    evidence, (target, mode) = tables.evidence, find_table_mode(tables)
+    model = target.model
+    sampled = sample(target, mode, draws=draws, chains=_chains(model), rng=rng)
+    coefficients, rows = target.split(sampled.points)
     own = model.probabilities(coefficients).reshape(-1, *evidence.shape)
-    own = rake(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
+    own = fit_known(own, evidence.exact_tables, sweeps=FITTING_SWEEPS).reshape(draws, -1)
     whole = own
     if population:
         whole = model.probabilities(draw_population(model, coefficients, rows[:, None] * own, rng))
     return own, rows, whole, sampled.report
+
+
+def _sample_one_table(
+    target: OneTableTarget, evidence: Evidence, draws: int, population: bool, rng: np.random.Generator
+) -> Drawn:
+    """From one table of all columns: the population first, then the table given it."""
+    target, mode = find_mode(target, evidence)
+    sampled = sample(target, mode, draws=draws, chains=_chains(target.model), rng=rng)
+    whole = target.model.probabilities(target.split(sampled.points)[0])
+    counts = target.draw_tables(sampled.points, rng)
+    rows = counts.sum(axis=1)
+    own = np.where(rows[:, None] > 0, counts / np.maximum(rows, 1.0)[:, None], whole)
+    if target.n_rows is not None:
+        rows = np.full(draws, target.n_rows)
+    return own, rows, whole if population else own, sampled.report
+
+
+def _with_pairs_cut_off(
+    drawn: Drawn, evidence: Evidence, population: bool, rng: np.random.Generator
+) -> Drawn:
+    """Draws from one table of all columns, fitted to pairs that were drawn from what the table says about pairs alone.
+
+    A prior that is a little wrong about every cell is wrong about their sums in one direction, where the noise of many cells cancels out. So what
+    cells say goes no further than interactions of three and more columns: pairs are cut off from it (Plummer 2015).
+    """
+    own, _, whole, report = drawn
+    pairs = list(combinations(range(len(evidence.shape)), 2))
+    alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
+    components = Components(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
+    own_pairs, rows, whole_pairs, _ = _sample_tables(components, len(own), population, rng)
+    fitted = [
+        rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
+        for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
+    ]
+    own, whole = (joints.reshape(len(joints), -1) for joints in fitted)
+    return own, rows, whole if population else own, report
 
 
 def _check_draws(draws: int) -> None:

@@ -1,4 +1,4 @@
-"""The two distributions that are sampled, as potentials with gradients over stacks of points.
+"""The two distributions that are sampled where tables overlap, as potentials with gradients over stacks of points (a table by itself: `one_table`).
 
 With s the tables of the rows themselves and y the noisy ones, the population's coefficients depend on y only through s:
 
@@ -10,8 +10,10 @@ the rows, taken at the mode. `PopulationTarget` is the second, exact: log p(s | 
 their number. No normal approximation of the rows' sampling error is made.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -28,11 +30,38 @@ PER_ADDITION = 20
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The tables of a stack of cell counts, one after the other, and the way back; with the noise law of every cell."""
+class Observations(ABC):
+    """Sums over cells that were seen with noise, how a stack of cells makes them, and the way back."""
 
     model: LogLinear
     evidence: Evidence
+
+    @property
+    @abstractmethod
+    def seen(self) -> Floats:
+        """The noisy sums."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Floats:
+        """The noise variance of every sum."""
+
+    @property
+    @abstractmethod
+    def law(self) -> tuple[Floats, Floats]:
+        """α and δ of the noise of every sum."""
+
+    @abstractmethod
+    def sums(self, cells: Floats) -> Floats:
+        """The sums of every row of a stack of cells."""
+
+    @abstractmethod
+    def back(self, slopes: Floats) -> Floats:
+        """The transpose of `sums`: every cell gets what the sums that hold it say."""
+
+
+class Tables(Observations):
+    """The tables of the evidence, one after the other."""
 
     @cached_property
     def seen(self) -> Floats:
@@ -102,22 +131,11 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class TableTarget:
-    """The rows' own table given the noisy ones: coefficients, then the logarithm of the number of rows where it is not known.
-
-    `shrink` is the precision of the prior of the coefficients. With `normal` the noise is taken for normal, which
-    has the smooth mode that the sampler starts from.
-    """
+class RowsTarget(ABC):
+    """A target whose points are coefficients of a model, then the logarithm of the number of rows where it is not known."""
 
     model: LogLinear
-    tables: Tables
-    shrink: Floats
-    normal: bool = False
-
-    @property
-    def n_rows(self) -> float | None:
-        """The number of rows where it is known."""
-        return self.tables.evidence.n_rows
+    n_rows: float | None
 
     @property
     def size(self) -> int:
@@ -130,6 +148,46 @@ class TableTarget:
             return points, np.full(len(points), self.n_rows)
         with np.errstate(over="ignore"):
             return points[:, :-1], np.exp(points[:, -1])
+
+    def rates(self, point: Floats) -> Floats:
+        """The rows of every cell at one point."""
+        coefficients, rows = self.split(point[None])
+        return np.asarray(rows[0] * self.model.probabilities(coefficients)[0])
+
+    def within(self, model: LogLinear) -> Self:
+        """The same target in a model with another prior."""
+        return replace(self, model=model)
+
+    @abstractmethod
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential of every point, and its gradient."""
+
+    @abstractmethod
+    def curvature(self, point: Floats) -> Floats:
+        """About the second derivative of the potential at a point: a matrix that is positive."""
+
+    def whitening(self, point: Floats) -> Whitening:
+        """Coordinates around a point that are white for the curvature there."""
+        curvature = self.curvature(point)
+        least = 1e-9 * np.trace(curvature) / len(curvature)
+        return Whitening.of(point, curvature + least * np.eye(len(curvature)))
+
+
+@dataclass(frozen=True)
+class TableTarget(RowsTarget):
+    """The rows' own table given the noisy ones.
+
+    `shrink` is the precision of the prior of the coefficients. With `normal` the noise is taken for normal, which
+    has the smooth mode that the sampler starts from.
+    """
+
+    tables: Observations
+    shrink: Floats
+    normal: bool = False
+
+    def within(self, model: LogLinear) -> Self:
+        """The same target in a model with another prior."""
+        return replace(self, model=model, tables=replace(self.tables, model=model))
 
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
         """The potential of every point, and its gradient."""
@@ -159,11 +217,6 @@ class TableTarget:
         # √(δ² + x²) - δ without cancellation, for noise that is nearly normal.
         return (slopes * gaps / (root + delta)).sum(axis=1), slopes / root
 
-    def rates(self, point: Floats) -> Floats:
-        """The rows of every cell at one point."""
-        coefficients, rows = self.split(point[None])
-        return np.asarray(rows[0] * self.model.probabilities(coefficients)[0])
-
     def curvature(self, point: Floats) -> Floats:
         """The Gauss-Newton matrix: how the tables answer to each number, in units of their noise, and the prior."""
         rates, design = self.rates(point), self.model.design
@@ -174,12 +227,6 @@ class TableTarget:
         curvature = (answers / self.tables.variance) @ answers.T
         curvature[: self.model.size, : self.model.size] += self.shrink
         return np.asarray(curvature)
-
-    def whitening(self, point: Floats) -> Whitening:
-        """Coordinates around a point that are white for the curvature there."""
-        curvature = self.curvature(point)
-        least = 1e-9 * np.trace(curvature) / len(curvature)
-        return Whitening.of(point, curvature + least * np.eye(len(curvature)))
 
 
 @dataclass(frozen=True)
