@@ -45,7 +45,7 @@ MISFIT = (
 READING = (
     "## Reading it\n\nThe study asks for 300 repeats a cell and has as many as the table says; it goes on from its journal. With few repeats a coverage is known to its standard error and `worst` says next to nothing.\n\n"
     "From all pairs the intervals cover within .93 and .97 on average in every cell, and the worst coefficient at least .9, but for one: hours in Adult at e², .89 (with a standard error of .02). There is next to no noise there, and the exact "
-    "pairs of the population themselves miss that coefficient by .8 standard errors (below): leaving larger interactions open mends a part of it, and no budget for pairs could mend the rest. A whole table (`auto`) does.\n\n"
+    "pairs of the population themselves miss that coefficient by .8 standard errors (below): leaving larger interactions open mends a part of it, and no budget for pairs could mend the rest. A whole table (`auto`) does, as far as its repeats tell.\n\n"
     "`auto` takes the full table of 960 cells of Adult from ε = 1 on, and that of 800 cells of ACS at every ε here. The first six repeats of ACS at e⁻¹ had slopes that were off by 1.4 of their standard errors, since a prior that is a little wrong about every cell is "
     "wrong about their sums. Five of them were looked at for the reason; pairs are now drawn from what the table says about pairs alone, and these repeats were made anew. So ACS at e⁻¹ is no untouched evidence about that.\n\n"
     "Under two former priors, which took ordered levels for unrelated, a few repeats of this study had the ACS logistic model's slopes short by 1 to 1.7 standard errors at ε ≤ 1, and coverages of .75 to .91. That is how the fault was seen. The prior of now, a walk along "
