@@ -105,7 +105,10 @@ NOTE = {"rounds": 1, "candidates": 61, "shortlist": 50, "share": "1/20", "tables
     [
         (NOTE, "45 of 61 candidate tables (after a shortlist of 50); 1/20 of the budget went to the choice"),
         ({**NOTE, "shortlist": 61}, "45 of 61 candidate tables; 1/20 of the budget went to the choice"),
-        ({**NOTE, "rounds": 0}, "single columns alone"),
+        (
+            {**NOTE, "rounds": 0, "shortlist": 0},
+            "45 of 61 candidate tables, by their size and the noise alone; 1/20",
+        ),
     ],
 )
 def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], said: str) -> None:

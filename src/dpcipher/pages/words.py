@@ -171,12 +171,15 @@ def choice(release: Release) -> str:
     selection = release.statement.certificate.get("selection")
     if not selection:
         return ""
-    if not selection["rounds"]:
-        return "single columns alone; there was nothing else to choose, or the noise hid it"
     tables = sum(len(attrs) > 1 for attrs in release.workload)
+    if not tables:
+        return "single columns alone; there was nothing else to choose, or the noise hid it"
     candidates, listed = selection["candidates"], selection["shortlist"]
-    shortlist = "" if listed == candidates else f" (after a shortlist of {listed:,})"
-    return f"{tables:,} of {candidates:,} candidate tables{shortlist}; {selection['share']} of the budget went to the choice"
+    if not selection["rounds"]:
+        how = ", by their size and the noise alone"
+    else:
+        how = "" if listed == candidates else f" (after a shortlist of {listed:,})"
+    return f"{tables:,} of {candidates:,} candidate tables{how}; {selection['share']} of the budget went to the choice"
 
 
 def certificate(release: Release, standing: Standing | None = None) -> str:
