@@ -11,10 +11,10 @@ from scipy.stats import dlaplace, poisson
 import dpcipher as dc
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import posterior as posterior_module
-from dpcipher.posteriors.components import Components
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
+from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.posteriors.whole_counts import SummedNoise, WholeCounts
 from dpcipher.privacy.noise import Mechanism, SeededNoise
@@ -174,35 +174,35 @@ def test_nearly_exact_tables_are_the_table_itself() -> None:
     assert drawn.draws.std(axis=0) == pytest.approx(exact.draws.std(axis=0), rel=0.12)
 
 
-def make_components(schema: dc.Schema, counts: Floats, scale: float) -> Components:
+def make_pair_sums(schema: dc.Schema, counts: Floats, scale: float) -> PairSums:
     """What a noisy full table says about its pairs."""
     evidence = gather(dc.Release.from_tables({schema.attrs: counts}, schema, scale=scale), (0, 1, 2))
     model = LogLinear(evidence.levels, tuple(combinations(range(3), 2)), evidence.possible)
-    return Components(model, evidence)
+    return PairSums(model, evidence)
 
 
 @pytest.mark.parametrize("zeros", [(), (Zero({"a": 0, "b": 2}),)])
-def test_components_know_every_pair_and_nothing_else(zeros: tuple[Zero, ...]) -> None:
+def test_sums_know_every_pair_and_nothing_else(zeros: tuple[Zero, ...]) -> None:
     """Tables with the same pairs have the same sums, others have others; noise stays uncorrelated, of the same variance."""
     schema = dc.Schema(THREE.columns, zeros=zeros)
-    components = make_components(schema, noisy(COUNTS, 2.0, 1), 2.0)
-    possible = components.model.possible
+    pairs = make_pair_sums(schema, noisy(COUNTS, 2.0, 1), 2.0)
+    possible = pairs.model.possible
     table = np.where(possible, COUNTS, 0.0)
     parity = np.zeros((2, 3, 2))
     parity[:, :2] = np.array([1, -1])[:, None, None] * np.array([1, -1])[:, None] * np.array([1, -1])
     moved = table.copy()
     moved[0, 0, 0] += 1
-    same, other = (components.sums(cells.reshape(1, -1)) for cells in (table + parity, moved))
-    assert same == pytest.approx(components.sums(table.reshape(1, -1)), abs=1e-9)
+    same, other = (pairs.sums(cells.reshape(1, -1)) for cells in (table + parity, moved))
+    assert same == pytest.approx(pairs.sums(table.reshape(1, -1)), abs=1e-9)
     assert np.abs(other - same).max() > 0.1
     noise = np.random.default_rng(3).normal(size=(20_000, possible.size)) * possible.ravel()
-    assert np.cov(components.sums(noise).T) == pytest.approx(np.eye(len(components.seen)), abs=0.05)
-    assert len(components.seen) == 10 - len(
+    assert np.cov(pairs.sums(noise).T) == pytest.approx(np.eye(len(pairs.seen)), abs=0.05)
+    assert len(pairs.seen) == 10 - len(
         zeros
     )  # a total, 4 contrasts of columns, 5 of pairs; less the empty cell of one
-    slopes = np.random.default_rng(4).normal(size=(1, len(components.seen)))
-    assert float((components.back(slopes) * table.ravel()).sum()) == pytest.approx(
-        float((slopes * components.sums(table.reshape(1, -1))).sum())
+    slopes = np.random.default_rng(4).normal(size=(1, len(pairs.seen)))
+    assert float((pairs.back(slopes) * table.ravel()).sum()) == pytest.approx(
+        float((slopes * pairs.sums(table.reshape(1, -1))).sum())
     )
 
 

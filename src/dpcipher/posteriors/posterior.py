@@ -9,12 +9,12 @@ import numpy as np
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
-from dpcipher.posteriors.components import Components
 from dpcipher.posteriors.evidence import Evidence, gather
 from dpcipher.posteriors.exact import fit_known, fitted_to, known_statistics, population_mode
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.mode import find_mode, find_table_mode
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
+from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.raking import rake
@@ -120,28 +120,34 @@ def _sample(
     evidence: Evidence, model: LogLinear, draws: int, population: bool, rng: np.random.Generator
 ) -> Drawn:
     """Draws given the evidence, in the way that fits it."""
-    chains = _chains(model)
-    statistics = known_statistics(evidence, model)
+    statistics, target = known_statistics(evidence, model), one_table(evidence, model)
     if statistics is not None:
-        known = PopulationTarget(
-            model, np.repeat(statistics[None], chains, axis=0), np.full(chains, evidence.n_rows)
-        )
-        start = population_mode(model, statistics, float(evidence.n_rows or 0))
-        sampled = sample(known, start, draws=draws, chains=chains, rng=rng)
-        own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
-        whole = model.probabilities(sampled.points) if population else own
-        return own, np.full(draws, float(evidence.n_rows or 0)), whole, sampled.report
-    target = one_table(evidence, model)
+        return _sample_known(statistics, evidence, model, draws, population, rng)
     if target is None:
         drawn = _sample_tables(Tables(model, evidence), draws, population, rng)
     else:
         drawn = _sample_one_table(target, evidence, draws, population, rng)
-    table = evidence.one_table
-    return (
-        drawn
-        if table is None or len(table.axes) < 3
-        else _with_pairs_cut_off(drawn, evidence, population, rng)
-    )
+    if evidence.one_table is not None and len(evidence.shape) > 2:
+        return _with_pairs_cut_off(drawn, evidence, population, rng)
+    return drawn
+
+
+def _sample_known(
+    statistics: Floats,
+    evidence: Evidence,
+    model: LogLinear,
+    draws: int,
+    population: bool,
+    rng: np.random.Generator,
+) -> Drawn:
+    """From exact tables, which leave nothing unknown but the population."""
+    chains, rows = _chains(model), float(evidence.n_rows or 0)
+    target = PopulationTarget(model, np.repeat(statistics[None], chains, axis=0), np.full(chains, rows))
+    start = population_mode(model, statistics, rows)
+    sampled = sample(target, start, draws=draws, chains=chains, rng=rng)
+    own = np.repeat(fitted_to(evidence).reshape(1, -1), draws, axis=0)
+    whole = model.probabilities(sampled.points) if population else own
+    return own, np.full(draws, rows), whole, sampled.report
 
 
 def _sample_tables(tables: Observations, draws: int, population: bool, rng: np.random.Generator) -> Drawn:
@@ -184,8 +190,8 @@ def _with_pairs_cut_off(
     own, _, whole, report = drawn
     pairs = list(combinations(range(len(evidence.shape)), 2))
     alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
-    components = Components(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
-    own_pairs, rows, whole_pairs, _ = _sample_tables(components, len(own), population, rng)
+    sums = PairSums(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
+    own_pairs, rows, whole_pairs, _ = _sample_tables(sums, len(own), population, rng)
     fitted = [
         rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
         for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))

@@ -167,11 +167,12 @@ def shared_positions(shape: Shape, tables: Iterable[Axes], beside: Iterable[Axes
     Too many of them are a `SizeError`, which can be told before anything is measured.
     """
     found = {(), *shared_sets(tables, shape)}
+    entries = sum(freedom(sub, shape) for sub in found)
     shared = sorted(found.union(beside), key=lambda sub: (len(sub), sub))
     sizes = [freedom(sub, shape) for sub in shared]
-    if sum(freedom(sub, shape) for sub in found) > MOST_SHARED:
+    if entries > MOST_SHARED:
         raise SizeError(
-            f"tables with structural zeros share {sum(freedom(sub, shape) for sub in found)} margin cells, at most {MOST_SHARED} are possible; "
+            f"tables with structural zeros share {entries} margin cells, at most {MOST_SHARED} are possible; "
             "measure tables of lower order, or with fewer levels"
         )
     return dict(zip(shared, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))

@@ -142,12 +142,11 @@ class Release(Shown, Drawable):
             for c in self.coarse
             if set in (None, c.set)
         ]
-        total, zeros = (
-            None if self.statement.n_rows is None else float(self.statement.n_rows),
-            self.schema.zero_masks,
-        )
+        total = None if self.statement.n_rows is None else float(self.statement.n_rows)
         try:
-            return reconcile(self.schema.shape, measured, total=total, zeros=zeros, coarse=coarse)
+            return reconcile(
+                self.schema.shape, measured, total=total, zeros=self.schema.zero_masks, coarse=coarse
+            )
         except ReleaseError as error:
             raise ReleaseError(self._with_names(str(error))) from None
 

@@ -16,7 +16,7 @@ from dpcipher.posteriors.targets import Observations
 VOID = 1e-9
 
 
-class Components(Observations):
+class PairSums(Observations):
     """What one noisy table says about the interactions of a model, without the rest of it."""
 
     @cached_property
