@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 
 def reader(shape: Sequence[int], axes: tuple[int, ...]) -> np.ndarray:
@@ -73,3 +74,18 @@ class BruteGLS:
     def table_covariance(self, axes):
         """The covariance of that estimate."""
         return self.reader(axes) @ self.covariance @ self.reader(axes).T
+
+
+def assert_same(found, expected, rng, tolerance=1e-9):
+    """Every table, every variance, a random linear query, the total and the overall χ² are those of the dense algebra."""
+    for axes in found.closure():
+        covariance = expected.table_covariance(axes)
+        weights = rng.normal(size=found.table(axes).shape)
+        np.testing.assert_allclose(found.table(axes).ravel(), expected.table(axes), atol=tolerance)
+        np.testing.assert_allclose(found.variance(axes).ravel(), np.diag(covariance), atol=tolerance)
+        assert found.mean_variance(axes) == pytest.approx(np.diag(covariance).mean(), abs=tolerance)
+        linear = weights.ravel() @ covariance @ weights.ravel()
+        assert found.linear_variance(axes, weights) == pytest.approx(linear, abs=tolerance)
+    assert found.total == pytest.approx(expected.table(())[0])
+    assert found.total_variance == pytest.approx(expected.table_covariance(())[0, 0], abs=tolerance)
+    assert found.disagreement.overall.chi2 == pytest.approx(expected.chi2, abs=10 * tolerance)

@@ -13,7 +13,7 @@ from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.reconcile import Misfit, Noisy, reconcile
 
 sys.path.insert(0, str(Path(__file__).parent))
-from brute_gls import BruteGLS, reader
+from brute_gls import BruteGLS, assert_same, reader
 
 SHAPE = (2, 3, 4, 2)
 SOME_CELLS = (((1, 2), np.random.default_rng(5).random((3, 4)) < 0.25),)
@@ -103,19 +103,10 @@ def test_equals_brute_force(workload, public, zeros):
     joint, measured = simulate(rng, workload, zeros)
     total = joint.sum() if public else None
     result, reference = reconcile(SHAPE, measured, total=total, zeros=zeros), brute(measured, total, zeros)
+    assert_same(result, reference, rng)
     for axes in result.closure():
-        covariance = reference.table_covariance(axes)
-        weights = rng.normal(size=result.table(axes).shape)
-        np.testing.assert_allclose(result.table(axes).ravel(), reference.table(axes), atol=1e-9)
-        np.testing.assert_allclose(result.variance(axes).ravel(), np.diag(covariance), atol=1e-9)
-        assert result.mean_variance(axes) == pytest.approx(np.diag(covariance).mean(), abs=1e-9)
-        expected = weights.ravel() @ covariance @ weights.ravel()
-        assert result.linear_variance(axes, weights) == pytest.approx(expected, abs=1e-9)
-        contrast = first_contrast(axes)
+        contrast, covariance = first_contrast(axes), reference.table_covariance(axes)
         assert result.interaction_variance(axes) == pytest.approx(contrast @ covariance @ contrast, abs=1e-9)
-    assert result.total == pytest.approx(reference.table(())[0])
-    assert result.total_variance == pytest.approx(reference.table_covariance(())[0, 0], abs=1e-9)
-    assert result.disagreement.overall.chi2 == pytest.approx(reference.chi2, abs=1e-8)
     assert result.disagreement.overall.dof == reference.dof
 
 
