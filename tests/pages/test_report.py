@@ -15,10 +15,11 @@ from dpcipher.curator.measure import measure
 from dpcipher.drawing.colours import GAP, HEAT, PALETTE, SERIES, contrast
 from dpcipher.errors import DpcipherWarning, NotPrivate, ParameterError, ReleaseError
 from dpcipher.pages.report import match_tables, render, report, strongest_pairs
-from dpcipher.pages.words import certificate
+from dpcipher.pages.words import certificate, noise
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.keys import create_key
-from dpcipher.release.release import Release
+from dpcipher.release.release import CoarseTable, Release
 from dpcipher.release.sign import sign
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.read import coded_rows
@@ -117,6 +118,18 @@ def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], sa
     stated = replace(given.statement, certificate={**given.statement.certificate, "selection": note})
     assert said in certificate(Release(given.schema, given.tables, stated))
     assert "Choice of tables" not in certificate(given)
+
+
+def test_what_is_counted_coarsely_too_is_said() -> None:
+    """The columns and their own noise, in the text and in the certificate; of other releases nothing."""
+    given = pages.release()
+    runs = CoarseTable("score", (0, 15), np.array([10, 20]), Mechanism("laplace", 7.5))
+    coarse = Release(given.schema, given.tables, given.statement, coarse=(runs,))
+    said = "runs of bins of score, with discrete Laplace noise of scale 7.5"
+    assert said in certificate(coarse)
+    assert any(said in text for text in noise(coarse))
+    assert "coarsely" not in certificate(given)
+    assert not any("runs of bins" in text for text in noise(given))
 
 
 def test_a_page_without_evidence_says_as_stated_by_the_file(text: str) -> None:

@@ -100,12 +100,25 @@ def _strength(budget: Budget) -> str:
 def noise(release: Release) -> list[str]:
     """How large the noise is, and the typical margin of tables of one, two, … columns."""
     margins = [f"in {_tables(order)} ±{rows(margin)} rows" for order, margin in _margins(release).items()]
+    runs = coarse_counts(release)
     return [
-        f"Every count carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
+        f"Every count{' of a table' if runs else ''} carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
         "estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count in "
         "19 cases out of 20.",
         f"Typical margins of one count: {'; '.join(margins)}.",
+        *(
+            [f"Counted by themselves too were {runs}: that narrows the margins of sums over many bins."]
+            if runs
+            else []
+        ),
     ]
+
+
+def coarse_counts(release: Release) -> str:
+    """Which columns were counted coarsely too, and with which noise; empty where none was."""
+    names = dict.fromkeys(release.schema.heading(one.attr) for one in release.coarse)
+    noise = {one.mechanism.describe() for one in release.coarse}
+    return f"runs of bins of {', '.join(names)}, with {' or '.join(sorted(noise))}" if names else ""
 
 
 def noise_range(release: Release) -> str:
@@ -191,6 +204,7 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
         "Protected unit": _unit(statement),
         "Budget": budget_text(statement),
         "Noise": noise_range(release),
+        **({"Counted coarsely too": runs} if (runs := coarse_counts(release)) else {}),
         "Privacy loss, by the sampler's own privacy map": _loss(statement.certificate),
         **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
