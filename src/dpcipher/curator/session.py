@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
-from importlib.metadata import version
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,13 +35,13 @@ from dpcipher.marginals.arrays import Attrs, Axes, Counts
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
-from dpcipher.privacy.noise import SMALLEST_SCALE, Mechanism, mechanism_for
+from dpcipher.privacy.noise import Mechanism, largest_share, mechanism_for
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable, NoisyTable, Release
-from dpcipher.release.statement import Statement, Status
+from dpcipher.release.statement import Statement, Status, software
 from dpcipher.schema.schema import Schema
 
 Candidate = TypeVar("Candidate")
@@ -66,7 +64,7 @@ class Session:
         self.schema, self.terms, self.kind, self.rng = schema, terms.of(schema), kind, draws.rng
         self._truth, self._draws, self._charge = truth, draws, charge
         self._whole, self._failing = self.terms.cost, Fraction(0)
-        self._most = _largest_share(self._whole, terms.unit)
+        self._most = largest_share(self._whole, terms.unit)
         self._spent, self._rest = Fraction(0), Fraction(1)
         self._events: list[Event] = []
         self._remarks: dict[str, Any] = {}
@@ -141,7 +139,7 @@ class Session:
         self._truth = self._truth.recoded({**codes, **texts}, schema.on_grid().shape)
         self.schema = schema
         self._rest = 1 - self._spent
-        self._most = _largest_share(self.part(Fraction(1)), self.unit)
+        self._most = largest_share(self.part(Fraction(1)), self.unit)
 
     def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Mechanism:  # noqa: B008 - a frozen value
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
@@ -349,7 +347,7 @@ class Session:
             budget=self.terms.budget.as_dict(),
             certificate=self._certificate(),
             ledger={} if self._charge is None else self._charge.as_dict(),
-            software=_software(),
+            software=software(),
             created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         )
 
@@ -401,15 +399,3 @@ def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Relea
     terms = Terms(request.budget, request.unit, n_rows_public=request.n_rows_public)
     opened = Session(CountedTables(tally, request.axes), request.schema, terms, draws=draws)
     return opened.release(opened.measure_many(request))
-
-
-def _largest_share(whole: Budget, unit: Unit) -> Fraction:
-    """The share that buys the least noise which is still noise."""
-    if whole.kind == "pure":
-        return unit.l1 / (Fraction(SMALLEST_SCALE["laplace"]) * whole.amount)
-    return unit.l2_squared / (2 * Fraction(SMALLEST_SCALE["gaussian"]) ** 2 * whole.amount)
-
-
-@cache
-def _software() -> dict[str, str]:
-    return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}

@@ -87,6 +87,16 @@ def mechanism_for(share: Budget, unit: Unit) -> Mechanism:
     return Mechanism("gaussian", gaussian_scale(share.amount, unit.l2_squared))
 
 
+def largest_share(whole: Budget, unit: Unit) -> Fraction:
+    """The share of a budget that buys the least noise which is still noise.
+
+    >>> largest_share(Budget.parse(epsilon=640.0), Unit("add-remove"))
+    Fraction(1, 10)
+    """
+    name: MechanismName = "laplace" if whole.kind == "pure" else "gaussian"
+    return Mechanism(name, SMALLEST_SCALE[name]).cost(unit).amount / whole.amount
+
+
 def _checked_scale(name: MechanismName, scale: object) -> float:
     """A scale that makes noise, and noise that fits; 0 for none."""
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not math.isfinite(scale):

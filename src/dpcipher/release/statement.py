@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from functools import cache
+from importlib.metadata import version
 from typing import Any, Literal, Self
 
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
@@ -124,6 +126,12 @@ class Statement:
             if key not in known:
                 raise ReleaseError(f"statement: unknown key {key!r:.60}{did_you_mean(str(key), known)}")
         return cls(**values)
+
+
+@cache
+def software() -> dict[str, str]:
+    """What a release of this installation is made with."""
+    return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}
 
 
 def _is_number(value: object) -> bool:
