@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import dpcipher
 from dpcipher.curator.measure import measure
 from dpcipher.methods import METHODS
 from dpcipher.privacy.ledger import Ledger
@@ -19,6 +20,7 @@ from dpcipher.privacy.records import Charge
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
+PACKAGE = Path(dpcipher.__file__).parent
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 2})
 LARGE = Schema.from_domain(
     {"a": 2, "b": 3, "c": 2, "d": 600, "e": 600}
@@ -84,7 +86,7 @@ class After:
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         """What Python calls at every call."""
-        if event == "call" and self.charged and "/dpcipher/" in frame.f_code.co_filename:
+        if event == "call" and self.charged and frame.f_code.co_filename.startswith(f"{PACKAGE}/"):
             self.seen[frame.f_code] = None
             if frame.f_code is self.fail:
                 self.fail = None
@@ -143,7 +145,7 @@ def test_whatever_fails_after_the_charge_leaves_the_charge_and_no_half_of_a_rele
     """Each step in turn is made to fail: the caller is told, the ledger counts the charge, the file is absent or complete."""
     options = {"workload": workload, "epsilon": 2, "unit": "add-remove"}
     found = list(steps(rows(), tmp_path / "rehearsal.parquet", options, monkeypatch, tmp_path))
-    rooms = {code.co_filename.split("/dpcipher/")[1].split("/")[0] for code in found}
+    rooms = {Path(code.co_filename).relative_to(PACKAGE).parts[0] for code in found}
     fired = 0
     for number, code in enumerate(found):
         folder = tmp_path / str(number)
