@@ -24,7 +24,8 @@ from dpcipher.engines.rows import solve_rows
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.accounting import rho_for
 from dpcipher.privacy.choose import Draws, SeededChooser
-from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.release.components import centre
+from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import independent
 from dpcipher.selection.spanning import SpanningFirst
@@ -87,13 +88,39 @@ class Data:
         """Of every pair from its prediction, in whole rows."""
         return np.array([np.abs(self.counts(pair) - predict(pair)).sum() for pair in self.pairs], np.int64)
 
-    def measured(self, tables: list[Axes], share: float, rng: np.random.Generator) -> list[Noisy]:
-        """Tables with equal parts of a share."""
-        variance = len(tables) / (2 * RHO * share)
-        return [
-            Noisy(axes, np.rint(rng.normal(self.counts(axes), math.sqrt(variance))), variance)
-            for axes in tables
-        ]
+    def measured(
+        self, tables: list[Axes], share: float, rng: np.random.Generator, total: float | None = None
+    ) -> list[Noisy]:
+        """Tables with equal parts of a share; where a total is known, less their mean, which it gives back.
+
+        One row moves a table of K cells by 1 in squared L2, and by 1 - 1/K without its mean.
+        """
+        found = []
+        for axes in tables:
+            counts = self.counts(axes)
+            moved = 1.0 if total is None else 1 - 1 / counts.size
+            variance = moved * len(tables) / (2 * RHO * share)
+            seen = rng.normal(counts, math.sqrt(variance))
+            seen = np.rint(seen) if total is None else seen - seen.mean() + total / seen.size
+            found.append(Noisy(axes, seen, variance))
+        return found
+
+    def interactions(
+        self, pairs: list[Axes], share: float, rng: np.random.Generator, known: Reconciled
+    ) -> list[Noisy]:
+        """Pairs whose interactions alone are measured, with equal parts of a share; what else is in their tables is taken from their columns.
+
+        One row moves the interaction of a K × L table by (1 - 1/K)(1 - 1/L) in squared L2, a table by 1.
+        """
+        found = []
+        for axes in pairs:
+            counts, (rows, columns) = self.counts(axes), (known.table((axis,)) for axis in axes)
+            moved = math.prod(1 - 1 / size for size in counts.shape)
+            variance = moved * len(pairs) / (2 * RHO * share)
+            seen = centre(rng.normal(counts, math.sqrt(variance)))
+            even = np.add.outer(rows / len(columns), columns / len(rows)) - rows.sum() / counts.size
+            found.append(Noisy(axes, seen + even, variance))
+        return found
 
 
 def generated(kind: str, columns: int, seed: int) -> Data:
@@ -104,20 +131,33 @@ def generated(kind: str, columns: int, seed: int) -> Data:
 
 @dataclass(frozen=True)
 class TreeDesign:
-    """Shares of the columns, of the choice and of the pairs of a tree; what is `free` is not paid for: with no share of the choice the tree is known."""
+    """Shares of the columns, of the choice and of the pairs of a tree.
+
+    Pairs are whole tables or their `interactions` alone. With a share of the `total`, all tables are measured less their mean. What is `free` is not paid
+    for: with no share of the choice the tree is known.
+    """
 
     columns: float
     choice: float
     pairs: float
+    total: float = 0.0
+    interactions: bool = False
     free: str = ""
 
     def rows(self, data: Data, seed: int) -> Codes:
         """Synthetic rows."""
-        rng = np.random.default_rng(seed)
+        rng, total = np.random.default_rng(seed), None
         one_way = [(axis,) for axis in range(len(data.shape))]
-        noisy = data.measured(one_way, self.columns, rng)
+        if self.total:
+            total = rng.normal(ROWS, math.sqrt(1 / (2 * RHO * self.total)))
+        noisy = data.measured(one_way, self.columns, rng, total)
         if self.pairs:
-            noisy += data.measured(self._tree(data, noisy, rng), self.pairs, rng)
+            tree, known = self._tree(data, noisy, rng), reconcile(data.shape, noisy, total=None, zeros=())
+            noisy += (
+                data.interactions(tree, self.pairs, rng, known)
+                if self.interactions
+                else data.measured(tree, self.pairs, rng, total)
+            )
         chain, _ = solve_rows(denoise(reconcile(data.shape, noisy, total=None, zeros=())))
         return np.concatenate(list(chain.sample(ROWS, rng)))
 
@@ -142,6 +182,12 @@ DESIGNS = {
     "tree, .4 columns": TreeDesign(0.4, 0.1, 0.5),
     "tree, .5 columns": TreeDesign(0.5, 0.1, 0.4),
     "tree, .6 columns": TreeDesign(0.6, 0.1, 0.3),
+    "tree, .5 columns, interactions": TreeDesign(0.5, 0.1, 0.4, interactions=True),
+    "tree, .6 columns, interactions": TreeDesign(0.6, 0.1, 0.3, interactions=True),
+    "tree, .7 columns, interactions": TreeDesign(0.7, 0.1, 0.2, interactions=True),
+    "tree, .45 columns, .03 total, less means": TreeDesign(0.45, 0.1, 0.42, total=0.03),
+    "tree, .45 columns, .06 total, less means": TreeDesign(0.45, 0.1, 0.39, total=0.06),
+    "tree, .45 columns, .1 total, less means": TreeDesign(0.45, 0.1, 0.35, total=0.1),
     "tree known for nothing": TreeDesign(0.5, 0.0, 0.5, free="tree"),
     "columns with twice as much": TreeDesign(1.0, 0.1, 0.4, free="columns"),
     "pairs with 2.5 times as much": TreeDesign(0.5, 0.1, 1.0, free="pairs"),

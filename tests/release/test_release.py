@@ -112,7 +112,7 @@ def test_a_file_of_a_later_version_asks_for_an_upgrade(tmp_path: Path) -> None:
     """The message names the version found, the version read and the fix."""
     path = rewritten(declared().save(tmp_path / "r.parquet"), version=99)
     with pytest.raises(
-        ReleaseError, match=r"format version 99; this dpcipher reads versions 1 and 2. Upgrade dpcipher"
+        ReleaseError, match=r"format version 99; this dpcipher reads versions 1 to 3. Upgrade dpcipher"
     ):
         Release.load(path)
 

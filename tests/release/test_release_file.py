@@ -121,7 +121,7 @@ def test_wrong_facts_are_refused_with_a_reason(
         ('{"version": "\\ud800"}', "surrogate"),
         (
             '{"version": 99, "new": 1}',
-            "has format version 99; this dpcipher reads versions 1 and 2. Upgrade dpcipher",
+            "has format version 99; this dpcipher reads versions 1 to 3. Upgrade dpcipher",
         ),
         ("5", "states no version"),
         ("", "cannot be read"),

@@ -34,7 +34,7 @@ from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
-from dpcipher.release.release import NoisyTable
+from dpcipher.release.release import NoisyTable, as_noisy
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
 from dpcipher.selection.design import design_tables, is_small, unlooked
@@ -135,6 +135,9 @@ class _Selection:
             return
         if not self.noise.is_zcdp and self._without_a_look(pairs, self._rows()):
             return
+        if self._centres():
+            self.say("measuring the number of rows")
+            self.rows = self.session.measure_centred(rounds.ROWS, sets=self.sets)
         self.say("measuring one-way tables")
         share = rounds.ONE_WAY if self.noise.is_zcdp else self._column_share(pairs, self._rows())
         prediction = self._measure_columns(one_way, share)
@@ -144,6 +147,10 @@ class _Selection:
             if self.noise.is_zcdp and (more := self._column_share(pairs, prediction.total) - share) > 0:
                 prediction = self._measure_columns(one_way, more) or prediction
             self._rounds(prediction, one_way, pairs)
+
+    def _centres(self) -> bool:
+        """Whether tables are measured centred: where that costs less, and no cell is impossible."""
+        return self.noise.is_zcdp and self.session.unit.relation == "add-remove" and not self.zeros
 
     def _measure_columns(self, one_way: list[Axes], share: Fraction) -> Prediction | None:
         """Spend a share on the columns, and predict all tables from them; None where the noise has drowned the rows."""
@@ -297,15 +304,19 @@ class _Selection:
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
         table = self.session.measure(self._attrs(axes), share, set=number)
         if number == 0:
-            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.mechanism.variance
+            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / self._in_rows(table).variance
         self.tables.append(table)
+
+    def _in_rows(self, table: NoisyTable) -> Noisy:
+        return as_noisy(self.session.schema.axes(table.attrs), table, centred=bool(self.session.totals))
 
     def _reconciled(self) -> Reconciled:
         """All that was measured so far, over all sets."""
-        axes_of = self.session.schema.axes
-        measured = [
-            Noisy(axes_of(table.attrs), np.asarray(table.counts, dtype=float), table.mechanism.variance)
-            for table in self.tables
+        measured = [self._in_rows(table) for table in self.tables]
+        measured += [
+            Noisy((), np.asarray(float(total.count)), total.mechanism.variance)
+            for total in self.session.totals
+            if total.mechanism.variance > 0
         ]
         total = None if self.session.n_rows is None else float(self.session.n_rows)
         return reconcile(self.shape, measured, total=total, zeros=self.zeros)

@@ -32,6 +32,7 @@ from dpcipher.curator.request import MeasurementRequest, Terms
 from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
 from dpcipher.marginals.arrays import Attrs, Axes, Counts
+from dpcipher.marginals.centred import centred, moved
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
@@ -40,7 +41,7 @@ from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import CoarseTable, NoisyTable, Release
+from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.schema.schema import Schema
 
@@ -69,6 +70,7 @@ class Session:
         self._events: list[Event] = []
         self._remarks: dict[str, Any] = {}
         self._coarse: list[CoarseTable] = []
+        self.totals: list[NoisyTotal] = []
         self.released: Release | None = None
 
     @classmethod
@@ -179,10 +181,19 @@ class Session:
         )
 
     def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> NoisyTable:
-        """The counts of a table with noise on every cell, observed or not."""
+        """The counts of a table with noise on every cell, observed or not; centred where the number of rows was measured by itself."""
         axes = self.schema.axes(attrs)
         names = tuple(self.schema.attrs[axis] for axis in axes)
         what = " × ".join(names)
+        if self.totals:
+            l1, l2_squared = moved(self.schema.n_cells(names))
+            counts, mechanism = self.query(
+                f"{what}, centred",
+                lambda truth: centred(truth.counts(axes)),
+                share,
+                sensitivity=Sensitivity(Fraction(l1), Fraction(l2_squared)),
+            )
+            return NoisyTable(names, counts, mechanism, set)
         counts, mechanism = self._answer(
             lambda truth: truth.counts(axes),
             share,
@@ -199,6 +210,21 @@ class Session:
         """The number of rows with noise."""
         noisy, mechanism = self.query("number of rows", lambda truth: truth.counts(()), share)
         return int(noisy), mechanism
+
+    def measure_centred(self, share: Fraction, *, sets: int = 1) -> float:
+        """Measure the number of rows by itself, where it is not public, once for each set; tables are centred from here on, and a release says so.
+
+        Only where one row more or less is protected, by Gaussian noise: a row that is replaced moves a centred table as far as its counts.
+        """
+        if self.unit.relation != "add-remove" or not self.is_zcdp:
+            raise BudgetError(
+                "centred tables need a budget of rho, or epsilon and delta, and unit='add-remove'"
+            )
+        for number in range(sets):
+            exact = (self._truth.n_rows, Mechanism("none", 0.0))
+            count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets)
+            self.totals.append(NoisyTotal(count, mechanism, number))
+        return float(np.mean([total.count for total in self.totals]))
 
     def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Mechanism]:
         """One count with noise: any one count changes by at most `max_rows`, under replacement too."""
@@ -328,8 +354,14 @@ class Session:
 
     def release(self, tables: Sequence[NoisyTable]) -> Release:
         """What was measured so far, with its statement; the last one is kept as `released`."""
-        coarse = tuple(self._coarse)
-        self.released = Release(self.schema, tuple(tables), self.statement(), kind=self.kind, coarse=coarse)
+        self.released = Release(
+            self.schema,
+            tuple(tables),
+            self.statement(),
+            kind=self.kind,
+            coarse=tuple(self._coarse),
+            totals=tuple(self.totals),
+        )
         return self.released
 
     def close(self, checksum: str) -> None:

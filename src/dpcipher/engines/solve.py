@@ -23,9 +23,8 @@ from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.release.components import merge_repeats
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.reconcile import Reconciled, Zeros
+from dpcipher.release.reconcile import Reconciled, Zeros, in_counts
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -295,8 +294,7 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
 
 def _paper(reconciled: Reconciled, reading: Reading, rng: np.random.Generator) -> tuple[Core, Fit]:
     """The paper's algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
-    merged = merge_repeats(reconciled.measured).values()
-    tables = [(table.axes, table.counts, table.variance) for table in merged]
+    tables = [(table.axes, table.counts, table.variance) for table in in_counts(reconciled)]
     probabilities, fit = solve_paper(reconciled.shape, tables, reading, rng=rng)
     skipped = f"{fit.skipped} equations had no usable denominator and were left out"
     notes = (f"reading: {reading}", *((skipped,) if fit.skipped else ()))

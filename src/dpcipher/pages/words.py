@@ -127,7 +127,7 @@ def noise_range(release: Release) -> str:
         {table.mechanism.name.capitalize() for table in release.tables if table.mechanism.variance > 0}
     )
     spreads = [
-        math.sqrt(table.mechanism.variance) for table in release.tables if table.mechanism.variance > 0
+        math.sqrt(release.in_rows(table).variance) for table in release.tables if table.mechanism.variance > 0
     ]
     exact = sum(table.mechanism.variance == 0 for table in release.tables)
     if not spreads:
@@ -135,7 +135,7 @@ def noise_range(release: Release) -> str:
     but = f" ({exact:,} of {len(release.tables):,} tables are exact)" if exact else ""
     least, most = (rows(end) for end in (min(spreads), max(spreads)))
     same = {table.mechanism for table in release.tables if table.mechanism.variance > 0}
-    if len(same) == 1:
+    if len(same) == 1 and not release.totals:
         return f"{same.pop().describe()} (a standard deviation of {least} rows){but}"
     return f"discrete {' or '.join(kinds)} noise with standard deviations from {least} to {most} rows, by table{but}"
 
@@ -244,7 +244,7 @@ def _measured(release: Release) -> str:
     noise: dict[tuple[str, ...], list[str]] = {attrs: [] for attrs in release.workload[:MOST_TABLES]}
     for measured in release.tables:
         if measured.set == 0 and measured.attrs in noise:
-            noise[measured.attrs].append(f"{math.sqrt(measured.mechanism.variance):,.4g}")
+            noise[measured.attrs].append(f"{math.sqrt(release.in_rows(measured).variance):,.4g}")
     lines = [
         (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", ", again ".join(spreads))
         for attrs, spreads in noise.items()

@@ -14,7 +14,7 @@ from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.whole_counts import SummedNoise
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.release import Release
+from dpcipher.release.release import NoisyTotal, Release
 
 MOST_CELLS = 20_000
 # Sums with at most this excess kurtosis are averaged with others of the same columns: nearly normal, they lose next to nothing by it.
@@ -27,7 +27,8 @@ SOFTENED = 0.1
 class Observed:
     """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each.
 
-    `noise` is where it came from, for counts of one table; None for exact tables and for means of several.
+    `noise` is where it came from, for counts of one table; None for exact and centred tables and for means of several. Counts of a `centred` table
+    are less their mean.
     """
 
     axes: Axes
@@ -35,6 +36,7 @@ class Observed:
     law: NoiseLaw
     exact: bool
     noise: SummedNoise | None = None
+    centred: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,17 @@ class Evidence:
     def one_table(self) -> Observed | None:
         """The table that says everything about the columns, where a single one holds them all; None elsewhere."""
         tables = [table for table in self.tables if table.axes]
-        return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
+        alone = len(tables) == 1 and len(tables[0].axes) == len(self.levels) and not tables[0].centred
+        return tables[0] if alone else None
 
     @property
     def rows_estimate(self) -> float:
         """The inverse-variance mean of the tables' totals."""
         if self.n_rows is not None:
             return self.n_rows
-        weights = [1 / (table.law.variance * table.counts.size) for table in self.tables]
-        return float(np.average([table.counts.sum() for table in self.tables], weights=weights))
+        knowing = [table for table in self.tables if not table.centred]
+        weights = [1 / (table.law.variance * table.counts.size) for table in knowing]
+        return float(np.average([table.counts.sum() for table in knowing], weights=weights))
 
     @property
     def exact_tables(self) -> dict[Axes, Floats]:
@@ -101,12 +105,14 @@ def gather(release: Release, axes: Axes) -> Evidence:
             f"columns make a table of {cells:,} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
         )
     possible = ~zero_cells(axes, release.schema.shape, release.schema.zero_masks)
-    tables = _merged([_projected(release, number, axes) for number in range(len(release.tables))])
+    projected = [_projected(release, number, axes) for number in range(len(release.tables))]
+    seen = [table for table in projected if table.axes or not table.centred]
+    tables = _merged([*seen, *map(_total, release.totals)])
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
-    seen = [table for table in tables if table.axes or n_rows is None]
-    return Evidence(levels, possible, tuple(_softened(seen)), n_rows)
+    telling = [table for table in tables if table.axes or n_rows is None]
+    return Evidence(levels, possible, tuple(_softened(telling)), n_rows)
 
 
 def _softened(tables: Sequence[Observed]) -> Iterator[Observed]:
@@ -124,13 +130,24 @@ def _projected(release: Release, number: int, axes: Axes) -> Observed:
     table = release.tables[number]
     own = release.schema.axes(table.attrs)
     keep = tuple(axis for axis in own if axis in axes)
+    inner = tuple(axes.index(axis) for axis in keep)
+    if release.totals:
+        whole = release.in_rows(table)
+        kept = margin(whole.counts, own, keep)
+        law = NoiseLaw(max(whole.variance * whole.counts.size / kept.size, ROUNDING), 0.0)
+        return Observed(inner, np.asarray(kept), law, exact=False, centred=True)
     # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
     possible = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
     counts = margin(np.where(possible, np.asarray(table.counts, dtype=float), 0.0), own, keep)
     summed, exact = int(margin(possible.astype(int), own, keep).max()), table.mechanism.name == "none"
-    inner = tuple(axes.index(axis) for axis in keep)
     noise = None if exact else SummedNoise(table.mechanism, summed)
     return Observed(inner, np.asarray(counts), NoiseLaw.of(table.mechanism, summed), exact, noise)
+
+
+def _total(total: NoisyTotal) -> Observed:
+    """The number of rows by itself."""
+    exact = total.mechanism.name == "none"
+    return Observed((), np.asarray(float(total.count)), NoiseLaw.of(total.mechanism, 1), exact)
 
 
 def _merged(tables: Sequence[Observed]) -> list[Observed]:
@@ -160,7 +177,8 @@ def _mean(group: list[Observed]) -> Observed:
         return first
     weights = [1 / table.law.variance for table in group]
     counts = np.average([table.counts for table in group], axis=0, weights=weights)
-    return Observed(first.axes, np.asarray(counts), NoiseLaw.mean([table.law for table in group]), False)
+    law = NoiseLaw.mean([table.law for table in group])
+    return Observed(first.axes, np.asarray(counts), law, False, centred=first.centred)
 
 
 def _known_rows(release: Release, tables: Sequence[Observed]) -> float | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.marginals.tables import broadcast_over, margin
-from dpcipher.posteriors.evidence import Evidence
+from dpcipher.posteriors.evidence import Evidence, Observed
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 
@@ -110,14 +110,19 @@ class Tables(Observations):
 
     def _by_table(self, cells: Floats) -> Floats:
         stack, axes = cells.reshape(len(cells), *self.model.shape), tuple(range(-1, len(self.model.shape)))
-        tables = [margin(stack, axes, (-1, *table.axes)) for table in self.evidence.tables]
-        return np.concatenate([table.reshape(len(cells), -1) for table in tables], axis=1)
+        tables = [
+            _centred(margin(stack, axes, (-1, *table.axes)).reshape(len(cells), -1), table)
+            for table in self.evidence.tables
+        ]
+        return np.concatenate(tables, axis=1)
 
     def _spread(self, slopes: Floats) -> Floats:
         """Slopes by count, added up in every cell that the count is of."""
         total, start = np.zeros((len(slopes), *self.model.shape)), 0
         for table in self.evidence.tables:
-            own = slopes[:, start : start + table.counts.size].reshape(-1, *table.counts.shape)
+            own = _centred(slopes[:, start : start + table.counts.size], table).reshape(
+                -1, *table.counts.shape
+            )
             total += broadcast_over(own, (-1, *table.axes), range(-1, len(self.model.shape)))
             start += table.counts.size
         return total.reshape(len(slopes), -1)
@@ -128,6 +133,11 @@ class Tables(Observations):
             return self._spread(slopes)
         parts, even = self._weights
         return np.asarray(self.model.scores(slopes @ parts.T) + (slopes @ even)[:, None])
+
+
+def _centred(cells: Floats, table: Observed) -> Floats:
+    """Rows of a stack less their means, where the table was seen so; its own transpose."""
+    return cells - cells.mean(axis=1, keepdims=True) if table.centred else cells
 
 
 @dataclass(frozen=True)

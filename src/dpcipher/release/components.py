@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import isfinite, prod
+from math import inf, isfinite, prod
 
 import numpy as np
 
@@ -27,11 +27,15 @@ _FREE_SETS = 2**20
 
 @dataclass(frozen=True)
 class Noisy:
-    """One measured table: counts, and the variance of the noise in each cell (0 = exact)."""
+    """One measured table: counts, and the variance of the noise in each cell (0 = exact).
+
+    A `centred` one holds counts less their mean, and says nothing of the number of rows.
+    """
 
     axes: Axes
     counts: Floats
     variance: float
+    centred: bool = False
 
     def __post_init__(self) -> None:
         if list(self.axes) != sorted(set(self.axes)):
@@ -44,6 +48,8 @@ class Noisy:
             raise ReleaseError(
                 f"variance ({self.variance}) of the table on axes {self.axes} must be finite and 0 or more"
             )
+        if self.centred and abs(self.counts.sum()) > 1e-6 * (1 + np.abs(self.counts).sum()):
+            raise ReleaseError(f"the centred table on axes {self.axes} must add up to 0")
 
 
 def centre(table: Floats, *, first: int = 0) -> Floats:
@@ -88,7 +94,8 @@ def merge_repeats(measured: Sequence[Noisy]) -> dict[Axes, Noisy]:
 
 def _merge(axes: Axes, group: list[Noisy]) -> Noisy:
     variances = np.array([table.variance for table in group])
-    return Noisy(axes, *weighted_mean(group, np.stack([table.counts for table in group]), variances))
+    mean, variance = weighted_mean(group, np.stack([table.counts for table in group]), variances)
+    return Noisy(axes, mean, variance, group[0].centred)
 
 
 def weighted_mean(tables: Sequence[Noisy], values: Floats, variances: Floats) -> tuple[Floats, float]:
@@ -169,6 +176,8 @@ class Components:
         covers = shared_sets(tables, shape)
         if total is not None:
             covers.setdefault((), list(tables))
+        elif all(table.centred for table in tables.values()):
+            raise ReleaseError("tables that are all centred need the number of rows beside them")
         public = [] if total is None else [[Noisy((), np.asarray(float(total)), 0.0)]]
         shared = {}
         fitted = {axes: table.counts.copy() for axes, table in tables.items()}
@@ -230,7 +239,7 @@ class Components:
             gap, spare = own - self.shared[sub][0], variance - self.shared[sub][1]
             left -= float((centre(margin(rest, table.axes, sub)) ** 2).sum()) / others
             left_dof -= freedom(sub, self.shape)
-            if spare > 1e-12 * variance:
+            if isfinite(variance) and spare > 1e-12 * variance:
                 chi2, dof = chi2 + float((gap**2).sum()) / spare, dof + freedom(sub, self.shape)
         if table.variance > merged.variance * (1 + 1e-12):
             chi2, dof = chi2 + max(left, 0.0) / (table.variance - merged.variance), dof + left_dof
@@ -271,7 +280,9 @@ def _own_components(tables: Sequence[Noisy], sub: Axes, shape: Shape) -> tuple[F
     summed = tuple(1 + place for place in dropped(axes, sub))
     counts = tables[0].counts[None] if len(tables) == 1 else np.stack([table.counts for table in tables])
     component = centre(counts.sum(axis=summed), first=1)
-    return component, np.array([table.variance for table in tables]) * _place(sub, axes, shape)[1]
+    # A centred table knows nothing of the total.
+    known = [inf if table.centred and not sub else table.variance for table in tables]
+    return component, np.array(known) * _place(sub, axes, shape)[1]
 
 
 def _spread_alike(components: Floats, keep: Axes, axes: Axes, shape: Shape) -> Floats:

@@ -1,8 +1,8 @@
 """The release file: one Parquet table that any tool can open, its facts in the file's metadata.
 
 Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`. The metadata key `dpcipher`
-holds JSON: format version, schema, tables, statement, coarse counts where there are any, and a SHA-256 over all of it. `load` reads it back. A file
-without coarse counts is of version 1, one with them of version 2.
+holds JSON: format version, schema, tables, statement, coarse counts and totals where there are any, and a SHA-256 over all of it. `load` reads it back.
+A file with totals, whose tables are centred, is of version 3; one with coarse counts alone of version 2; others of version 1.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
 
 KEY = b"dpcipher"
-VERSION, WITH_COARSE = 1, 2
+VERSION, WITH_COARSE, WITH_TOTALS = 1, 2, 3
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader takes no more: Arrow keeps a second copy, a third longer, and
 # stops at 100 MB.
 MAX_METADATA = 64 * 2**20
@@ -75,22 +75,58 @@ class CoarseTable:
         }
 
 
+@dataclass(frozen=True)
+class NoisyTotal:
+    """The number of rows with noise, or as it is public, and the set it belongs to."""
+
+    count: int
+    mechanism: Mechanism
+    set: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "count": self.count,
+            "mechanism": self.mechanism.name,
+            "scale": self.mechanism.scale,
+            "set": self.set,
+        }
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a release holds beside its tables: coarse counts and totals."""
+
+    coarse: Sequence[CoarseTable] = ()
+    totals: Sequence[NoisyTotal] = ()
+
+    @property
+    def version(self) -> int:
+        """The format that can hold it."""
+        return WITH_TOTALS if self.totals else WITH_COARSE if self.coarse else VERSION
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, of what there is."""
+        coarse, totals = ([one.as_dict() for one in part] for part in (self.coarse, self.totals))
+        return {**({"coarse": coarse} if coarse else {}), **({"totals": totals} if totals else {})}
+
+
 def write(
     path: Path,
     schema: Schema,
     tables: Sequence[NoisyTable],
     statement: Statement,
-    coarse: Sequence[CoarseTable] = (),
+    beside: Beside = Beside(),  # noqa: B008 - a frozen value
 ) -> Path:
     """Write the file so that it is either absent or complete."""
     check_sizes([table.counts.shape for table in tables])
     plain = {
-        "version": WITH_COARSE if coarse else VERSION,
+        "version": beside.version,
         "schema": schema.to_dict(),
         "statement": statement.to_dict(),
         "tables": [_describe(table) for table in tables],
-        **({"coarse": [one.as_dict() for one in coarse]} if coarse else {}),
-        "checksum": checksum(schema, tables, statement, coarse),
+        **beside.as_dict(),
+        "checksum": checksum(schema, tables, statement, beside),
     }
     facts = json.dumps(plain).encode()
     if len(facts) > MAX_METADATA:
@@ -110,13 +146,15 @@ def write(
 
 
 def checksum(
-    schema: Schema, tables: Sequence[NoisyTable], statement: Statement, coarse: Sequence[CoarseTable] = ()
+    schema: Schema,
+    tables: Sequence[NoisyTable],
+    statement: Statement,
+    beside: Beside = Beside(),  # noqa: B008 - a frozen value
 ) -> str:
-    """SHA-256 over schema, statement, tables, coarse counts where there are any, and every count."""
+    """SHA-256 over schema, statement, tables, what is beside them, and every count."""
     digest = hashlib.sha256()
     facts = [schema.to_dict(), statement.to_dict(), [_describe(table) for table in tables]]
-    version = [WITH_COARSE, [one.as_dict() for one in coarse]] if coarse else [VERSION]
-    for value in (*version, *facts):
+    for value in (beside.version, *beside.as_dict().values(), *facts):
         digest.update(json.dumps(value, sort_keys=True).encode() + b"\n")
     for table in tables:
         flat = np.ascontiguousarray(table.counts, dtype="<f8" if table.counts.dtype.kind == "f" else "<i8")

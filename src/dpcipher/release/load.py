@@ -23,7 +23,7 @@ from dpcipher.marginals.arrays import Attrs, Shape
 from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release import file
 from dpcipher.release.counts import Layout, read_counts, read_layout
-from dpcipher.release.file import LARGEST_COUNT, CoarseTable, NoisyTable
+from dpcipher.release.file import LARGEST_COUNT, Beside, CoarseTable, NoisyTable, NoisyTotal
 from dpcipher.release.foreign import foreign
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
@@ -39,6 +39,7 @@ MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
 _KEYS = ("version", "schema", "statement", "tables", "checksum")
 _TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
 _COARSE_KEYS = {"attr", "starts", "counts", "mechanism", "scale", "set"}
+_TOTAL_KEYS = {"count", "mechanism", "scale", "set"}
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ class Facts:
     schema: Schema
     statement: Statement
     tables: tuple[Described, ...]
-    coarse: tuple[CoarseTable, ...]
+    beside: Beside
     checksum: str
 
 
-def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, tuple[CoarseTable, ...]]:
+def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, Beside]:
     """Read the file, refusing whatever is not exactly what was written."""
     if not path.is_file():
         raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
@@ -80,9 +81,9 @@ def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, tuple[C
             f"release file ({path}) cannot be read: {error.strerror}; check its permissions"
         ) from None
     tables = _with_counts(path, facts.tables, counts)
-    if facts.checksum != file.checksum(facts.schema, tables, facts.statement, facts.coarse):
+    if facts.checksum != file.checksum(facts.schema, tables, facts.statement, facts.beside):
         raise _damaged(path, "its checksum does not match")
-    return facts.schema, tables, facts.statement, facts.coarse
+    return facts.schema, tables, facts.statement, facts.beside
 
 
 def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
@@ -113,13 +114,13 @@ def _facts(path: Path, raw: bytes) -> Facts:
     """The facts in the metadata of a file of a known version."""
     try:
         plain = _read_metadata(raw)
-        if plain["version"] in (file.VERSION, file.WITH_COARSE):
+        if file.VERSION <= plain["version"] <= file.WITH_TOTALS:
             return _read_facts(plain)
     except ReleaseError as wrong:
         raise _damaged(path, str(wrong)) from None
     raise ReleaseError(
         f"release file ({path}) has format version {plain['version']!r:.20}; "
-        f"this dpcipher reads versions {file.VERSION} and {file.WITH_COARSE}. Upgrade dpcipher"
+        f"this dpcipher reads versions {file.VERSION} to {file.WITH_TOTALS}. Upgrade dpcipher"
     )
 
 
@@ -137,7 +138,11 @@ def _read_metadata(raw: bytes) -> dict[str, Any]:
 
 
 def _read_facts(plain: Mapping[str, Any]) -> Facts:
-    keys = (*_KEYS, "coarse") if plain["version"] == file.WITH_COARSE else _KEYS
+    keys: tuple[str, ...] = tuple(_KEYS)
+    if plain["version"] == file.WITH_COARSE or (plain["version"] == file.WITH_TOTALS and "coarse" in plain):
+        keys = (*keys, "coarse")
+    if plain["version"] == file.WITH_TOTALS:
+        keys = (*keys, "totals")
     if set(plain) != set(keys):
         raise ReleaseError(f"its metadata must hold {', '.join(keys)}, and nothing else")
     try:
@@ -150,7 +155,8 @@ def _read_facts(plain: Mapping[str, Any]) -> Facts:
     if not isinstance(plain["checksum"], str):
         raise ReleaseError("its checksum must be a text")
     coarse = _read_coarse_tables(schema, plain["coarse"]) if "coarse" in plain else ()
-    return Facts(schema, statement, tables, coarse, plain["checksum"])
+    totals = _read_totals(plain["totals"]) if "totals" in plain else ()
+    return Facts(schema, statement, tables, Beside(coarse, totals), plain["checksum"])
 
 
 def _read_tables(schema: Schema, plain: object) -> tuple[Described, ...]:
@@ -203,6 +209,23 @@ def _read_coarse(schema: Schema, plain: object) -> CoarseTable:
     return CoarseTable(
         plain["attr"], tuple(plain["starts"]), counts, _read_mechanism(plain), _read_set(plain)
     )
+
+
+def _read_totals(plain: object) -> tuple[NoisyTotal, ...]:
+    """Totals as they were written; that there is one for each set is judged by the release."""
+    if not isinstance(plain, list) or not 0 < len(plain) <= MAX_TABLES:
+        raise ReleaseError(f"its totals must be a list of 1 to {MAX_TABLES}")
+    totals = []
+    for one in plain:
+        if not isinstance(one, dict) or set(one) != _TOTAL_KEYS or not _is_count(one["count"]):
+            raise ReleaseError(
+                "each of its totals must hold count, a whole number within ±2**62, mechanism, scale and set"
+            )
+        try:
+            totals.append(NoisyTotal(one["count"], _read_mechanism(one), _read_set(one)))
+        except DpcipherError as wrong:
+            raise ReleaseError(f"its totals are wrong: {wrong}") from None
+    return tuple(totals)
 
 
 def _read_set(plain: Mapping[str, Any]) -> int:

@@ -7,7 +7,7 @@ systems).
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,16 @@ from dpcipher.release.coarse import Coarse, WithCoarse, with_coarse
 from dpcipher.release.components import Components, Noisy, cells, merge_repeats
 from dpcipher.release.gls import WithZeros, shared_positions, zero_cells
 
-__all__ = ["Coarse", "Disagreement", "Misfit", "Noisy", "Reconciled", "check_zeros", "reconcile"]
+__all__ = [
+    "Coarse",
+    "Disagreement",
+    "Misfit",
+    "Noisy",
+    "Reconciled",
+    "check_zeros",
+    "in_counts",
+    "reconcile",
+]
 
 MAX_SETS = 2**25
 
@@ -109,7 +118,10 @@ class Reconciled:
         chi2, observed = 0.0, 0
         for table in noisy:
             seen = ~zero_cells(table.axes, self.shape, self.zeros)
-            chi2 += float((((table.counts - self.table(table.axes)) ** 2)[seen]).sum()) / table.variance
+            gaps = table.counts - self.table(table.axes)
+            if table.centred:
+                gaps, observed = gaps - gaps.mean(), observed - 1
+            chi2 += float(((gaps**2)[seen]).sum()) / table.variance
             observed += int(seen.sum())
         for one in self.coarse:
             runs = one.runs(self.shape[one.axis])
@@ -171,7 +183,7 @@ def reconcile(
     (variance 0) that contradict one another, the total or the zeros are a `ReleaseError`.
     """
     shape = tuple(shape)
-    _check(shape, measured)
+    _check(shape, measured, zeros)
     tables = merge_repeats(measured)
     estimate: Components | WithCoarse | WithZeros = (
         WithZeros.fit(shape, tables, total, zeros, coarse)
@@ -190,6 +202,17 @@ def reconcile(
     )
 
 
+def in_counts(reconciled: Reconciled) -> list[Noisy]:
+    """The measured tables, repeats of one as one table, all in counts: centred ones get back their part of the estimated number of rows."""
+    return [
+        replace(table, counts=table.counts + reconciled.total / table.counts.size, centred=False)
+        if table.centred
+        else table
+        for table in merge_repeats(reconciled.measured).values()
+        if table.axes
+    ]
+
+
 def check_zeros(shape: Sequence[int], tables: Sequence[Axes], zeros: Zeros) -> None:
     """Refuse tables that structural zeros make too many to reconcile: a `SizeError` before anything is measured."""
     if _touched(tuple(shape), tables, zeros):
@@ -201,9 +224,13 @@ def _touched(shape: Shape, tables: Iterable[Axes], zeros: Zeros) -> bool:
     return bool(zeros) and any(zero_cells(axes, shape, zeros).any() for axes in tables)
 
 
-def _check(shape: Shape, measured: Sequence[Noisy]) -> None:
+def _check(shape: Shape, measured: Sequence[Noisy], zeros: Zeros) -> None:
     if not measured:
         raise ReleaseError("measured (none) must hold at least one table")
+    if any(table.centred for table in measured) and _touched(
+        shape, [table.axes for table in measured], zeros
+    ):
+        raise ReleaseError("centred tables cannot be reconciled with structural zeros")
     for table in measured:
         known = all(axis < len(shape) for axis in table.axes)
         if not known or table.counts.shape != tuple(shape[axis] for axis in table.axes):

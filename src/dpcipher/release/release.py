@@ -13,18 +13,19 @@ import numpy as np
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.marginals.arrays import Attrs, Floats
+from dpcipher.marginals.arrays import Attrs, Axes, Floats
+from dpcipher.marginals.centred import in_rows
 from dpcipher.marginals.marginal import Bounds, Marginal
 from dpcipher.release import declared, file, load, shown
 from dpcipher.release.coarse import check_runs
-from dpcipher.release.file import CoarseTable, NoisyTable
+from dpcipher.release.file import Beside, CoarseTable, NoisyTable, NoisyTotal
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
-__all__ = ["CoarseTable", "NoisyTable", "Release"]
+__all__ = ["CoarseTable", "NoisyTable", "NoisyTotal", "Release", "as_noisy"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,8 +34,9 @@ class Release(Shown, Drawable):
 
     `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. A set may hold the same table more
     than once, each with noise of its own; estimates combine them by inverse variance. `coarse` holds counts of runs of levels of columns whose bins
-    were found, in every set; estimates use them beside the tables. `kind` remembers, in memory only, which
-    library the rows came from, so that synthetic rows can go back to it.
+    were found, in every set; estimates use them beside the tables. `totals` holds the number of rows, in every set, where tables are centred
+    (`marginals.centred`): their `counts` are then cells times their number, less the number of rows, and `project` gives counts. `kind` remembers, in
+    memory only, which library the rows came from, so that synthetic rows can go back to it.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -50,6 +52,7 @@ class Release(Shown, Drawable):
     statement: Statement
     kind: str = field(default="pandas", compare=False)
     coarse: tuple[CoarseTable, ...] = ()
+    totals: tuple[NoisyTotal, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.tables:
@@ -60,6 +63,8 @@ class Release(Shown, Drawable):
         _check_sets(self.tables)
         for one in self.coarse:
             _check_coarse(self.schema, one, self.sets)
+        if self.totals:
+            _check_totals(self)
 
     @classmethod
     def from_tables(
@@ -84,8 +89,8 @@ class Release(Shown, Drawable):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        schema, tables, statement, coarse = load.read(Path(path))
-        return cls(schema, tables, statement, coarse=coarse)
+        schema, tables, statement, beside = load.read(Path(path))
+        return cls(schema, tables, statement, coarse=tuple(beside.coarse), totals=tuple(beside.totals))
 
     def save(self, path: str | Path) -> Path:
         """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
@@ -94,12 +99,16 @@ class Release(Shown, Drawable):
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self.tables, self.statement, self.coarse)
+        return file.write(Path(path), self.schema, self.tables, self.statement, self._beside)
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over the content: schema, tables, statement and coarse counts."""
-        return file.checksum(self.schema, self.tables, self.statement, self.coarse)
+        """SHA-256 over the content: schema, tables, statement, coarse counts and totals."""
+        return file.checksum(self.schema, self.tables, self.statement, self._beside)
+
+    @property
+    def _beside(self) -> Beside:
+        return Beside(self.coarse, self.totals)
 
     @property
     def sets(self) -> int:
@@ -127,10 +136,11 @@ class Release(Shown, Drawable):
         """Make the tables agree: those of one set, or of all of them together."""
         if set is not None and not 0 <= set < self.sets:
             raise ReleaseError(f"set ({set}) must be one of the release's sets, 0 to {self.sets - 1}")
-        measured = [
-            Noisy(self.schema.axes(t.attrs), np.asarray(t.counts, dtype=np.float64), t.mechanism.variance)
-            for t in self.tables
-            if set in (None, t.set)
+        measured = [self.in_rows(t) for t in self.tables if set in (None, t.set)]
+        measured += [
+            Noisy((), np.asarray(float(t.count)), t.mechanism.variance)
+            for t in self.totals
+            if set in (None, t.set) and t.mechanism.variance > 0
         ]
         coarse = [
             Coarse(
@@ -149,6 +159,10 @@ class Release(Shown, Drawable):
             )
         except ReleaseError as error:
             raise ReleaseError(self._with_names(str(error))) from None
+
+    def in_rows(self, table: NoisyTable) -> Noisy:
+        """One of the tables with its counts, and the variance of their noise, in rows."""
+        return as_noisy(self.schema.axes(table.attrs), table, centred=bool(self.totals))
 
     def _with_names(self, message: str) -> str:
         """The algebra knows attributes by number; a person knows them by name."""
@@ -226,6 +240,13 @@ class Release(Shown, Drawable):
         return cover
 
 
+def as_noisy(axes: Axes, table: NoisyTable, *, centred: bool) -> Noisy:
+    """A measured table on `axes` in rows."""
+    if not centred:
+        return Noisy(axes, np.asarray(table.counts, dtype=np.float64), table.mechanism.variance)
+    return Noisy(axes, in_rows(table.counts), table.mechanism.variance / table.counts.size**2, centred=True)
+
+
 def _check_table(schema: Schema, table: NoisyTable) -> None:
     """Attrs known and in the schema's order, counts finite and of the declared shape."""
     axes = schema.axes(table.attrs)
@@ -255,6 +276,20 @@ def _check_coarse(schema: Schema, one: CoarseTable, sets: int) -> None:
         raise ReleaseError(
             f"coarse counts of {one.attr} must have noise, and be of one of the sets 0 to {sets - 1}"
         )
+
+
+def _check_totals(release: Release) -> None:
+    """One for each set, noisy unless the number of rows is public; all tables noisy, and no cell impossible."""
+    if sorted(total.set for total in release.totals) != list(range(release.sets)):
+        raise ReleaseError(f"totals must be one for each of the {release.sets} sets")
+    public = release.statement.n_rows
+    for total in release.totals:
+        if not (total.mechanism.variance > 0 if public is None else total.count == public):
+            raise ReleaseError(
+                "totals must have noise, or be the public number of rows that the statement has"
+            )
+    if any(table.mechanism.name != "gaussian" for table in release.tables) or release.schema.zero_masks:
+        raise ReleaseError("centred tables must have Gaussian noise, and a schema without structural zeros")
 
 
 def _check_sets(tables: Sequence[NoisyTable]) -> None:

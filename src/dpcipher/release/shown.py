@@ -58,6 +58,8 @@ def _n_rows(release: "Release") -> str:
     """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible and nothing is counted coarsely, at a glance."""
     if release.statement.n_rows is not None:
         return f"{release.statement.n_rows:,} (public)"
+    if release.totals:
+        return f"about {rows(max(release.reconciled.total, 0.0))}"
     totals = np.array([float(np.sum(table.counts, dtype=float)) for table in release.tables])
     variances = np.array([table.mechanism.variance * table.counts.size for table in release.tables])
     exact = variances == 0

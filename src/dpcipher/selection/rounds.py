@@ -21,6 +21,7 @@ from dpcipher.selection.target import SelectionTarget
 
 # Shares of the budget.
 TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public
+ROWS = Fraction(3, 50)  # the same where tables are centred, and nothing else tells of it
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column, at least
 # The same at most; half and six tenths do alike on generated networks (benchmarks/results/budget.md).
 COLUMNS = Fraction(1, 2)

@@ -22,8 +22,7 @@ from scipy.linalg.lapack import dposv
 
 from dpcipher.engines.raking import CALL
 from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.release.components import merge_repeats
-from dpcipher.release.reconcile import Coarse, Noisy, Reconciled
+from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, in_counts
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8
@@ -120,7 +119,7 @@ def _bias(path: Path) -> float:
 
 def _equations(reconciled: Reconciled) -> Equations | None:
     """The tables and the coarse counts, one after another, scaled to the noise of the noisiest table."""
-    tables, coarse = list(merge_repeats(reconciled.measured).values()), reconciled.coarse
+    tables, coarse = in_counts(reconciled), reconciled.coarse
     sources: list[Noisy | Coarse] = [*tables, *coarse]
     seen = [one.counts.ravel() for one in sources]
     cells, rows = prod(reconciled.shape), sum(map(len, seen))
