@@ -21,21 +21,24 @@ def reader(shape: Sequence[int], axes: tuple[int, ...]) -> np.ndarray:
 class BruteGLS:
     """The least-squares joint table (of minimum norm) for `(axes, counts, variance)` observations, variance 0 = exact.
 
-    `coarse` are `(axis, starts, counts, variance)`: runs of levels of one axis.
+    `coarse` are `(axis, starts, counts, variance)`: runs of levels of one axis. `centred` are observed like tables, less their mean.
     """
 
-    def __init__(self, shape, observed, total=None, zeros=(), coarse=()):
+    def __init__(self, shape, observed, total=None, zeros=(), coarse=(), centred=()):
         self.shape, self.possible = shape, np.ones(shape, bool)
         for axes, mask in zeros:
             self.possible &= ~mask.reshape([shape[axis] if axis in axes else 1 for axis in range(len(shape))])
         observed = [*observed, *([((), np.asarray(total), 0.0)] if total is not None else [])]
         runs = [self.runs(axis, starts) for axis, starts, _, _ in coarse]
-        rows = np.vstack([*(self.reader(axes) for axes, _, _ in observed), *runs])
-        observed += [one[1:] for one in coarse]
+        less = [self.reader(axes) - self.reader(axes).mean(axis=0) for axes, _, _ in centred]
+        rows = np.vstack([*(self.reader(axes) for axes, _, _ in observed), *runs, *less])
+        observed += [*(one[1:] for one in coarse), *centred]
         y = np.concatenate([np.ravel(counts) for _, counts, _ in observed])
         v = np.concatenate([np.full(np.size(counts), variance) for _, counts, variance in observed])
         seen = rows.any(axis=1)
         self._fit(rows[seen], y[seen], v[seen])
+        # The sum of a centred table is no observation; a single cell is none at all.
+        self.dof -= sum(np.size(counts) > 1 for _, counts, _ in centred)
 
     def reader(self, axes):
         """The margin matrix over possible cells."""

@@ -3,7 +3,7 @@
 The steps, each an exact share of one charge (`selection.rounds`):
 
     small table: number of rows ─▶ design ─▶ tables
-    else: one-way tables ─▶ look at pairs ─▶ at larger tables ─▶ allocation ─▶ tables ─▶ once more for triples, where that pays
+    else: number of rows, where tables are centred ─▶ one-way tables ─▶ look at pairs ─▶ at larger tables ─▶ allocation ─▶ tables ─▶ once more for triples, where that pays
 
 A look reads distances: of all candidates, or of a shortlist that the exponential mechanism chooses. The distance of a table is
 Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is post-processing: the allocation
@@ -135,7 +135,7 @@ class _Selection:
             return
         if not self.noise.is_zcdp and self._without_a_look(pairs, self._rows()):
             return
-        if self._centres():
+        if rounds.centres(self.noise, zeros=bool(self.zeros)):
             self.say("measuring the number of rows")
             self.rows = self.session.measure_centred(rounds.ROWS, sets=self.sets)
         self.say("measuring one-way tables")
@@ -147,10 +147,6 @@ class _Selection:
             if self.noise.is_zcdp and (more := self._column_share(pairs, prediction.total) - share) > 0:
                 prediction = self._measure_columns(one_way, more) or prediction
             self._rounds(prediction, one_way, pairs)
-
-    def _centres(self) -> bool:
-        """Whether tables are measured centred: where that costs less, and no cell is impossible."""
-        return self.noise.is_zcdp and self.session.unit.relation == "add-remove" and not self.zeros
 
     def _measure_columns(self, one_way: list[Axes], share: Fraction) -> Prediction | None:
         """Spend a share on the columns, and predict all tables from them; None where the noise has drowned the rows."""

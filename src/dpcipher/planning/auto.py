@@ -24,8 +24,10 @@ from dpcipher.selection.rounds import (
     GOOD_NOISE,
     MAX_TVD,
     READING,
+    ROWS,
     TOTAL,
     Round,
+    centres,
     column_share,
     n_cells,
     pair_round,
@@ -113,17 +115,22 @@ def plan_auto(
     noise, rows = NoiseModel(left, unit, sets), float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
     needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
-    asked = _total_step(noise) if needs_rows and not n_rows_told else ()
     design = _design(target, noise, rows, schema) if is_small(target) else None
+    alone = design is None and bool(sizes) and centres(noise, zeros=bool(schema.zero_masks))
+    asked = (
+        []
+        if n_rows_told
+        else [_total_step(noise, share) for share, wanted in ((TOTAL, needs_rows), (ROWS, alone)) if wanted]
+    )
+    rest = 1 - sum((step.share for step in asked), Fraction(0))
     pairs = pair_round(noise, sizes, columns, rows, most_pairs(schema, sets))
     possible = design is None and pairs.n_read >= 3  # a triple is made of three pairs that were measured
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     second = None
     if possible and target.max_order >= 3 and n_rows:
-        share = float(1 - column_share(noise, schema.shape, rows, pairs) - pairs.share) / pairs.n_read
+        share = float(rest - column_share(noise, schema.shape, rows, pairs) - pairs.share) / pairs.n_read
         second = worthwhile_distance(noise, target, share) / n_rows
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
-    rest = 1 - sum((step.share for step in asked), Fraction(0))
     return AutoPlan(
         budget=budget,
         unit=unit,
@@ -156,8 +163,8 @@ def _design(
     return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks)
 
 
-def _total_step(noise: NoiseModel) -> tuple[Step, ...]:
-    return (Step("number of rows", TOTAL, 1, 1, noise.cell(TOTAL)),)
+def _total_step(noise: NoiseModel, share: Fraction) -> Step:
+    return Step("number of rows", share, 1, 1, noise.cell(share))
 
 
 def _designed(noise: NoiseModel, design: dict[Axes, float], rest: Fraction) -> list[Step]:

@@ -83,7 +83,8 @@ class Tables(Observations):
 
     @cached_property
     def _can_be(self) -> Bools:
-        return np.asarray(self._by_table(self.model.possible.reshape(1, -1).astype(float))[0] > 0)
+        margins = self._margins(self.model.possible.reshape(1, -1).astype(float))
+        return np.asarray(np.concatenate(margins, axis=1)[0] > 0)
 
     @cached_property
     def _weights(self) -> tuple[Floats, Floats]:
@@ -109,12 +110,15 @@ class Tables(Observations):
         return np.asarray(self.model.pull(cells) @ parts + cells.sum(axis=1, keepdims=True) * even)
 
     def _by_table(self, cells: Floats) -> Floats:
+        parts = zip(self._margins(cells), self.evidence.tables, strict=True)
+        return np.concatenate([_centred(part, table) for part, table in parts], axis=1)
+
+    def _margins(self, cells: Floats) -> list[Floats]:
+        """The margins of every row of a stack of cells, flat."""
         stack, axes = cells.reshape(len(cells), *self.model.shape), tuple(range(-1, len(self.model.shape)))
-        tables = [
-            _centred(margin(stack, axes, (-1, *table.axes)).reshape(len(cells), -1), table)
-            for table in self.evidence.tables
+        return [
+            margin(stack, axes, (-1, *table.axes)).reshape(len(cells), -1) for table in self.evidence.tables
         ]
-        return np.concatenate(tables, axis=1)
 
     def _spread(self, slopes: Floats) -> Floats:
         """Slopes by count, added up in every cell that the count is of."""

@@ -23,8 +23,8 @@ from dpcipher.selection.target import SelectionTarget
 TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public
 ROWS = Fraction(3, 50)  # the same where tables are centred, and nothing else tells of it
 ONE_WAY = Fraction(1, 20)  # the first measurement of every column, at least
-# The same at most; half and six tenths do alike on generated networks (benchmarks/results/budget.md).
-COLUMNS = Fraction(1, 2)
+# The same at most; settled on generated networks, as the share of the rows is (benchmarks/results/budget.md).
+COLUMNS = Fraction(2, 5)
 READING = Fraction(1, 30)  # the distances of all pairs, at most
 CHOICE = Fraction(1, 20)  # a shortlist and its distances; twice as much for pairs
 LIST = Fraction(3, 4)  # of a round: its shortlist; the rest pays for the distances of what is on it
@@ -120,6 +120,11 @@ def column_share(noise: NoiseModel, shape: Sequence[int], rows: float, pairs: Ro
             break
         share += ONE_WAY
     return share
+
+
+def centres(noise: NoiseModel, *, zeros: bool) -> bool:
+    """Whether tables are measured centred, and the number of rows by itself: where that costs less, and no cell is impossible."""
+    return noise.is_zcdp and noise.unit.relation == "add-remove" and not zeros
 
 
 def reading_share(noise: NoiseModel, tables: int, rows: float) -> Fraction:

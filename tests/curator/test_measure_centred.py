@@ -1,0 +1,142 @@
+"""Centred tables from the rows on: how far one row moves what is measured, what it costs, and what a release of chosen tables says."""
+
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcipher as dc
+from dpcipher.curator.request import Terms
+from dpcipher.curator.session import Session
+from dpcipher.curator.truth import RowCounts
+from dpcipher.errors import BudgetError
+from dpcipher.marginals.centred import centred, in_rows, moved
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.unit import Unit
+from dpcipher.schema.schema import Schema
+
+SHAPES = [(2,), (3,), (7,), (2, 2), (3, 4), (2, 3, 2)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_row_moves_a_centred_table_as_far_as_it_is_said_to(shape: tuple[int, ...]) -> None:
+    """Every cell that a row can be in, replayed: L1 and squared L2 are exactly those that the noise is paid for."""
+    rng = np.random.default_rng(1)
+    before = rng.integers(0, 50, shape)
+    for cell in product(*map(range, shape)):
+        after = before.copy()
+        after[cell] += 1
+        change = centred(after) - centred(before)
+        assert (np.abs(change).sum(), (change**2).sum()) == moved(prod(shape))
+
+
+def test_rows_of_one_person_move_it_no_further_than_as_many_times() -> None:
+    """In one cell as far as that, in several less: what the unit multiplies by max_rows squared."""
+    l2_squared = moved(6)[1]
+    for cells in product(range(6), repeat=3):
+        change = centred(np.bincount(cells, minlength=6))
+        assert (change**2).sum() <= 9 * l2_squared
+        if len(set(cells)) == 1:
+            assert (change**2).sum() == 9 * l2_squared
+
+
+def test_centred_counts_are_counts_less_their_mean() -> None:
+    """The way back."""
+    counts = np.array([[4, 0, 9], [1, 1, 3]])
+    np.testing.assert_allclose(in_rows(centred(counts)), counts - counts.mean())
+
+
+def session(rho: float = 0.5, relation: str = "add-remove", *, n_rows_public: bool = False) -> Session:
+    """A session over a few rows, with seeded noise."""
+    schema = Schema.from_domain({"a": 2, "b": 3})
+    codes = np.random.default_rng(2).integers(0, (2, 3), (40, 2))
+    terms = Terms(Budget(rho=Fraction(rho)), Unit(relation), n_rows_public=n_rows_public)
+    return Session(RowCounts(codes, schema.shape), schema, terms, draws=Draws.seeded(1))
+
+
+def test_a_share_buys_the_noise_that_the_formula_says() -> None:
+    """Variance (1 - 1/K)/(2ρ) in rows, where counts would have 1/(2ρ); the certificate lists what was asked, and no more than the share is spent."""
+    opened = session()
+    opened.measure_centred(Fraction(1, 10))
+    for attrs, cells in ((("a",), 2), (("b",), 3), (("a", "b"), 6)):
+        noise = opened.measure(attrs, Fraction(1, 5)).mechanism
+        assert noise.variance / cells**2 == pytest.approx((1 - 1 / cells) / (2 * 0.5 / 5), rel=1e-3)
+    events = opened.statement().certificate["events"]
+    assert [event["what"] for event in events] == [
+        "number of rows",
+        "a, centred",
+        "b, centred",
+        "a × b, centred",
+    ]
+    assert [event["l2_squared"] for event in events] == ["1", "2", "6", "30"]
+    assert all(event["cost"] <= float(Fraction(event["share"])) * 0.5 * (1 + 1e-9) for event in events)
+
+
+def test_a_public_number_of_rows_costs_nothing() -> None:
+    """It is in the release as it is."""
+    opened = session(n_rows_public=True)
+    assert opened.measure_centred(Fraction(1, 10)) == 40
+    assert opened.left == 1
+
+
+@pytest.mark.parametrize("relation", ["replace"])
+def test_replaced_rows_are_counted_whole(relation: str) -> None:
+    """A row that is replaced moves a centred table as far as counts: nothing would be gained."""
+    with pytest.raises(BudgetError, match="add-remove"):
+        session(relation=relation).measure_centred(Fraction(1, 10))
+
+
+def people(n: int = 4_000) -> tuple[pd.DataFrame, Schema]:
+    """Sixteen columns, the second and the third like the first."""
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 3, n)
+    columns = {"c0": first, "c1": (first + (rng.random(n) < 0.1)) % 3, "c2": (first > 0).astype(int)}
+    columns |= {f"c{i}": rng.integers(0, 2 + i % 3, n) for i in range(3, 16)}
+    frame = pd.DataFrame(columns)
+    return frame, Schema.from_domain({name: int(frame[name].max()) + 1 for name in frame})
+
+
+def test_a_release_of_chosen_tables_is_centred_and_says_counts(tmp_path) -> None:
+    """From the frame to the file: tables agree with the rows within their own standard errors, and so does their number."""
+    frame, schema = people()
+    release = dc.measure(
+        frame,
+        schema,
+        epsilon=3.0,
+        delta=1e-9,
+        unit="add-remove",
+        workload="auto",
+        save=tmp_path / "r.parquet",
+    )
+    again = dc.Release.load(tmp_path / "r.parquet")
+    assert len(again.totals) == 1
+    assert abs(again.reconciled.total - len(frame)) < 5 * again.reconciled.total_variance**0.5
+    for name in schema.attrs:
+        truth = np.bincount(frame[name], minlength=schema.column(name).size)
+        sigmas = (again.project(name).values - truth) / again.std_error(name).values
+        assert np.abs(sigmas).max() < 5
+    assert release.checksum == again.checksum
+    rows = dc.solve(again).sample(4_000, seed=1)
+    assert (rows["c1"] == rows["c0"]).mean() == pytest.approx((frame["c1"] == frame["c0"]).mean(), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "options", [{"epsilon": 3.0}, {"epsilon": 3.0, "delta": 1e-9, "unit": "replace"}], ids=["pure", "replace"]
+)
+def test_other_budgets_and_units_count_whole_tables(options: dict) -> None:
+    """Files that they make are what they were."""
+    frame, schema = people(500)
+    release = dc.measure(frame, schema, workload="auto", **({"unit": "add-remove"} | options))
+    assert not release.totals
+
+
+def test_several_sets_have_a_total_each() -> None:
+    """Each is reconciled by itself."""
+    frame, schema = people()
+    release = dc.measure(frame, schema, epsilon=3.0, delta=1e-9, unit="add-remove", workload="auto", sets=2)
+    assert [total.set for total in release.totals] == [0, 1]
+    assert all(abs(release.reconcile(number).total - len(frame)) < 500 for number in (0, 1))

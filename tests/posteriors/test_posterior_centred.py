@@ -1,0 +1,45 @@
+"""The posterior of columns whose tables are centred, against least squares and against the same knowledge in plain tables."""
+
+import numpy as np
+import pytest
+
+import dpcipher as dc
+from dpcipher.privacy.noise import Mechanism
+from dpcipher.release.release import NoisyTable, NoisyTotal, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
+
+SCHEMA = Schema.from_domain({"a": 2, "b": 3})
+COUNTS = np.array([[900, 700, 400], [1200, 500, 300]])
+TOTAL = NoisyTotal(int(COUNTS.sum()), Mechanism("gaussian", 20.0))
+
+
+def centred_release() -> Release:
+    """Both columns and their pair, centred, without luck: counts as they are, and the noise that was not drawn stated."""
+    parts = {("a",): COUNTS.sum(axis=1), ("b",): COUNTS.sum(axis=0), ("a", "b"): COUNTS}
+    tables = tuple(
+        NoisyTable(attrs, counts.size * counts - counts.sum(), Mechanism("gaussian", 15.0 * counts.size))
+        for attrs, counts in parts.items()
+    )
+    return Release(SCHEMA, tables, Statement("declared"), totals=(TOTAL,))
+
+
+def test_draws_have_the_means_and_the_spreads_of_least_squares() -> None:
+    """With so many rows the prior says nothing: counts of the table itself are those of the reconciled release, and so is the number of rows."""
+    release = centred_release()
+    drawn = dc.posterior(release, ("a", "b"), draws=800, seed=2, population=False)
+    counts = drawn.draws * drawn.rows[:, None, None]
+    expected, error = release.project(("a", "b")).values, release.std_error(("a", "b")).values
+    assert np.abs(counts.mean(axis=0) - expected).max() < 0.2 * error.max()
+    np.testing.assert_allclose(counts.std(axis=0), error, rtol=0.12)
+    assert drawn.rows.mean() == pytest.approx(TOTAL.count, abs=4)
+    assert drawn.rows.std() == pytest.approx(20.0, rel=0.12)
+
+
+def test_one_column_by_itself() -> None:
+    """Its own table, the margin of the pair, and the total: tables of other columns say nothing."""
+    release = centred_release()
+    drawn = dc.posterior(release, "b", draws=800, seed=3, population=False)
+    counts = drawn.draws * drawn.rows[:, None]
+    np.testing.assert_allclose(counts.std(axis=0), release.std_error("b").values, rtol=0.12)
+    assert np.abs(counts.mean(axis=0) - COUNTS.sum(axis=0)).max() < 6

@@ -1,0 +1,182 @@
+"""Centred tables and the number of rows beside them: least squares against dense algebra, the release and its file."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcipher.errors import ReleaseError
+from dpcipher.privacy.noise import Mechanism
+from dpcipher.release import file
+from dpcipher.release.reconcile import Coarse, Noisy, in_counts, reconcile
+from dpcipher.release.release import NoisyTable, NoisyTotal, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
+
+sys.path.insert(0, str(Path(__file__).parent))
+import forge
+from brute_gls import BruteGLS, assert_same, reader
+
+SHAPE = (2, 4, 3, 1)
+WORKLOADS = {
+    "columns and pairs": [((0,), 1.0), ((1,), 2.0), ((2,), 1.0), ((3,), 1.0), ((0, 1), 3.0), ((1, 2), 4.0)],
+    "a table measured twice": [((0, 1), 3.0), ((1, 2), 2.0), ((0, 1), 1.0), ((3,), 1.0)],
+    "lone columns": [((0,), 1.0), ((1,), 2.0), ((2, 3), 0.5)],
+    "a triple": [((0, 1, 2), 3.0), ((1, 2), 1.0), ((3,), 1.0)],
+}
+
+
+def observe(rng, workload) -> tuple[np.ndarray, list[Noisy]]:
+    """A random joint table, and its margins less their mean with noise."""
+    joint, measured = rng.integers(0, 30, SHAPE).astype(float), []
+    for axes, variance in workload:
+        levels = [SHAPE[axis] for axis in axes]
+        noisy = (reader(SHAPE, axes) @ joint.ravel()).reshape(levels) + rng.normal(0, variance**0.5, levels)
+        measured.append(Noisy(axes, noisy - noisy.mean(), variance, centred=True))
+    return joint, measured
+
+
+@pytest.mark.parametrize("coarse", [False, True], ids=["alone", "with coarse counts"])
+@pytest.mark.parametrize("public", [False, True], ids=["noisy total", "public total"])
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+def test_equals_brute_force(workload, public, coarse) -> None:
+    """Every table, every variance, a random linear query and the overall χ² equal dense least squares on the joint table."""
+    rng = np.random.default_rng(3)
+    joint, measured = observe(rng, workload)
+    centred = [(one.axes, one.counts, one.variance) for one in measured]
+    rows = joint.sum() + rng.normal(0, 2)
+    plain = [] if public else [Noisy((), np.asarray(rows), 4.0)]
+    runs = [Coarse(1, np.array([0, 2]), np.array([90.0, 110.0]), 1.5)] if coarse else []
+    found = reconcile(SHAPE, [*measured, *plain], total=joint.sum() if public else None, coarse=runs)
+    expected = BruteGLS(
+        SHAPE,
+        [(one.axes, one.counts, one.variance) for one in plain],
+        total=joint.sum() if public else None,
+        coarse=[(one.axis, one.starts, one.counts, one.variance) for one in runs],
+        centred=centred,
+    )
+    assert_same(found, expected, rng)
+    assert found.disagreement.overall.dof == expected.dof
+
+
+def test_the_misfit_of_a_table_is_that_of_its_contrasts() -> None:
+    """A centred column against a pair that holds it: χ² of the difference of both, which have the variances 2 and 3·4, over its degrees of freedom."""
+    rng = np.random.default_rng(4)
+    _, (column, pair) = observe(rng, [((2,), 2.0), ((1, 2), 3.0)])
+    gap = pair.counts.sum(axis=0) - column.counts
+    found = reconcile(SHAPE, [column, pair], total=500.0).disagreement.tables
+    for misfit in found:
+        assert misfit.dof == 2
+        assert misfit.chi2 == pytest.approx((gap**2).sum() / (2.0 + 3.0 * 4))
+
+
+def test_counts_get_their_rows_back() -> None:
+    """For engines that start from measured tables."""
+    _, measured = observe(np.random.default_rng(5), WORKLOADS["columns and pairs"])
+    for table in in_counts(reconcile(SHAPE, measured, total=360.0)):
+        assert table.counts.sum() == pytest.approx(360.0)
+        assert not table.centred
+
+
+def test_centred_tables_need_rows_and_no_impossible_cell() -> None:
+    """Nothing else tells their number, and structural zeros go by cells."""
+    _, measured = observe(np.random.default_rng(5), [((0, 1), 1.0), ((2,), 1.0), ((3,), 1.0)])
+    with pytest.raises(ReleaseError, match="need the number of rows"):
+        reconcile(SHAPE, measured)
+    zero = ((0, 1), np.eye(2, 4, dtype=bool))
+    with pytest.raises(ReleaseError, match="structural zeros"):
+        reconcile(SHAPE, measured, total=10.0, zeros=(zero,))
+    with pytest.raises(ReleaseError, match="add up to 0"):
+        Noisy((0,), np.array([1.0, 2.0]), 1.0, centred=True)
+
+
+# In a release and its file.
+
+SCHEMA = Schema.from_domain({"age": 3, "sex": 2})
+NOISE = Mechanism("gaussian", 12.0)
+TOTAL = NoisyTotal(1_000, Mechanism("gaussian", 5.0))
+TABLES = (
+    NoisyTable(("age", "sex"), np.array([[310, -290], [55, 405], [-430, -60]]), NOISE),
+    NoisyTable(("age",), np.array([20, 230, -240]), Mechanism("gaussian", 3.0)),
+)
+
+
+def centred_release(*totals: NoisyTotal, n_rows: int | None = None) -> Release:
+    """A release of two centred tables."""
+    return Release(SCHEMA, TABLES, Statement("declared", n_rows=n_rows), totals=totals)
+
+
+@pytest.mark.parametrize("public", [False, True], ids=["noisy total", "public total"])
+def test_a_release_gives_counts(public: bool) -> None:
+    """Cells are counts times the number of cells, less the rows: dense algebra says the same as the release."""
+    release = (
+        centred_release(NoisyTotal(1_000, Mechanism("none", 0.0)), n_rows=1_000)
+        if public
+        else centred_release(TOTAL)
+    )
+    centred = [
+        ((0, 1), (TABLES[0].counts - TABLES[0].counts.mean()) / 6, NOISE.variance / 36),
+        ((0,), (TABLES[1].counts - TABLES[1].counts.mean()) / 3, TABLES[1].mechanism.variance / 9),
+    ]
+    rows = ((), np.asarray(1_000.0), 0.0 if public else TOTAL.mechanism.variance)
+    expected = BruteGLS((3, 2), [rows], centred=centred)
+    for name, axes in {"age": (0,), "sex": (1,)}.items():
+        np.testing.assert_allclose(release.project(name).values, expected.table(axes))
+        variances = np.diag(expected.table_covariance(axes))
+        np.testing.assert_allclose(release.std_error(name).values ** 2, variances)
+    assert release.n_rows == 1_000
+    assert "1,000" in release._repr_html_()
+
+
+def test_files_hold_totals_and_say_so_by_their_version(tmp_path: Path) -> None:
+    """What is written is read."""
+    release = centred_release(TOTAL)
+    again = Release.load(release.save(tmp_path / "r.parquet"))
+    assert forge.facts_of(tmp_path / "r.parquet")["version"] == 3
+    assert again.checksum == release.checksum
+    assert again.totals == (TOTAL,)
+    np.testing.assert_allclose(again.project("age").values, release.project("age").values)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"count": 1.5}, "a whole number"),
+        ({"count": 2**63}, "within"),
+        ({"mechanism": "none", "scale": 0}, "must have noise"),
+        ({"mechanism": "normal"}, "mechanism"),
+        ({"set": 1}, "one for each of the 1 sets"),
+        ({"more": 1}, "must hold count"),
+    ],
+)
+def test_wrong_totals_in_a_file_are_refused(
+    change: dict, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever computes the checksum too still gets no further."""
+    path = centred_release(TOTAL).save(tmp_path / "r.parquet")
+    facts = forge.facts_of(path)
+    facts["totals"][0] |= change
+    monkeypatch.setattr(file, "checksum", lambda *_: facts["checksum"])
+    counts = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
+    with pytest.raises(ReleaseError, match=why):
+        Release.load(forge.save(tmp_path / "forged.parquet", facts, counts))
+
+
+def test_a_version_three_without_totals_is_refused(tmp_path: Path) -> None:
+    """Its tables would be taken for counts."""
+    path = centred_release(TOTAL).save(tmp_path / "r.parquet")
+    facts = forge.facts_of(path)
+    del facts["totals"]
+    counts = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
+    with pytest.raises(ReleaseError, match="totals, and nothing else"):
+        Release.load(forge.save(tmp_path / "forged.parquet", facts, counts))
+
+
+def test_what_cannot_be_centred_is_refused() -> None:
+    """Laplace noise, a public number that is another, and structural zeros."""
+    with pytest.raises(ReleaseError, match="public number of rows"):
+        centred_release(NoisyTotal(999, Mechanism("none", 0.0)), n_rows=1_000)
+    laplace = NoisyTable(("age", "sex"), TABLES[0].counts, Mechanism("laplace", 3.0))
+    with pytest.raises(ReleaseError, match="Gaussian"):
+        Release(SCHEMA, (laplace,), Statement("declared"), totals=(TOTAL,))
