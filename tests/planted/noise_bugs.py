@@ -227,6 +227,14 @@ NOISE_BUGS = (
         "curator/test_find.py::test_coarse_counts_are_counts_of_runs_of_the_found_bins_with_their_noise",
     ),
     Bug(
+        "a centred table that pays for the cell of a row alone",
+        "devised here: the other cells, which a row moves by one each, are forgotten",
+        "marginals/centred.py",
+        "max(cells * (cells - 1), 1)",
+        "max((cells - 1) ** 2, 1)",
+        "curator/test_measure_centred.py::test_one_row_moves_a_centred_table_as_far_as_it_is_said_to",
+    ),
+    Bug(
         "columns whose bins are found together count once",
         "Dwork and Roth 2014, section 3.5: composition forgotten",
         "curator/find.py",
