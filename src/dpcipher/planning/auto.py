@@ -1,8 +1,10 @@
 """The plan of a release whose tables will be selected: candidates, shares, the noise of every step, and whether to select at all."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
@@ -144,7 +146,11 @@ def plan_auto(
         design=design is not None,
         steps=(
             *asked,
-            *(_steps(noise, pairs, target, rows, rest) if design is None else _designed(noise, design, rest)),
+            *(
+                _steps(noise, pairs, target, rows, rest, centred=alone)
+                if design is None
+                else _designed(noise, design, rest)
+            ),
         ),
         clear_rows=0 if design is not None else _clear_rows(noise, sizes),
         second_tvd=second,
@@ -189,9 +195,16 @@ def _tables_of(order: int) -> str:
 
 
 def _steps(
-    noise: NoiseModel, pairs: Round, target: SelectionTarget, rows: float, rest: Fraction
+    noise: NoiseModel,
+    pairs: Round,
+    target: SelectionTarget,
+    rows: float,
+    rest: Fraction,
+    *,
+    centred: bool,
 ) -> list[Step]:
-    """The steps in order; of the tables worth measuring, the noise if all whose distances are read got equal shares."""
+    """The steps in order; of the tables worth measuring, the noise if all whose distances are read got equal shares. The noise of centred tables is a mean over them."""
+    less = partial(_less, centred=centred)
     columns, n_read, candidates = len(target.shape), pairs.n_read, pairs.candidates
     whole = None if not candidates else unlooked(target, noise, rows, pairs)
     if not candidates or (whole is not None and not noise.is_zcdp):
@@ -199,7 +212,7 @@ def _steps(
         return _designed(noise, whole, rest)
     first = column_share(noise, target.shape, rows, pairs)
     steps, rest = (
-        [Step("one-way tables", first, columns, columns, noise.cell(first / columns))],
+        [Step("one-way tables", first, columns, columns, noise.cell(first / columns) * less(target.shape))],
         rest - first,
     )
     if whole is not None:
@@ -214,7 +227,13 @@ def _steps(
         steps += _look(noise, name, look)
         rest -= look.share
     taken = candidates if pairs.blind else n_read
-    return [*steps, Step("tables worth measuring", rest, taken, candidates, noise.cell(rest / taken))]
+    sd = noise.cell(rest / taken) * less(n_cells(target.shape, list(target.tables(2))))
+    return [*steps, Step("tables worth measuring", rest, taken, candidates, sd)]
+
+
+def _less(cells: Sequence[int], *, centred: bool) -> float:
+    """The noise of centred tables of so many cells over that of counts, on average."""
+    return math.sqrt(sum(1 - 1 / size for size in cells) / len(cells)) if centred and cells else 1.0
 
 
 def _look(noise: NoiseModel, name: str, look: Round) -> list[Step]:
