@@ -1,6 +1,7 @@
 """Centred tables from the rows on: how far one row moves what is measured, what it costs, and what a release of chosen tables says."""
 
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
+from dpcipher.audits.subjects import THREE_ALIKE, Subject
+from dpcipher.audits.transcript import compare, record
 from dpcipher.curator.request import Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import RowCounts
@@ -66,11 +69,11 @@ def test_a_share_buys_the_noise_that_the_formula_says() -> None:
         noise = opened.measure(attrs, Fraction(1, 5)).mechanism
         assert noise.variance / cells**2 == pytest.approx((1 - 1 / cells) / (2 * 0.5 / 5), rel=1e-3)
     events = opened.statement().certificate["events"]
-    assert [event["what"] for event in events] == [
-        "number of rows",
-        "a, centred",
-        "b, centred",
-        "a × b, centred",
+    assert [(event["type"], event["what"]) for event in events] == [
+        ("query", "rows, counted once"),
+        ("centred", "a"),
+        ("centred", "b"),
+        ("centred", "a × b"),
     ]
     assert [event["l2_squared"] for event in events] == ["1", "2", "6", "30"]
     assert all(event["cost"] <= float(Fraction(event["share"])) * 0.5 * (1 + 1e-9) for event in events)
@@ -140,3 +143,19 @@ def test_several_sets_have_a_total_each() -> None:
     release = dc.measure(frame, schema, epsilon=3.0, delta=1e-9, unit="add-remove", workload="auto", sets=2)
     assert [total.set for total in release.totals] == [0, 1]
     assert all(abs(release.reconcile(number).total - len(frame)) < 500 for number in (0, 1))
+
+
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_no_question_tells_neighbours_apart_by_more_than_it_declares(max_rows: int) -> None:
+    """From the frame on: every answer of a run is given to its neighbours again, and each centred table costs exactly what it moves by."""
+    unit = Unit("add-remove", max_rows)
+    subject = Subject("chosen", partial(dc.Cipher, workload=dc.Auto(max_cells=9)), THREE_ALIKE)
+    method = subject.method(unit, (1.0, 1e-6))
+    here = record(method, subject.rows, subject.schema, seed=1)
+    kinds = {event["type"] for event in here.events}
+    assert "centred" in kinds
+    costs = []
+    for rows in subject.neighbours(unit):
+        found = compare(method, here, record(method, rows, subject.schema, replay=here, seed=1))
+        costs += [cost / declared for what, cost, declared in found if "×" in what or what.startswith("c")]
+    assert max(costs) == pytest.approx(1, rel=1e-6)

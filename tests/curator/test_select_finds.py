@@ -177,7 +177,7 @@ def test_the_length_of_a_shortlist_is_what_can_be_told_apart(
 def test_columns_are_measured_well_before_pairs_are_chosen(
     budget: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forty binary columns get the twentieths by hand: two errors of √(1/2) of the noise on two cells are at most a twentieth of the rows; or half of all."""
+    """Forty binary columns get the twentieths by hand: two errors of √(1/2) of the noise on two cells are at most a twentieth of the rows; or two fifths of all."""
     monkeypatch.setattr("dpcipher.selection.rounds.MAX_TVD", 0.0)
     monkeypatch.setattr("dpcipher.selection.rounds.GOOD_NOISE", 0.0)
     n_rows, needed = 20_000, 0.05 * 20_000 / (math.sqrt(2) * math.sqrt(2 / math.pi) * 2 * math.sqrt(1 / 2))
@@ -186,7 +186,7 @@ def test_columns_are_measured_well_before_pairs_are_chosen(
     events = session.statement().certificate["events"]
     before = itertools.takewhile(lambda event: "look" not in event["what"], events)
     assert sum(Fraction(event["share"]) for event in before) == min(
-        Fraction(math.ceil(20 * share), 20), Fraction(1, 2)
+        Fraction(math.ceil(20 * share), 20), Fraction(2, 5)
     )
 
 

@@ -8,7 +8,7 @@ import click
 
 from dpcipher.cli import options, output
 from dpcipher.curator.measure import measure
-from dpcipher.pages.words import budget_text, choice
+from dpcipher.pages.words import budget_text, choice, noise_range
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -120,10 +120,11 @@ def release_lines(release: Release) -> list[str]:
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
     chosen = choice(release)
     noise = sorted({table.mechanism.describe() for table in release.tables})
+    scales = noise[0] if len(noise) == 1 else f"{noise[0]} and {len(noise) - 1} other scales"
     return [
         f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{sets}",
         *([f"Chosen   {chosen}"] if chosen else []),
-        f"Noise    {noise[0] if len(noise) == 1 else f'{noise[0]} and {len(noise) - 1} other scales'}",
+        f"Noise    {noise_range(release) if release.totals else scales}",
         f"Budget   {budget_text(release.statement)}",
         f"Unit     {release.statement.protection}",
     ]

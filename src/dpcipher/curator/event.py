@@ -58,6 +58,13 @@ class QueryAnswered(Event):
 
 
 @dataclass(frozen=True)
+class CentredMeasured(QueryAnswered):
+    """Noise on every cell of a centred table."""
+
+    type: ClassVar[str] = "centred"
+
+
+@dataclass(frozen=True)
 class CandidatesChosen(Event):
     """Rounds of the exponential mechanism; one person moves a score by at most the sensitivity."""
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.event import (
     CandidatesChosen,
+    CentredMeasured,
     Event,
     LevelsFound,
     QueryAnswered,
@@ -186,12 +187,12 @@ class Session:
         names = tuple(self.schema.attrs[axis] for axis in axes)
         what = " × ".join(names)
         if self.totals:
-            l1, l2_squared = moved(self.schema.n_cells(names))
-            counts, mechanism = self.query(
-                f"{what}, centred",
+            far = Sensitivity(*map(Fraction, moved(self.schema.n_cells(names))))
+            counts, mechanism = self._answer(
                 lambda truth: centred(truth.counts(axes)),
                 share,
-                sensitivity=Sensitivity(Fraction(l1), Fraction(l2_squared)),
+                far,
+                lambda cost: CentredMeasured(what, share, cost, far.l1, far.l2_squared),
             )
             return NoisyTable(names, counts, mechanism, set)
         counts, mechanism = self._answer(
@@ -206,9 +207,9 @@ class Session:
         """Say which tables will be measured next, one by one: where rows must be counted for them, that is done together."""
         self._truth.expect([self.schema.axes(attrs) for attrs in tables])
 
-    def total(self, share: Fraction) -> tuple[int, Mechanism]:
+    def total(self, share: Fraction, what: str = "number of rows") -> tuple[int, Mechanism]:
         """The number of rows with noise."""
-        noisy, mechanism = self.query("number of rows", lambda truth: truth.counts(()), share)
+        noisy, mechanism = self.query(what, lambda truth: truth.counts(()), share)
         return int(noisy), mechanism
 
     def measure_centred(self, share: Fraction, *, sets: int = 1) -> float:
@@ -222,7 +223,8 @@ class Session:
             )
         for number in range(sets):
             exact = (self._truth.n_rows, Mechanism("none", 0.0))
-            count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets)
+            asked = "rows, counted once"
+            count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets, asked)
             self.totals.append(NoisyTotal(count, mechanism, number))
         return float(np.mean([total.count for total in self.totals]))
 
