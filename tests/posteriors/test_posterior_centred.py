@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
+from dpcipher.posteriors.evidence import gather
+from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement
@@ -43,3 +46,36 @@ def test_one_column_by_itself() -> None:
     counts = drawn.draws * drawn.rows[:, None]
     np.testing.assert_allclose(counts.std(axis=0), release.std_error("b").values, rtol=0.12)
     assert np.abs(counts.mean(axis=0) - COUNTS.sum(axis=0)).max() < 6
+
+
+def one_centred_table() -> Release:
+    """A centred table of three columns, and the number of rows."""
+    schema = Schema.from_domain({"a": 2, "b": 3, "c": 2})
+    counts = np.random.default_rng(6).integers(200, 900, (2, 3, 2))
+    table = NoisyTable(("a", "b", "c"), 12 * counts - counts.sum(), Mechanism("gaussian", 15.0 * 12))
+    return Release(
+        schema,
+        (table,),
+        Statement("declared"),
+        totals=(NoisyTotal(int(counts.sum()), Mechanism("gaussian", 20.0)),),
+    )
+
+
+def test_pairs_of_one_centred_table_are_drawn_from_what_it_says_about_pairs() -> None:
+    """Their means and spreads, and those of the number of rows, are least squares'."""
+    release = one_centred_table()
+    drawn = dc.posterior(release, ("a", "b", "c"), draws=800, seed=4, population=False)
+    counts = (drawn.draws * drawn.rows[:, None, None, None]).sum(axis=3)
+    np.testing.assert_allclose(counts.std(axis=0), release.std_error(("a", "b")).values, rtol=0.15)
+    assert np.abs(counts.mean(axis=0) - release.project(("a", "b")).values).max() < 4
+    assert drawn.rows.std() == pytest.approx(20.0, rel=0.12)
+
+
+def test_the_way_back_is_the_transpose() -> None:
+    """Of sums over pairs and of the rows beside a centred table."""
+    evidence = gather(one_centred_table(), (0, 1, 2))
+    sums = PairSums(LogLinear(evidence.levels, ((0, 1), (0, 2), (1, 2)), evidence.possible), evidence)
+    rng = np.random.default_rng(7)
+    cells, slopes = rng.normal(size=(4, 12)), rng.normal(size=(4, len(sums.seen)))
+    assert len(sums.seen) == 10  # four contrasts of columns, five of pairs, and the rows
+    np.testing.assert_allclose((sums.sums(cells) * slopes).sum(), (cells * sums.back(slopes)).sum())

@@ -67,8 +67,7 @@ class Evidence:
     def one_table(self) -> Observed | None:
         """The table that says everything about the columns, where a single one holds them all; None elsewhere."""
         tables = [table for table in self.tables if table.axes]
-        alone = len(tables) == 1 and len(tables[0].axes) == len(self.levels) and not tables[0].centred
-        return tables[0] if alone else None
+        return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
 
     @property
     def rows_estimate(self) -> float:

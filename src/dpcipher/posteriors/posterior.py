@@ -1,7 +1,7 @@
 """The posterior: draws of the joint distribution of a few columns, given everything that a release says about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -189,8 +189,7 @@ def _with_pairs_cut_off(
     """
     own, _, whole, report = drawn
     pairs = list(combinations(range(len(evidence.shape)), 2))
-    alone = replace(evidence, tables=tuple(table for table in evidence.tables if table.axes))
-    sums = PairSums(LogLinear(evidence.levels, tuple(pairs), evidence.possible), alone)
+    sums = PairSums(LogLinear(evidence.levels, tuple(pairs), evidence.possible), evidence)
     own_pairs, rows, whole_pairs, _ = _sample_tables(sums, len(own), population, rng)
     fitted = [
         rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
