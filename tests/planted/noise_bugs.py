@@ -132,7 +132,7 @@ NOISE_BUGS = (
     Bug(
         "a question that takes no share",
         "Lyu, Su and Li 2017: variants of the sparse vector that answer for nothing",
-        "curator/session.py",
+        "curator/spending.py",
         "        self._spent += share * self._rest\n",
         "        pass\n",
         "curator/test_session.py::test_shares_are_exact",

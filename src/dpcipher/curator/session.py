@@ -10,7 +10,6 @@ gets noisy counts or a choice.
 import datetime
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -30,14 +29,15 @@ from dpcipher.curator.event import (
     TablesMeasured,
 )
 from dpcipher.curator.request import MeasurementRequest, Terms
+from dpcipher.curator.spending import Spending
 from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
 from dpcipher.marginals.arrays import Attrs, Axes, Counts
 from dpcipher.marginals.centred import centred, moved
 from dpcipher.privacy.accounting import float_up
-from dpcipher.privacy.budget import Budget, show
+from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
-from dpcipher.privacy.noise import Mechanism, largest_share, mechanism_for
+from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.together import CELLS_AT_ONCE
@@ -65,10 +65,7 @@ class Session:
     ) -> None:
         self.schema, self.terms, self.kind, self.rng = schema, terms.of(schema), kind, draws.rng
         self._truth, self._draws, self._charge = truth, draws, charge
-        self._whole, self._failing = self.terms.cost, Fraction(0)
-        self._most = largest_share(self._whole, terms.unit)
-        self._spent, self._rest = Fraction(0), Fraction(1)
-        self._events: list[Event] = []
+        self._spending = Spending(self.terms.cost, terms.unit)
         self._remarks: dict[str, Any] = {}
         self._coarse: list[CoarseTable] = []
         self.totals: list[NoisyTotal] = []
@@ -118,16 +115,16 @@ class Session:
     @property
     def is_zcdp(self) -> bool:
         """Whether the budget is counted in rho; pure epsilon otherwise."""
-        return self._whole.rho is not None
+        return self._spending.is_zcdp
 
     @property
     def left(self) -> Fraction:
         """The share that no question has taken yet: of the charge or, once the schema was closed, of what was left of it then."""
-        return (1 - self._spent) / self._rest
+        return self._spending.left
 
     def part(self, share: Fraction) -> Budget:
         """What such a share is worth."""
-        return self._whole.share(share * self._rest)
+        return self._spending.part(share)
 
     def go_on(self, schema: Schema, codes: Recoding) -> None:
         """Go on with a closed schema: rows get new codes by a public look-up, and shares are those of what is left of the charge.
@@ -141,25 +138,23 @@ class Session:
         }
         self._truth = self._truth.recoded({**codes, **texts}, schema.on_grid().shape)
         self.schema = schema
-        self._rest = 1 - self._spent
-        self._most = largest_share(self.part(Fraction(1)), self.unit)
+        self._spending.begin_anew()
 
     def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Mechanism:  # noqa: B008 - a frozen value
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
-        each = share / sensitivity.factor(zcdp=self.is_zcdp)
-        return mechanism_for(self.part(min(each, self._most)), self.unit)
+        return self._spending.mechanism(share, sensitivity)
 
     def measure_many(
         self, request: MeasurementRequest, *, say: Callable[[str], None] = lambda _: None
     ) -> tuple[NoisyTable, ...]:
         """Independent noise on every cell of every table of a request, in every set; `say` is told how far a large one has come."""
         share = sum(request.shares, Fraction(0)) * request.sets
-        self._debit(share)
+        self._spending.debit(share)
         costs = {noise: self._draws.noise.certificate(noise, self.unit) for noise in set(request.mechanisms)}
         cost = math.fsum(costs[noise] for noise in request.mechanisms) * request.sets
         n_tables = len(request.workload.tables)
         what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
-        self._record(TablesMeasured(what, share, cost, n_tables, request.sets))
+        self._spending.record(TablesMeasured(what, share, cost, n_tables, request.sets))
         counted = [self._truth.counts(axes) for axes in request.axes]
         cells = request.sets * sum(counts.size for counts in counted)
         noisy = self._draws.noise.add_many(
@@ -258,12 +253,12 @@ class Session:
 
     def name_texts(self, axis: int, share: Fraction, delta: Fraction, most: int) -> tuple[str, ...]:
         """The texts of a column that are frequent enough to be named: noise on the count of each, and a threshold that hides lone ones but for `delta`."""
-        self._debit(share)
-        self._debit_failure(delta)
+        self._spending.debit(share)
+        self._spending.debit_failure(delta)
         chosen = PartitionSelection.calibrated(self.mechanism(share), delta, self.unit)
         cost = self._draws.noise.certificate(chosen.mechanism, self.unit)
         what = f"levels of {self.schema.attrs[axis]}"
-        self._record(LevelsFound(what, share, cost, delta, chosen.threshold))
+        self._spending.record(LevelsFound(what, share, cost, delta, chosen.threshold))
         return chosen.named(self._truth.text_counts(axis), self._draws.noise, most)
 
     def _answer(
@@ -274,10 +269,10 @@ class Session:
         event: Callable[[float], Event],
     ) -> tuple[Counts, Mechanism]:
         """The one place where a single question meets the noise: the share is taken and the event recorded before anything is drawn."""
-        self._debit(share)
+        self._spending.debit(share)
         mechanism = self.mechanism(share, sensitivity)
         cost = self._draws.noise.certificate(mechanism, self.unit)
-        self._record(event(cost * float(sensitivity.factor(zcdp=self.is_zcdp))))
+        self._spending.record(event(cost * float(sensitivity.factor(zcdp=self.is_zcdp))))
         return self._draws.noise.add(np.asarray(ask(self._truth), dtype=np.int64), mechanism), mechanism
 
     def choose(
@@ -308,10 +303,10 @@ class Session:
         `by` runs the rounds; it may leave candidates out of a round because of what earlier rounds chose, and for no other reason.
         """
         check_k(k, len(candidates))
-        self._debit(share)
+        self._spending.debit(share)
         scale, chooser = choice_scale(self.part(share / k), sensitivity), self._draws.chooser
         cost = chooser.certificate(scale, sensitivity, zcdp=self.is_zcdp, k=k)
-        self._record(CandidatesChosen(what, share, cost, len(candidates), k, sensitivity))
+        self._spending.record(CandidatesChosen(what, share, cost, len(candidates), k, sensitivity))
         return [candidates[place] for place in by(chooser, scores(self._truth), scale, k)]
 
     def urn(
@@ -331,13 +326,13 @@ class Session:
             raise BudgetError(
                 "delta must not be given here: the draw itself costs pure epsilon; leave delta out"
             )
-        self._debit(share)
+        self._spending.debit(share)
         what, cost = f"{n_rows} rows from the posterior", float_up(self.part(share).amount)
         if delta:
-            self._debit_failure(delta)
-            self._record(RowsProbablyDrawn(what, share, cost, n_rows, delta))
+            self._spending.debit_failure(delta)
+            self._spending.record(RowsProbablyDrawn(what, share, cost, n_rows, delta))
         else:
-            self._record(RowsDrawn(what, share, cost, n_rows))
+            self._spending.record(RowsDrawn(what, share, cost, n_rows))
         counts = self._truth.counts(tuple(range(len(self.schema.attrs))))
         weights = counts * prior.denominator + prior.numerator
         if possible is not None:
@@ -368,7 +363,7 @@ class Session:
 
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
-        self._spent = Fraction(1)
+        self._spending.end()
         self._truth.close()
         self.terms.mark_released(self._charge, checksum)
 
@@ -379,53 +374,18 @@ class Session:
             n_rows=self.n_rows,
             unit=self.unit.as_dict(),
             budget=self.terms.budget.as_dict(),
-            certificate=self._certificate(),
+            certificate=self._spending.certificate(
+                "privacy map of opendp" if self._draws.is_private else "none: seeded noise", self._remarks
+            ),
             ledger={} if self._charge is None else self._charge.as_dict(),
             software=software(),
             created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         )
 
-    def _certificate(self) -> dict[str, Any]:
-        return {
-            "measure": "rho" if self.is_zcdp else "epsilon",
-            "events": [event.as_dict() for event in self._events],
-            "share": str(self._spent),
-            "total": self._total(),
-            **({"delta": str(self._failing)} if self._failing else {}),
-            "by": "privacy map of opendp" if self._draws.is_private else "none: seeded noise",
-            **self._remarks,
-        }
-
-    def _total(self) -> float:
-        """The costs added up; each is within its share exactly, so that only their floats could add up to more."""
-        limit = float_up(self._whole.amount * self._spent)
-        return min(limit, math.fsum(event.cost for event in self._events))
-
     def _status(self) -> Status:
         if not self._draws.is_private:
             return "NOT PRIVATE"
         return "unrecorded" if self._charge is None else "certified"
-
-    def _debit(self, share: Fraction) -> None:
-        """Take a share of the charge; refused before anything is drawn."""
-        if not isinstance(share, Fraction) or not 0 < share <= self.left:
-            left = show(self.left) if self.left else "nothing"
-            raise BudgetError(
-                f"share ({share}) must be a Fraction above 0 and within what is left of the charge ({left})"
-            )
-        self._spent += share * self._rest
-
-    def _debit_failure(self, delta: Fraction) -> None:
-        """Take a part of the delta that the charge has for failures."""
-        if delta <= 0 or self._failing + delta > self._whole.failure:
-            raise BudgetError(
-                f"delta ({show(delta)}) must be above 0 and within what the charge has for failures ({show(self._whole.failure)})"
-            )
-        self._failing += delta
-
-    def _record(self, event: Event) -> None:
-        """Certificates state shares of the whole charge."""
-        self._events.append(replace(event, share=event.share * self._rest))
 
 
 def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Release:
