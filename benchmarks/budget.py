@@ -23,6 +23,7 @@ from networks import Network, random_network, sample
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
 from dpcipher.methods.cipher import Cipher
+from dpcipher.methods.independent import Independent
 from dpcipher.privacy.accounting import rho_for
 from dpcipher.privacy.choose import Draws, SeededChooser
 from dpcipher.release.components import centre
@@ -34,7 +35,7 @@ from dpcipher.selection.spanning import SpanningFirst
 
 EPSILON, DELTA, ROWS, NETWORKS = math.exp(-2), 1e-9, 10_000, 3
 RHO = float(rho_for(Fraction(EPSILON), Fraction(1, 10**9)))
-WIDTHS = (20, 37)
+WIDTHS, MANY_COLUMNS = (20, 37), 70
 
 
 def skewed_network(columns: int, rng: np.random.Generator) -> tuple[dict[str, list[str]], Network]:
@@ -74,6 +75,10 @@ class Data:
 
     codes: Codes
     shape: tuple[int, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema.from_domain({f"c{axis}": size for axis, size in enumerate(self.shape)})
 
     @cached_property
     def pairs(self) -> list[Axes]:
@@ -191,9 +196,8 @@ DESIGNS = {
 
 def auto_rows(data: Data, seed: int) -> Codes:
     """By `Cipher(workload="auto")`."""
-    schema = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(data.shape)})
     method = Cipher(EPSILON, delta=DELTA, unit="add-remove", workload="auto")
-    fitted = method.fit_counts(data.codes, schema, draws=Draws.seeded(seed), codes=True)
+    fitted = method.fit_counts(data.codes, data.schema, draws=Draws.seeded(seed), codes=True)
     return np.concatenate(list(fitted.joint.core.sample(ROWS, np.random.default_rng(seed))))
 
 
@@ -225,6 +229,27 @@ def study(repeats: int) -> list[list[str]]:
     return [[name, *map(show, values), show(ratios[name], 2)] for name, values in errors.items()]
 
 
+def independent_rows(data: Data, seed: int) -> Codes:
+    """By `Independent`, which measures the columns alone."""
+    method = Independent(EPSILON, delta=DELTA, unit="add-remove")
+    fitted = method.fit_counts(data.codes, data.schema, draws=Draws.seeded(seed), codes=True)
+    return np.concatenate(list(fitted.joint.core.sample(ROWS, np.random.default_rng(seed))))
+
+
+def many_columns(repeats: int) -> list[list[str]]:
+    """`auto` and `Independent` on many columns: errors of each kind, and their ratio."""
+    lines = []
+    for kind in KINDS:
+        errors: list[list[list[float]]] = []
+        for network, seed in itertools.product(range(NETWORKS), range(repeats)):
+            data = generated(kind, MANY_COLUMNS, network)
+            made = [make(data, seed) for make in (auto_rows, independent_rows)]
+            errors.append([tvd_rows(data.codes, rows, data.shape) for rows in made])
+        auto, alone = np.mean(errors, axis=0)
+        lines.append([f"{kind}, {MANY_COLUMNS} columns", show(auto), show(alone), show(auto / alone, 2)])
+    return lines
+
+
 def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     runs = NETWORKS * repeats
@@ -243,7 +268,13 @@ def main() -> None:
         "budget",
         "Very small budgets",
         f"python benchmarks/budget.py {repeats}",
-        [note, markdown(head, study(repeats)), READING],
+        [
+            note,
+            markdown(head, study(repeats)),
+            READING,
+            "## Many columns\n\nBeside columns measured alone, with all of the budget, as `Independent` does.",
+            markdown(["data", "auto", "Independent", "ratio"], many_columns(max(2, repeats // 2))),
+        ],
     )
 
 
