@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import ReleaseError
@@ -137,6 +138,16 @@ def test_files_hold_totals_and_say_so_by_their_version(tmp_path: Path) -> None:
     assert again.checksum == release.checksum
     assert again.totals == (TOTAL,)
     np.testing.assert_allclose(again.project("age").values, release.project("age").values)
+
+
+def test_other_tools_find_rows_in_the_file(tmp_path: Path) -> None:
+    """Each table by itself: counts that add up to the number of rows; files of plain tables have no such column."""
+    cells = pq.read_table(centred_release(TOTAL).save(tmp_path / "r.parquet")).to_pandas()
+    assert cells.groupby("attrs", observed=True)["rows"].sum().round(6).tolist() == [1_000, 1_000]
+    age = cells[cells["attrs"] == "age"]
+    assert age["rows"].diff()[1:].tolist() == pytest.approx((age["count"].diff()[1:] / 3).tolist())
+    plain = Release.from_tables({("age", "sex"): TABLES[0].counts}, SCHEMA, scale=3.0)
+    assert "rows" not in pq.read_table(plain.save(tmp_path / "plain.parquet")).column_names
 
 
 @pytest.mark.parametrize(

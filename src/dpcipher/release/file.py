@@ -1,6 +1,6 @@
 """The release file: one Parquet table that any tool can open, its facts in the file's metadata.
 
-Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`. The metadata key `dpcipher`
+Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`; of centred tables also `rows`, for other tools. The metadata key `dpcipher`
 holds JSON: format version, schema, tables, statement, coarse counts and totals where there are any, and a SHA-256 over all of it. `load` reads it back.
 A file with totals, whose tables are centred, is of version 3; one with coarse counts alone of version 2; others of version 1.
 """
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.files import replacing
 from dpcipher.marginals.arrays import Attrs, Shape
+from dpcipher.marginals.centred import in_rows
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
@@ -134,7 +135,7 @@ def write(
             f"release file ({path}) cannot be written: its facts take {len(facts)} bytes, of at most {MAX_METADATA}; "
             "measure fewer tables"
         )
-    cells = _cells(schema, tables).replace_schema_metadata({KEY: facts})
+    cells = _cells(schema, tables, beside.totals).replace_schema_metadata({KEY: facts})
     try:
         with replacing(path) as temporary, temporary.open("wb") as sink:
             pq.write_table(cells, sink, compression="zstd")
@@ -201,8 +202,8 @@ def _describe(table: NoisyTable) -> dict[str, Any]:
     }
 
 
-def _cells(schema: Schema, tables: Sequence[NoisyTable]) -> pa.Table:
-    """One row per cell of every table, in the order of the schema's levels."""
+def _cells(schema: Schema, tables: Sequence[NoisyTable], totals: Sequence[NoisyTotal]) -> pa.Table:
+    """One row per cell of every table, in the order of the schema's levels; of centred tables with what they say in rows, for other tools."""
     sizes = [table.counts.size for table in tables]
     number = np.repeat(np.arange(len(tables), dtype=np.int32), sizes)
     columns: dict[str, Any] = {
@@ -214,6 +215,10 @@ def _cells(schema: Schema, tables: Sequence[NoisyTable]) -> pa.Table:
         columns[f"level_{place + 1}"] = _level_column(schema, tables, place)
     counts = np.concatenate([table.counts.ravel() for table in tables])
     columns["count"] = counts.astype(np.int64 if all(table.whole for table in tables) else np.float64)
+    if totals:
+        rows = {total.set: total.count for total in totals}
+        parts = [in_rows(table.counts) + rows[table.set] / table.counts.size for table in tables]
+        columns["rows"] = np.concatenate([part.ravel() for part in parts])
     return pa.table(columns)
 
 
