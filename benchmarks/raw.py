@@ -333,8 +333,8 @@ Four of 54 ratios are above 1.1: distance and range of PINCP at ε = 1, where go
 a third to two thirds of a distance or a range of one column, so that such a ratio has a standard error of .1 to .2 over twenty repeats (.04 for ranges with another column), and the best of four is a lucky one.
 
 On generated columns of the same shapes ([coarse counts](coarse.md)), what is left was taken apart at ε = 1, before bins were counted coarsely. With exact one-way counts in the same bins, distances fall to .59, ranges to .23 and ranges with another column to .81; coarse counts of the found bins, which came of
-that, take back .08, .16 and .04. Of the distance that exact counts leave, most is in the last bin, which holds the tail up to a generous bound: with its values in their true places it falls to .2 for amounts, to .04 to .5 for counts, durations and balances, and to .6 for ages. A tail that follows a generalised Pareto
-law through the last three bins instead of an exponential one lowers it to .91 on average (amounts to .64, durations and numbers of earlier calls to .75 to .8, but numbers of calls to 1.4), for every way to cut alike; it is not built. Edges made by hand know where a tail ends, and spend nothing to find it:
+that, take back .08, .16 and .04. Of the distance that exact counts leave, most is in the last bin, which holds the tail up to a generous bound: with its values in their true places it falls to .2 for amounts, to .04 to .5 for counts, durations and balances, and to .6 for ages. Tails
+that may be heavier were tried ([tails](tails.md)): they gain on some columns and lose as much or more on others, which the bins cannot tell from one another. Edges made by hand know where a tail ends, and spend nothing to find it:
 that part is out of reach of a search."""
 
 PYTHON = ""
