@@ -203,11 +203,9 @@ def test_wrong_coarse_counts_in_a_file_are_refused(
 ) -> None:
     """Whoever computes the checksum too still gets no further."""
     path = with_coarse(AGE).save(tmp_path / "r.parquet")
-    facts = forge.facts_of(path)
-    facts["coarse"][0] |= change
-    monkeypatch.setattr(file, "checksum", lambda *_: facts["checksum"])
+    monkeypatch.setattr(file, "checksum", lambda *_: forge.facts_of(path)["checksum"])
     with pytest.raises(ReleaseError, match=why):
-        Release.load(forge.save(path, facts, list(range(10))))
+        Release.load(forge.with_change(path, "coarse", change, list(range(10))))
 
 
 def test_a_file_of_the_first_version_holds_no_coarse_counts(tmp_path: Path) -> None:

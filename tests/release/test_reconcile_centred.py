@@ -101,6 +101,7 @@ TABLES = (
     NoisyTable(("age", "sex"), np.array([[310, -290], [55, 405], [-430, -60]]), NOISE),
     NoisyTable(("age",), np.array([20, 230, -240]), Mechanism("gaussian", 3.0)),
 )
+CELLS = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
 
 
 def centred_release(*totals: NoisyTotal, n_rows: int | None = None) -> Release:
@@ -166,12 +167,9 @@ def test_wrong_totals_in_a_file_are_refused(
 ) -> None:
     """Whoever computes the checksum too still gets no further."""
     path = centred_release(TOTAL).save(tmp_path / "r.parquet")
-    facts = forge.facts_of(path)
-    facts["totals"][0] |= change
-    monkeypatch.setattr(file, "checksum", lambda *_: facts["checksum"])
-    counts = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
+    monkeypatch.setattr(file, "checksum", lambda *_: forge.facts_of(path)["checksum"])
     with pytest.raises(ReleaseError, match=why):
-        Release.load(forge.save(tmp_path / "forged.parquet", facts, counts))
+        Release.load(forge.with_change(path, "totals", change, CELLS))
 
 
 def test_a_version_three_without_totals_is_refused(tmp_path: Path) -> None:
@@ -179,9 +177,8 @@ def test_a_version_three_without_totals_is_refused(tmp_path: Path) -> None:
     path = centred_release(TOTAL).save(tmp_path / "r.parquet")
     facts = forge.facts_of(path)
     del facts["totals"]
-    counts = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
     with pytest.raises(ReleaseError, match="totals, and nothing else"):
-        Release.load(forge.save(tmp_path / "forged.parquet", facts, counts))
+        Release.load(forge.save(tmp_path / "forged.parquet", facts, CELLS))
 
 
 def test_what_cannot_be_centred_is_refused() -> None:

@@ -33,8 +33,8 @@ from dpcipher.curator.truth import CountSource
 from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
-from dpcipher.release.release import NoisyTable, as_noisy
+from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.release.release import NoisyTable, all_noisy, as_noisy
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
 from dpcipher.selection.design import design_tables, is_small, unlooked
@@ -137,7 +137,7 @@ class _Selection:
             return
         if rounds.centres(self.noise, zeros=bool(self.zeros)):
             self.say("measuring the number of rows")
-            self.rows = self.session.measure_centred(rounds.ROWS, sets=self.sets)
+            self.session.measure_centred(rounds.ROWS, sets=self.sets)
         self.say("measuring one-way tables")
         share = rounds.ONE_WAY if self.noise.is_zcdp else self._column_share(pairs, self._rows())
         prediction = self._measure_columns(one_way, share)
@@ -300,20 +300,13 @@ class _Selection:
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
         table = self.session.measure(self._attrs(axes), share, set=number)
         if number == 0:
-            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / self._in_rows(table).variance
+            variance = as_noisy(axes, table, centred=bool(self.session.totals)).variance
+            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / variance
         self.tables.append(table)
-
-    def _in_rows(self, table: NoisyTable) -> Noisy:
-        return as_noisy(self.session.schema.axes(table.attrs), table, centred=bool(self.session.totals))
 
     def _reconciled(self) -> Reconciled:
         """All that was measured so far, over all sets."""
-        measured = [self._in_rows(table) for table in self.tables]
-        measured += [
-            Noisy((), np.asarray(float(total.count)), total.mechanism.variance)
-            for total in self.session.totals
-            if total.mechanism.variance > 0
-        ]
+        measured = all_noisy(self.session.schema, self.tables, self.session.totals)
         total = None if self.session.n_rows is None else float(self.session.n_rows)
         return reconcile(self.shape, measured, total=total, zeros=self.zeros)
 

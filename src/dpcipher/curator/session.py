@@ -207,7 +207,7 @@ class Session:
         noisy, mechanism = self.query(what, lambda truth: truth.counts(()), share)
         return int(noisy), mechanism
 
-    def measure_centred(self, share: Fraction, *, sets: int = 1) -> float:
+    def measure_centred(self, share: Fraction, *, sets: int = 1) -> None:
         """Measure the number of rows by itself, where it is not public, once for each set; tables are centred from here on, and a release says so.
 
         Only where one row more or less is protected, by Gaussian noise: a row that is replaced moves a centred table as far as its counts.
@@ -221,7 +221,6 @@ class Session:
             asked = "rows, counted once"
             count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets, asked)
             self.totals.append(NoisyTotal(count, mechanism, number))
-        return float(np.mean([total.count for total in self.totals]))
 
     def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Mechanism]:
         """One count with noise: any one count changes by at most `max_rows`, under replacement too."""

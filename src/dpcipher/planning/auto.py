@@ -1,7 +1,7 @@
 """The plan of a release whose tables will be selected: candidates, shares, the noise of every step, and whether to select at all."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -116,14 +116,10 @@ def plan_auto(
     left = after_finding(budget, schema).composable()
     noise, rows = NoiseModel(left, unit, sets), float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
-    needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
     design = _design(target, noise, rows, schema) if is_small(target) else None
     alone = design is None and bool(sizes) and centres(noise, zeros=bool(schema.zero_masks))
-    asked = (
-        []
-        if n_rows_told
-        else [_total_step(noise, share) for share, wanted in ((TOTAL, needs_rows), (ROWS, alone)) if wanted]
-    )
+    needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
+    asked = [] if n_rows_told else _total_steps(noise, {TOTAL: needs_rows, ROWS: alone})
     rest = 1 - sum((step.share for step in asked), Fraction(0))
     pairs = pair_round(noise, sizes, columns, rows, most_pairs(schema, sets))
     possible = design is None and pairs.n_read >= 3  # a triple is made of three pairs that were measured
@@ -133,6 +129,11 @@ def plan_auto(
         share = float(rest - column_share(noise, schema.shape, rows, pairs) - pairs.share) / pairs.n_read
         second = worthwhile_distance(noise, target, share) / n_rows
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
+    steps = (
+        _steps(noise, pairs, target, rows, rest, centred=alone)
+        if design is None
+        else _designed(noise, design, rest)
+    )
     return AutoPlan(
         budget=budget,
         unit=unit,
@@ -144,14 +145,7 @@ def plan_auto(
         triples=counts.get(3, 0),
         larger=sum(count for order, count in counts.items() if order > 3),
         design=design is not None,
-        steps=(
-            *asked,
-            *(
-                _steps(noise, pairs, target, rows, rest, centred=alone)
-                if design is None
-                else _designed(noise, design, rest)
-            ),
-        ),
+        steps=(*asked, *steps),
         clear_rows=0 if design is not None else _clear_rows(noise, sizes),
         second_tvd=second,
         all_pairs_tvd=tvd,
@@ -169,8 +163,13 @@ def _design(
     return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks)
 
 
-def _total_step(noise: NoiseModel, share: Fraction) -> Step:
-    return Step("number of rows", share, 1, 1, noise.cell(share))
+def _total_steps(noise: NoiseModel, wanted: Mapping[Fraction, bool]) -> list[Step]:
+    """The number of rows, at each share at which it is wanted."""
+    return [
+        Step("number of rows", share, 1, 1, noise.cell(share))
+        for share, is_wanted in wanted.items()
+        if is_wanted
+    ]
 
 
 def _designed(noise: NoiseModel, design: dict[Axes, float], rest: Fraction) -> list[Step]:

@@ -25,7 +25,7 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 
-__all__ = ["CoarseTable", "NoisyTable", "NoisyTotal", "Release", "as_noisy"]
+__all__ = ["CoarseTable", "NoisyTable", "NoisyTotal", "Release", "all_noisy", "as_noisy"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,12 +136,11 @@ class Release(Shown, Drawable):
         """Make the tables agree: those of one set, or of all of them together."""
         if set is not None and not 0 <= set < self.sets:
             raise ReleaseError(f"set ({set}) must be one of the release's sets, 0 to {self.sets - 1}")
-        measured = [self.in_rows(t) for t in self.tables if set in (None, t.set)]
-        measured += [
-            Noisy((), np.asarray(float(t.count)), t.mechanism.variance)
-            for t in self.totals
-            if set in (None, t.set) and t.mechanism.variance > 0
-        ]
+        measured = all_noisy(
+            self.schema,
+            [table for table in self.tables if set in (None, table.set)],
+            [total for total in self.totals if set in (None, total.set)],
+        )
         coarse = [
             Coarse(
                 self.schema.attrs.index(c.attr),
@@ -245,6 +244,13 @@ def as_noisy(axes: Axes, table: NoisyTable, *, centred: bool) -> Noisy:
     if not centred:
         return Noisy(axes, np.asarray(table.counts, dtype=np.float64), table.mechanism.variance)
     return Noisy(axes, in_rows(table.counts), table.mechanism.variance / table.counts.size**2, centred=True)
+
+
+def all_noisy(schema: Schema, tables: Sequence[NoisyTable], totals: Sequence[NoisyTotal]) -> list[Noisy]:
+    """Measured tables in rows, and the number of rows where it is noisy; tables are centred where it was measured."""
+    measured = [as_noisy(schema.axes(table.attrs), table, centred=bool(totals)) for table in tables]
+    noisy = [total for total in totals if total.mechanism.variance > 0]
+    return measured + [Noisy((), np.asarray(float(total.count)), total.mechanism.variance) for total in noisy]
 
 
 def _check_table(schema: Schema, table: NoisyTable) -> None:
