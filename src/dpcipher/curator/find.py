@@ -1,6 +1,7 @@
 """Bins found privately: noisy counts of intervals of an open column's grid, and from them the edges of its bins.
 
-The counts are asked level by level: first of intervals that cover the grid, then of the parts of those that hold enough rows for a cut to pay.
+The counts are asked level by level: first of intervals that cover the grid, then of the parts of those that hold enough rows for a cut to pay. Of two
+parts the difference is asked, where that costs no more than their counts: what the interval holds is known already.
 Everything after the noise is post-processing: which intervals are asked about next, the edges, the closed schema, and the bin of each cell of the
 grid. No count that the search asked is released: edges were chosen by its noise, and estimates from it would not be unbiased. Once the edges are found,
 a few runs of neighbouring bins of every column are counted anew: these coarse counts are part of the release, where they narrow sums over many bins,
@@ -9,8 +10,10 @@ which the tables blur with the noise of every bin (`release.coarse`). The tables
 Sensitivity. The intervals of one level are disjoint, and so are the runs, so their counts are cells of a table: that of the column with its grid made
 coarser, some cells left out. The code of a row on the grid follows from that row alone. So one person moves the counts of one column at one level by no more than a table of
 counts, in L1 and in L2: `unit.l1` and `unit.l2_squared`, under both relations and for any `max_rows`. The counts of k columns, asked together, move by
-k times that in L1, and by k times that in squared L2 (`_sensitivity`). Whether, and where, a further level is asked follows from noisy counts, and so do the
-runs.
+k times that in L1, and by k times that in squared L2 (`_sensitivity`). Where a difference of two counts stands for both, each row that is added or
+removed still moves one number by one, so that m rows move it by at most m in L1 and m² in squared L2, as they do counts. A row that is replaced by another of the
+same interval moves it by two, which is more: so differences are asked under add-remove alone. Whether, and where, a further level is asked follows from
+noisy answers, and so do the runs.
 """
 
 import math
@@ -28,6 +31,7 @@ from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, Recoding
 from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
@@ -97,7 +101,8 @@ def find_bins(
     if not session.schema.is_open:
         return
     say("finding bins")
-    share, searches = finding_share(session.schema), open_searches(session.schema, zcdp=session.is_zcdp)
+    share = finding_share(session.schema)
+    searches = open_searches(session.schema, session.unit, zcdp=session.is_zcdp)
     each = level_share(searches, session.schema)
     coarse = coarse_share(session.schema) if sets else Fraction(0)
     noise = NoiseModel(session.part(1 - share - coarse), session.unit)
@@ -113,11 +118,11 @@ def find_bins(
     _close(session, searches, risks, sets)
 
 
-def open_searches(schema: Schema, *, zcdp: bool) -> list[Search]:
+def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
     """A search for every column with open bins; none of them is part of a compound."""
-    grid = schema.on_grid()
+    grid, differences = schema.on_grid(), zcdp and unit.relation == "add-remove"
     return [
-        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp)
+        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp, differences=differences)
         for axis, attr in enumerate(schema.attrs)
         if attr not in schema.compounds and schema.column(attr).bins == AUTO
     ]
@@ -127,13 +132,13 @@ def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     """One level of all columns that are asked, with one share."""
     noisy, mechanism = session.query(
         f"intervals of {_names(searches)}",
-        lambda truth: np.concatenate([search.counts(truth) for search in searches]),
+        lambda truth: np.concatenate([search.truth(truth) for search in searches]),
         share,
         sensitivity=_sensitivity(len(searches)),
     )
-    ends = np.cumsum([len(search.frontier) for search in searches])
-    for search, counts in zip(searches, np.split(noisy, ends[:-1]), strict=True):
-        search.learn(counts.astype(float), mechanism.variance)
+    ends = np.cumsum([search.n_asked for search in searches])
+    for search, answers in zip(searches, np.split(noisy, ends[:-1]), strict=True):
+        search.learn(answers.astype(float), mechanism.variance)
 
 
 def _names(searches: Sequence[Search]) -> str:

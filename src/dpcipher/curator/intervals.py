@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
@@ -15,29 +16,55 @@ from dpcipher.schema.open_grid import band_edges
 from dpcipher.selection.binning import BOUND_CHANCE, BinRisk, Leaves, choose_cuts, clear_of_noise
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
+Known = tuple[float, float]  # the noisy count of an interval, and its variance
 # Parts that an interval is cut into, beside the cuts that are declared. More parts make fewer levels, and each more noise in their sums; levels share the
 # budget, which the noise of zCDP feels with their root and that of pure epsilon in full. Settled on generated columns (benchmarks/bins.py).
 ZCDP_PARTS, PURE_PARTS = 2, 8
 
 
+@dataclass(frozen=True)
+class Split:
+    """An interval and the parts that it is cut into; no interval at first, since nothing is known yet of the whole.
+
+    The parts are asked for one by one or, where there are two, by how many more rows the first holds than the second: with what is known of the
+    interval, that tells as much as two counts with half of the noise variance.
+    """
+
+    whole: Interval | None
+    parts: tuple[Interval, ...]
+    by_difference: bool
+
+    @property
+    def n_asked(self) -> int:
+        """How many numbers are asked for."""
+        return 1 if self.by_difference else len(self.parts)
+
+    def asked(self, sums: Counts) -> list[int]:
+        """What is asked for, from the running sums of the true counts. Private."""
+        counts = [int(sums[stop] - sums[start]) for start, stop in self.parts]
+        return [counts[0] - counts[1]] if self.by_difference else counts
+
+
 class Search:
     """One open column: the intervals that are asked next, and what is known of those that were.
 
-    All of it follows from public facts and noisy counts; `counts` alone touches private ones, for a session to add noise to.
+    All of it follows from public facts and noisy answers; `truth` alone touches private counts, for a session to add noise to. `differences` is for
+    Gaussian noise where rows are added or removed: a row that is replaced would move a difference by two.
     """
 
-    def __init__(self, column: Column, grid: Column, axis: int, *, zcdp: bool) -> None:
+    def __init__(self, column: Column, grid: Column, axis: int, *, zcdp: bool, differences: bool) -> None:
         self.column, self.axis = column, axis
+        self._differences = differences
         self._laplace, self._n_parts = not zcdp, ZCDP_PARTS if zcdp else PURE_PARTS
         self.most = cast(Binned, column.domain).n_bins
         self.points = np.asarray(cast(Binned, grid.domain).edges)
         places = np.flatnonzero(np.isin(self.points, declared_edges(column)))
         self.forced = [int(place) for place in places]
         self._marks = {*self.forced, *self._zero()}  # where the first intervals are cut, whatever their width
-        self._top = self.frontier = self._first()
-        self._known: dict[Interval, tuple[float, float]] = {}  # noisy count and its variance
-        self._parts: dict[Interval, list[Interval]] = {}
-        self._pending: dict[Interval, list[Interval]] = {}
+        self._top = self._first()
+        self._splits = [Split(None, tuple(self._top), by_difference=False)]
+        self._known: dict[Interval, Known] = {}
+        self._parts: dict[Interval, Sequence[Interval]] = {}
         self.total = 0.0
 
     @property
@@ -50,34 +77,46 @@ class Search:
         """How many levels are asked at most."""
         return 1 + max(self._levels_of(stop - start) for start, stop in self._top)
 
-    def counts(self, truth: CountSource) -> Counts:
-        """The true counts of the frontier. Private."""
-        cells = truth.counts((self.axis,))[: len(self.points) - 1]
+    @property
+    def n_asked(self) -> int:
+        """How many numbers are asked for next."""
+        return sum(split.n_asked for split in self._splits)
+
+    def truth(self, source: CountSource) -> Counts:
+        """What is asked for next, without noise. Private."""
+        cells = source.counts((self.axis,))[: len(self.points) - 1]
         sums = np.concatenate([[0], np.cumsum(cells)])
-        starts, stops = np.array(self.frontier).T
-        return np.asarray(sums[stops] - sums[starts])
+        return np.array([number for split in self._splits for number in split.asked(sums)])
 
     def learn(self, noisy: Floats, variance: float) -> None:
-        """Take in noisy counts of the frontier; the parts of an interval are made to agree with it, by least squares."""
+        """Take in noisy answers; the parts of an interval are made to agree with it, by least squares."""
         if not self._known:
             self.total = float(noisy.sum())
-        for interval, count in zip(self.frontier, noisy, strict=True):
-            self._known[interval] = (float(count), variance)
-        for interval, parts in self._pending.items():
-            self._reconcile(interval, parts)
-        self._parts |= self._pending
+        answers = iter(noisy.tolist())
+        for split in self._splits:
+            heard = [next(answers) for _ in range(split.n_asked)]
+            if split.whole is None:
+                self._known |= {
+                    part: (count, variance) for part, count in zip(split.parts, heard, strict=True)
+                }
+            else:
+                self._known |= self._agreeing(split, self._known[split.whole], heard, variance)
+                self._parts[split.whole] = split.parts
 
     def refine(self, risk: BinRisk) -> bool:
         """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
-        self._pending = {}
         price, clear = risk.price(self.most), clear_of_noise(self.most, laplace=self._laplace)
-        for interval in self.frontier:
+        frontier, self._splits = [part for split in self._splits for part in split.parts], []
+        for interval in frontier:
             count, variance = self._known[interval]
-            least = price + clear * math.sqrt(variance)
-            if interval[1] - interval[0] > 1 and count > least:
-                self._pending[interval] = self._cut(*interval)
-        self.frontier = [part for parts in self._pending.values() for part in parts]
-        return bool(self.frontier)
+            if interval[1] - interval[0] > 1 and count > price + clear * math.sqrt(variance):
+                parts = tuple(self._cut(*interval))
+                self._splits.append(Split(interval, parts, self._differences and len(parts) == 2))
+        return bool(self._splits)
+
+    def settled(self, variance: float) -> float:
+        """The variance of the count of an interval after a few levels with noise of this variance: v = (v + variance) / 4 for differences."""
+        return variance / 3 if self._differences else variance
 
     def edges(self, risk: BinRisk) -> list[float]:
         """The edges of the bins; an end in which rows are not clearly there is one bin."""
@@ -110,7 +149,8 @@ class Search:
 
     def _inhabited(self, end: Literal[0, 1]) -> int:
         """Where rows clearly begin (0) or end (1): at the outermost part that clearly holds some; inside it, at its outermost such part, and so on."""
-        parts, place = self._top, self._top[-end][end]
+        parts: Sequence[Interval] = self._top
+        place = self._top[-end][end]
         clear = clear_of_noise(self.most, laplace=self._laplace)
         while parts:
             holding = [
@@ -149,17 +189,27 @@ class Search:
         """How many times an interval of so many cells is cut until there are cells."""
         return 0 if cells == 1 else math.ceil(math.log(cells, self._n_parts) - 1e-9)
 
-    def _reconcile(self, interval: Interval, parts: Sequence[Interval]) -> None:
-        (count, variance), own = self._known[interval], [self._known[part] for part in parts]
-        total, spread = sum(part[0] for part in own), sum(part[1] for part in own)
-        weight = spread / (spread + variance) / len(parts)
-        for part, (value, noise) in zip(parts, own, strict=True):
-            self._known[part] = (value + (count - total) * weight, noise * (1 - weight))
+    @staticmethod
+    def _agreeing(
+        split: Split, whole: Known, heard: Sequence[float], variance: float
+    ) -> dict[Interval, Known]:
+        """The parts of an interval, from the answers about them and what is known of the whole."""
+        count, own = whole
+        if split.by_difference:
+            values, variance = [(count + sign * heard[0]) / 2 for sign in (1, -1)], (own + variance) / 4
+        else:
+            spread = variance * len(heard)
+            weight = spread / (spread + own) / len(heard)
+            values, variance = (
+                [value + (count - sum(heard)) * weight for value in heard],
+                variance * (1 - weight),
+            )
+        return {part: (value, variance) for part, value in zip(split.parts, values, strict=True)}
 
     def _leaves(self) -> Leaves:
         """The finest intervals that were asked about, in order."""
         finest: list[Interval] = []
-        stack = self._top[::-1]
+        stack = list(self._top[::-1])
         while stack:
             interval = stack.pop()
             if interval in self._parts:

@@ -51,27 +51,25 @@ def plan_bins(
     if not finding_share(schema):
         return ()
     whole, rest = after_levels(budget, schema).composable(), 1 - discovery_share(schema)
-    searches = open_searches(schema, zcdp=whole.rho is not None)
+    searches = open_searches(schema, unit, zcdp=whole.rho is not None)
     each = level_share(searches, schema)
     mechanism = mechanism_for(whole.share(each), unit)
     coarse = coarse_share(schema)
     noise = NoiseModel(whole.share(1 - finding_share(schema) - coarse), unit)
-
-    def clear(most: int) -> float:
-        return clear_of_noise(most, laplace=not noise.is_zcdp) * sqrt(mechanism.variance)
-
     plans = []
     for search in searches:
+        sd = sqrt(search.settled(mechanism.variance))
+        clear = clear_of_noise(search.most, laplace=not noise.is_zcdp) * sd
         risk = None if n_rows is None else bin_risk(schema, search.axis, noise, float(n_rows), tables)
         plans.append(
             BinPlan(
                 search.column.name,
                 each * search.levels * rest,
                 search.levels,
-                sqrt(mechanism.variance),
+                sd,
                 search.most,
                 None if risk is None else risk.best_bins(search.most),
-                None if risk is None else round(risk.price(search.most) + clear(search.most)),
+                None if risk is None else round(risk.price(search.most) + clear),
                 search.is_unbounded,
                 coarse / len(searches) * rest,
             )
