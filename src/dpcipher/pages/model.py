@@ -66,7 +66,8 @@ def _cards(models: Models, release: Release) -> str:
         "Parameters": f"{len(models.terms):,}",
         "Draws": f"{len(models.estimates):,}",
     }
-    return facts(numbers, style="cards") + paragraphs([shown.headline(models) + "."])
+    says = shown.headline(models)
+    return facts(numbers, style="cards") + paragraphs([f"{says[0].upper()}{says[1:]}."])
 
 
 def _bins(bins: pd.DataFrame) -> str:
