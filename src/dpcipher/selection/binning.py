@@ -27,7 +27,7 @@ from dpcipher.selection.rounds import TYPICAL
 Places = NDArray[np.int64]
 
 BOUND_CHANCE = 10_000  # the same for the ends of a range: a false end is far away, and rows beyond a near one only go to the end bin
-CHANCE = 5  # one in so many: the chance that noise alone is taken for rows; settled on generated columns (benchmarks/coarse.py)
+CHANCE = 5  # one in so many: the chance that noise alone is taken for rows; settled on generated columns (benchmarks/search.py)
 BOTH = 2  # a pair is an error of two columns: half of it counts for each, and a column is in twice as many pairs as there are pairs per column
 
 
