@@ -1,4 +1,4 @@
-"""What a release says about a few columns: every table that overlaps them, summed over the other columns."""
+"""What a release says about a few columns: every table that overlaps them, summed over the other columns, and coarse counts of theirs."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.whole_counts import SummedNoise
 from dpcipher.release.gls import zero_cells
-from dpcipher.release.release import NoisyTotal, Release
+from dpcipher.release.release import CoarseTable, NoisyTotal, Release
 
 MOST_CELLS = 20_000
 # Sums with at most this excess kurtosis are averaged with others of the same columns: nearly normal, they lose next to nothing by it.
@@ -27,8 +27,8 @@ SOFTENED = 0.1
 class Observed:
     """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each.
 
-    `noise` is where it came from, for counts of one table; None for exact and centred tables and for means of several. Counts of a `centred` table
-    are less their mean.
+    `noise` is where it came from, for counts of one table; None for exact, centred and coarse tables and for means of several. Counts of a `centred` table
+    are less their mean. Coarse counts are of runs of levels of one column, which begin at its `starts`.
     """
 
     axes: Axes
@@ -37,6 +37,17 @@ class Observed:
     exact: bool
     noise: SummedNoise | None = None
     centred: bool = False
+    starts: tuple[int, ...] = ()
+
+    def counted(self, margins: Floats) -> Floats:
+        """Margins on its axes (a stack of flat ones) as such a table counts them: cell by cell, or runs of levels together."""
+        return np.asarray(np.add.reduceat(margins, self.starts, axis=1)) if self.starts else margins
+
+    def spread(self, slopes: Floats, levels: Shape) -> Floats:
+        """The transpose of `counted`, by the levels of its axes."""
+        if self.starts:
+            slopes = np.repeat(slopes, np.diff([*self.starts, *levels]), axis=1)
+        return slopes.reshape(-1, *levels)
 
 
 @dataclass(frozen=True)
@@ -65,8 +76,8 @@ class Evidence:
 
     @property
     def one_table(self) -> Observed | None:
-        """The table that says everything about the columns, where a single one holds them all; None elsewhere."""
-        tables = [table for table in self.tables if table.axes]
+        """The table that holds all columns, where it is the only one about them, coarse counts aside; None elsewhere."""
+        tables = [table for table in self.tables if table.axes and not table.starts]
         return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
 
     @property
@@ -106,7 +117,8 @@ def gather(release: Release, axes: Axes) -> Evidence:
     possible = ~zero_cells(axes, release.schema.shape, release.schema.zero_masks)
     projected = [_projected(release, number, axes) for number in range(len(release.tables))]
     seen = [table for table in projected if table.axes or not table.centred]
-    tables = _merged([*seen, *map(_total, release.totals)])
+    coarse = (_coarse(release, table, axes) for table in release.coarse)
+    tables = _merged([*seen, *coarse, *map(_total, release.totals)])
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
@@ -143,6 +155,15 @@ def _projected(release: Release, number: int, axes: Axes) -> Observed:
     return Observed(inner, np.asarray(counts), NoiseLaw.of(table.mechanism, summed), exact, noise)
 
 
+def _coarse(release: Release, table: CoarseTable, axes: Axes) -> Observed:
+    """Coarse counts of one of the columns; of another column, how many rows they are."""
+    axis, counts = release.schema.attrs.index(table.attr), np.asarray(table.counts, dtype=float)
+    if axis not in axes:
+        return Observed((), counts.sum(), NoiseLaw.of(table.mechanism, counts.size), exact=False)
+    law = NoiseLaw.of(table.mechanism, 1)
+    return Observed((axes.index(axis),), counts, law, exact=False, starts=table.starts)
+
+
 def _total(total: NoisyTotal) -> Observed:
     """The number of rows by itself."""
     exact = total.mechanism.name == "none"
@@ -151,11 +172,11 @@ def _total(total: NoisyTotal) -> Observed:
 
 def _merged(tables: Sequence[Observed]) -> list[Observed]:
     """Nearly normal tables of the same columns as one; exact ones once, and only if they agree."""
-    groups: dict[tuple[Axes, bool], list[Observed]] = defaultdict(list)
+    groups: dict[tuple[Axes, tuple[int, ...], bool], list[Observed]] = defaultdict(list)
     kept = []
     for table in tables:
         if table.exact or table.law.excess <= NEARLY_NORMAL:
-            groups[table.axes, table.exact].append(table)
+            groups[table.axes, table.starts, table.exact].append(table)
         else:
             kept.append(table)
     return [*kept, *(_mean(group) for group in groups.values())]
@@ -177,7 +198,7 @@ def _mean(group: list[Observed]) -> Observed:
     weights = [1 / table.law.variance for table in group]
     counts = np.average([table.counts for table in group], axis=0, weights=weights)
     law = NoiseLaw.mean([table.law for table in group])
-    return Observed(first.axes, np.asarray(counts), law, False, centred=first.centred)
+    return replace(first, counts=np.asarray(counts), law=law, noise=None)
 
 
 def _known_rows(release: Release, tables: Sequence[Observed]) -> float | None:

@@ -67,10 +67,13 @@ def one_table(evidence: Evidence, model: LogLinear) -> OneTableTarget | None:
     """The target where a single table of whole counts holds all columns, and its noise is at most the chance of the rows themselves; None elsewhere.
 
     With more noise a cell may be an empty one or not, and chains would have to find both; the general way, which is slow where there is little noise, then is
-    the faster one. A public number of rows, too, may be worth more than the table's total.
+    the faster one. A public number of rows, too, may be worth more than the table's total. Coarse counts are left to the pairs, which are drawn by themselves where there
+    are more than two columns (`pair_sums`), and to the general way elsewhere.
     """
     table = evidence.one_table
     if table is None or table.noise is None or (table.counts % 1).any():
+        return None
+    if len(evidence.shape) <= 2 and any(other.starts for other in evidence.tables):
         return None
     if table.noise.variance * table.counts.size > evidence.rows_estimate:
         return None

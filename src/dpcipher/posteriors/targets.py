@@ -27,6 +27,7 @@ from dpcipher.posteriors.log_linear import LogLinear
 BLOCK = 250_000
 # Multiplications of a matrix product that take as long as one addition along scattered cells.
 PER_ADDITION = 20
+NOTHING = np.empty(0)  # beside which arrays are put together, of which there may be none
 
 
 @dataclass(frozen=True)
@@ -66,25 +67,26 @@ class Tables(Observations):
     @cached_property
     def seen(self) -> Floats:
         """The noisy counts of all tables."""
-        return np.concatenate([table.counts.ravel() for table in self.evidence.tables])
+        return np.concatenate([NOTHING, *(table.counts.ravel() for table in self.evidence.tables)])
 
     @cached_property
     def variance(self) -> Floats:
         """The noise variance of every count; infinite where no row can be, and the count is noise alone."""
-        parts = [np.full(table.counts.size, table.law.variance) for table in self.evidence.tables]
-        return np.where(self._can_be, np.concatenate(parts), np.inf)
+        parts = (np.full(table.counts.size, table.law.variance) for table in self.evidence.tables)
+        return np.where(self._can_be, np.concatenate([NOTHING, *parts]), np.inf)
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
         """α and δ of every count."""
         shapes = [(*table.law.shape, table.counts.size) for table in self.evidence.tables]
-        alpha = np.concatenate([np.full(size, a) for a, _, size in shapes])
-        return np.where(self._can_be, alpha, 0.0), np.concatenate([np.full(size, d) for _, d, size in shapes])
+        alpha = np.concatenate([NOTHING, *(np.full(size, a) for a, _, size in shapes)])
+        delta = np.concatenate([NOTHING, *(np.full(size, d) for _, d, size in shapes)])
+        return np.where(self._can_be, alpha, 0.0), delta
 
     @cached_property
     def _can_be(self) -> Bools:
         margins = self._margins(self.model.possible.reshape(1, -1).astype(float))
-        return np.asarray(np.concatenate(margins, axis=1)[0] > 0)
+        return np.asarray(np.concatenate([NOTHING, *(part[0] for part in margins)]) > 0)
 
     @cached_property
     def _weights(self) -> tuple[Floats, Floats]:
@@ -114,22 +116,27 @@ class Tables(Observations):
         return np.concatenate([_centred(part, table) for part, table in parts], axis=1)
 
     def _margins(self, cells: Floats) -> list[Floats]:
-        """The margins of every row of a stack of cells, flat."""
+        """What every table counts, flat, for every row of a stack of cells."""
         stack, axes = cells.reshape(len(cells), *self.model.shape), tuple(range(-1, len(self.model.shape)))
         return [
-            margin(stack, axes, (-1, *table.axes)).reshape(len(cells), -1) for table in self.evidence.tables
+            table.counted(margin(stack, axes, (-1, *table.axes)).reshape(len(cells), -1))
+            for table in self.evidence.tables
         ]
 
     def _spread(self, slopes: Floats) -> Floats:
         """Slopes by count, added up in every cell that the count is of."""
         total, start = np.zeros((len(slopes), *self.model.shape)), 0
         for table in self.evidence.tables:
-            own = _centred(slopes[:, start : start + table.counts.size], table).reshape(
-                -1, *table.counts.shape
-            )
-            total += broadcast_over(own, (-1, *table.axes), range(-1, len(self.model.shape)))
-            start += table.counts.size
-        return total.reshape(len(slopes), -1)
+            own, start = slopes[:, start : start + table.counts.size], start + table.counts.size
+            levels = tuple(self.model.shape[axis] for axis in table.axes)
+            by_level = table.spread(_centred(own, table), levels)
+            total += broadcast_over(by_level, (-1, *table.axes), range(-1, len(self.model.shape)))
+        return total.reshape(len(slopes), self.model.cells)
+
+    @property
+    def by_cell(self) -> Floats:
+        """The weight of every cell in every count: cells by counts."""
+        return self._spread(np.eye(self.seen.size)).T
 
     def back(self, slopes: Floats) -> Floats:
         """The transpose of `sums`: every cell gets what the tables that hold it say."""

@@ -1,0 +1,87 @@
+"""The posterior of columns with coarse counts: what they say is in the draws, as least squares has it."""
+
+import numpy as np
+import pytest
+
+import dpcipher as dc
+from dpcipher.posteriors.evidence import gather
+from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.pair_sums import PairSums
+from dpcipher.posteriors.targets import Tables
+from dpcipher.privacy.noise import Mechanism
+from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
+from dpcipher.release.statement import Statement
+from dpcipher.schema.schema import Schema
+
+SIZES = {"a": 6, "b": 2, "c": 3}
+SCHEMA = Schema.from_domain(SIZES)
+COUNTS = np.random.default_rng(3).integers(200, 900, tuple(SIZES.values()))
+STARTS = (0, 1, 4)
+NOISE, FINE = Mechanism("gaussian", 40.0), Mechanism("gaussian", 4.0)
+
+
+def coarse() -> CoarseTable:
+    """Exact counts of three runs of a's levels, with little noise stated that was not drawn."""
+    levels = COUNTS.sum(axis=(1, 2))
+    return CoarseTable("a", STARTS, np.add.reduceat(levels, STARTS), FINE)
+
+
+def release(*sets: tuple[str, ...], centred: bool = False) -> Release:
+    """Tables of these columns with much noise stated, and the coarse counts."""
+    tables = []
+    for attrs in sets:
+        own = COUNTS.sum(axis=tuple(axis for axis, name in enumerate(SIZES) if name not in attrs))
+        counts = own.size * own - own.sum() if centred else own
+        mechanism = Mechanism("gaussian", 40.0 * own.size) if centred else NOISE
+        tables.append(NoisyTable(attrs, counts, mechanism))
+    totals = (NoisyTotal(int(COUNTS.sum()), NOISE),) if centred else ()
+    return Release(SCHEMA, tuple(tables), Statement("declared"), coarse=(coarse(),), totals=totals)
+
+
+PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
+WHOLE = (("a", "b", "c"),)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("sets", [PAIRS, WHOLE])
+def test_draws_have_the_spreads_of_least_squares(sets: tuple[tuple[str, ...], ...], centred: bool) -> None:
+    """Of levels, of a pair, and of the sums that were counted coarsely: these are known ten times better than from the tables alone."""
+    noisy = release(*sets, centred=centred)
+    drawn = dc.posterior(noisy, tuple(SIZES), draws=800, seed=5, population=False)
+    counts = drawn.draws * drawn.rows[:, None, None, None]
+    levels, pair = counts.sum(axis=(2, 3)), counts.sum(axis=3)
+    runs = np.add.reduceat(levels, STARTS, axis=1)
+    np.testing.assert_allclose(levels.std(axis=0), noisy.std_error("a").values, rtol=0.15)
+    np.testing.assert_allclose(pair.std(axis=0), noisy.std_error(("a", "b")).values, rtol=0.15)
+    np.testing.assert_allclose(runs.std(axis=0), FINE.variance**0.5, rtol=0.15)
+    assert np.abs(runs.mean(axis=0) - coarse().counts).max() < 2
+    assert np.abs(levels.mean(axis=0) - noisy.project("a").values).max() < 0.2 * levels.std(axis=0).max()
+
+
+def test_one_table_of_two_columns_and_of_one() -> None:
+    """A single table with coarse counts beside it is no longer all that is known of its columns."""
+    noisy = release(("a", "b"), ("c",))
+    for columns in (("a", "b"), ("a",)):
+        drawn = dc.posterior(noisy, columns, draws=600, seed=6, population=False)
+        levels = (drawn.draws.reshape(600, 6, -1).sum(axis=2)) * drawn.rows[:, None]
+        runs = np.add.reduceat(levels, STARTS, axis=1)
+        np.testing.assert_allclose(runs.std(axis=0), FINE.variance**0.5, rtol=0.2)
+
+
+def test_coarse_counts_of_a_column_that_is_not_asked_for_tell_the_number_of_rows() -> None:
+    """Three counts of standard deviation 4 know the total better than a table of noise 40."""
+    drawn = dc.posterior(release(("b",), ("b", "c"), ("a",)), "b", draws=600, seed=7, population=False)
+    assert drawn.rows.mean() == pytest.approx(COUNTS.sum(), abs=2)
+    assert drawn.rows.std() == pytest.approx((3 * FINE.variance) ** 0.5, rel=0.15)
+
+
+def test_the_way_back_is_the_transpose() -> None:
+    """Of tables with runs of levels, plain or centred, and of sums over pairs with runs beside them."""
+    rng = np.random.default_rng(8)
+    for sets, centred in ((PAIRS, False), (PAIRS, True), (WHOLE, False), (WHOLE, True)):
+        evidence = gather(release(*sets, centred=centred), (0, 1, 2))
+        model = LogLinear(evidence.levels, ((0, 1), (0, 2), (1, 2)), evidence.possible)
+        for seen in [Tables(model, evidence), *([PairSums(model, evidence)] if sets == WHOLE else [])]:
+            cells = model.pull(rng.normal(size=(4, model.cells))) @ model.design.T
+            cells, slopes = cells + rng.normal(size=(4, 1)), rng.normal(size=(4, len(seen.seen)))
+            np.testing.assert_allclose((seen.sums(cells) * slopes).sum(), (cells * seen.back(slopes)).sum())
