@@ -50,7 +50,7 @@ def by_statsmodels(model: Regression, counts: Floats) -> Floats:
     if model.family == "poisson":
         return np.asarray(sm.GLM(y, x, family=sm.families.Poisson()).fit(tol=1e-12).params)
     if model.family == "ordinal":
-        fit = OrderedModel(y.astype(int), x, distr="logit").fit(method="bfgs", disp=0, gtol=1e-9)
+        fit = OrderedModel(y.astype(int), x, distr="logit").fit(method="bfgs", disp=0, gtol=1e-7)
         cuts = fit.model.transform_threshold_params(fit.params)[1:-1]
         return np.r_[cuts, fit.params[: x.shape[1]]]
     fit = sm.MNLogit(y.astype(int), x).fit(disp=0, method="newton", tol=1e-12)
