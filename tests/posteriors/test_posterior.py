@@ -3,10 +3,11 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
+from dpcipher.errors import ParameterError, ReleaseError, SizeError, SolveError, WorkloadError
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import sampler
 from dpcipher.posteriors.prior import CONTRAST_SD
@@ -120,6 +121,44 @@ def test_exact_and_noisy_tables_mix() -> None:
     assert drawn.rows == pytest.approx(np.full(200, 800.0))
     assert np.abs(drawn.draws.sum(axis=2) * 800 - COUNTS.sum((1, 2))).max() < 1e-6
     assert (drawn.draws * 800).std(axis=0).max() > 3
+
+
+def test_exact_tables_inside_noisy_ones_are_sampled() -> None:
+    """An exact pair inside a noisy table of three, and a column known well beside them: chains that had to follow the pair to a fraction of a row diverged."""
+    schema = dc.Schema.from_domain({"a": 3, "b": 2, "c": 4})
+    rng = np.random.default_rng(4)
+    counts = rng.multinomial(2_000, rng.dirichlet(np.ones(24))).reshape(3, 2, 4)
+    scales = {("a", "b"): 0.0, ("a", "b", "c"): 6.0, ("c",): 1.0}
+    tables = {
+        ("a", "b"): counts.sum(2),
+        ("a", "b", "c"): noisy(counts, 6.0, 1),
+        ("c",): noisy(counts.sum((0, 1)), 1.0, 2),
+    }
+    release = dc.Release.from_tables(tables, schema, scale=scales)
+    drawn = dc.posterior(release, ("a", "b", "c"), draws=200, seed=1, population=False)
+    assert drawn.report.attempts == 1
+    assert np.abs(2_000 * drawn.draws.sum(axis=3) - counts.sum(2)).max() < 1e-6
+    known = 2_000 * drawn.draws.sum(axis=(1, 2))
+    assert np.abs(known.mean(axis=0) - counts.sum((0, 1))).max() < 6
+    assert known.std(axis=0).max() < 2.5
+
+
+@pytest.mark.parametrize(
+    ("tables", "scale", "n_rows"),
+    [
+        ({("a",): [400, 400], ("a", "b"): [[300, 100], [300, 100]]}, 0.0, 900),
+        ({("a",): [500, 300], ("a", "b"): [[300, 100], [300, 100]]}, 0.0, None),
+        ({("b",): [500, 300], ("a",): [400, 401]}, 0.0, None),
+        ({("a", "b"): [[300, 100], [300, 100]]}, 2.0, 50),
+    ],
+)
+def test_contradictions_are_refused(
+    tables: dict[tuple[str, ...], list[int]], scale: float, n_rows: int | None
+) -> None:
+    """Between exact tables that share a column or the number of rows, and between a public number of rows and what noise can explain."""
+    release = dc.Release.from_tables(tables, TWO, scale=scale, n_rows=n_rows)
+    with pytest.raises(ReleaseError, match=r"contradict|n_rows"):
+        dc.posterior(release, ("a", "b"))
 
 
 def test_structural_zeros_have_probability_zero() -> None:
@@ -250,3 +289,11 @@ def test_calibration_by_simulation() -> None:
     for quantity in np.array(ranks).T:
         observed = np.histogram(quantity, bins=6, range=(0, 100))[0]
         assert ((observed - 20) ** 2 / 20).sum() < 20.5  # the 99.9 % quantile of χ² with 5 degrees
+
+
+def test_a_choice_without_a_look_is_not_called_one() -> None:
+    """Where `auto` took tables by their size and the noise alone, nothing rests on what the rows look like."""
+    rows = pd.DataFrame({"a": [0, 1] * 400, "b": [0, 1, 2, 0] * 200, "c": [0, 0, 1, 1] * 200})
+    release = dc.measure(rows, THREE, workload="auto", epsilon=2.0, delta=1e-9, unit="add-remove")
+    assert release.statement.certificate["selection"]["rounds"] == 0
+    assert dc.posterior(release, ("a", "b"), draws=50, seed=1).notes == ()

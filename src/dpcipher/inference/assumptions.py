@@ -29,8 +29,14 @@ def measured_axes(release: Release, columns: Sequence[str]) -> list[Axes]:
 
 
 def measured_terms(task: Task, measured: Sequence[Axes]) -> Bools:
-    """The parameters whose columns some measured table holds together with the outcome."""
-    return np.array([_inside(axes, measured) for axes in task.sets()])
+    """The parameters whose columns some measured table holds together with the outcome.
+
+    What is part of an interaction in the formula says what holds at the interaction's reference levels (or at 0), and is shown only where that is.
+    """
+    sets = task.sets()
+    return np.array(
+        [all(_inside(other, measured) for other in sets if set(axes) <= set(other)) for axes in sets]
+    )
 
 
 def sets_asked_for(task: Task, measured: Sequence[Axes]) -> list[Axes]:
@@ -74,5 +80,7 @@ def prior_share(release: Release, task: Task, drawn: Drawn, asked: Sequence[Axes
 
 def _width(draws: Floats) -> Floats:
     width, known = np.full(draws.shape[1], np.nan), ~np.isnan(draws).all(axis=0)
+    if not known.any():
+        return width
     width[known] = np.diff(np.nanquantile(draws[:, known], [0.25, 0.75], axis=0), axis=0)[0]
     return width

@@ -13,6 +13,7 @@ from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.combine import Combined
 from dpcipher.inference.drawn import Drawn
 from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.posteriors.sampler import SamplerReport
 
 Family = Literal["logistic", "multinomial", "ordinal", "linear", "poisson"]
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -25,6 +26,7 @@ class ReleaseFit:
     `noise_share` is the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling. `measured` marks the parameters about columns that some
     measured table holds together with the outcome. `closed` are draws when the interactions that no table shows, those of the formula aside, are
     taken for none; None where there are none to take so, or that is what was asked for. `bins` is what other values for the bins of numbers would change, in standard errors.
+    `sampler` is how the draws were accepted.
     """
 
     noise_share: Floats
@@ -32,6 +34,7 @@ class ReleaseFit:
     closed: Drawn | None
     bins: pd.DataFrame
     columns: tuple[str, ...]
+    sampler: SamplerReport
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,10 +34,13 @@ def make_regression(
 ) -> tuple[Regression, tuple[tuple[str, ...], ...]]:
     """The regression over the cells of a frame, and the columns that each of its coefficients is about."""
     design = make_design(formula.right, formula, frame)
+    if not design.names:
+        raise ParameterError(f"formula ({formula.text!r}) must have a term beside the outcome; try y ~ 1")
     if family in NUMERIC:
-        y = _number(formula, frame, family)
+        y = _varying(_number(formula, frame, family), formula)
         return Regression(family, design.x, y, 0, design.names), design.about
     codes, names = _classes(formula, frame, family)
+    _varying(codes, formula)
     if family == "ordinal":
         slopes = design.without_intercept()
         cuts = tuple(f"{low}|{high}" for low, high in pairwise(names))
@@ -47,6 +50,15 @@ def make_regression(
         return Regression(family, design.x, codes, 2, design.names), design.about
     terms = tuple(f"{name}: {term}" for name in names[1:] for term in design.names)
     return Regression(family, design.x, codes, len(names), terms), design.about * (len(names) - 1)
+
+
+def _varying(outcome: Floats, formula: ParsedFormula) -> Floats:
+    """An outcome that is not the same in every cell."""
+    if np.ptp(outcome) == 0:
+        raise ParameterError(
+            f"outcome ({formula.left}) must differ between levels, and is the same for all; check the names of levels and the bounds in it"
+        )
+    return outcome
 
 
 def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Design:

@@ -75,8 +75,9 @@ def fit_release(
         *fit_notes(task, drawn, fit.converged),
         *selection_notes(release, joint.assumed, opened=unmeasured == "open"),
         *(note for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
+        f"the sampler passed its checks: {joint.report.facts}",
     ]
-    details = ReleaseFit(noise, shown, closed, bins, task.formula.columns)
+    details = ReleaseFit(noise, shown, closed, bins, task.formula.columns, joint.report)
     return Models(
         task.regression.terms,
         family,

@@ -63,8 +63,8 @@ def assumption_notes(
     notes = []
     if not measured.all():
         notes.append(
-            f"{task.named(~measured)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, so the "
-            "release shows them only as far as the other tables leave no room; the rest is the prior's. Leave them out, or measure such a table"
+            f"{task.named(~measured)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, or of an interaction that they "
+            "are part of, so the release shows them only as far as the other tables leave no room; the rest is the prior's. Leave the interaction out, or measure such a table"
         )
     if drawn.zero.any():
         notes.append(f"{task.named(drawn.zero)}: 0 in every draw, by the model and not by the data")

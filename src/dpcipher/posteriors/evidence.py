@@ -1,8 +1,9 @@
 """What a release says about a few columns: every table that overlaps them, summed over the other columns, and coarse counts of theirs."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -19,8 +20,10 @@ from dpcipher.release.release import CoarseTable, NoisyTotal, Release
 MOST_CELLS = 20_000
 # Sums with at most this excess kurtosis are averaged with others of the same columns: nearly normal, they lose next to nothing by it.
 NEARLY_NORMAL = 1.0
-# The noise given to exact tables beside noisy ones, as a share of the least of theirs.
+# The noise given to exact tables beside noisy ones, as a share of theirs.
 SOFTENED = 0.1
+# Standard errors that no total is off by, Laplace noise included.
+FAR = 12.0
 
 
 @dataclass(frozen=True)
@@ -122,18 +125,36 @@ def gather(release: Release, axes: Axes) -> Evidence:
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
+    for one, other in combinations([table for table in tables if table.exact], 2):
+        _check_agreement(one, other)
+    if n_rows is not None:
+        for table in tables:
+            _check_rows(table, n_rows)
     telling = [table for table in tables if table.axes or n_rows is None]
     return Evidence(levels, possible, tuple(_softened(telling)), n_rows)
 
 
-def _softened(tables: Sequence[Observed]) -> Iterator[Observed]:
+def _softened(tables: Sequence[Observed]) -> list[Observed]:
     """Exact tables beside noisy ones as if they had a little noise, against which nothing could be seen.
 
     The tables that agree with an exact one form a curved surface; chains could not follow it. The draws are fitted to it afterwards.
     """
-    least = min((table.law.variance for table in tables if not table.exact), default=0.0)
-    soft = NoiseLaw(max(SOFTENED**2 * least, ROUNDING), 0.0)
-    return (replace(table, law=soft) if table.exact else table for table in tables)
+    noisy = [table for table in tables if not table.exact]
+    return [replace(table, law=_soft(table, noisy)) if table.exact else table for table in tables]
+
+
+def _soft(exact: Observed, noisy: Sequence[Observed]) -> NoiseLaw:
+    """Noise that leaves what an exact table shares with any noisy one known far better than from that.
+
+    A sum that both can make has the variance of the noisy table times its cells in the sum. Tables that share no column share the number of rows, which is
+    known with every exact table.
+    """
+    known = [
+        table.law.variance * table.counts.size / exact.counts.size
+        for table in noisy
+        if set(table.axes) & set(exact.axes)
+    ]
+    return NoiseLaw(max(SOFTENED**2 * min(known, default=0.0), ROUNDING), 0.0)
 
 
 def _projected(release: Release, number: int, axes: Axes) -> Observed:
@@ -183,17 +204,11 @@ def _merged(tables: Sequence[Observed]) -> list[Observed]:
 
 
 def _mean(group: list[Observed]) -> Observed:
-    first = group[0]
+    first, *others = group
     if first.exact:
-        if any(
-            np.abs(table.counts - first.counts).max() > 1e-6 * (1 + np.abs(first.counts).max())
-            for table in group
-        ):
-            raise ReleaseError(
-                "exact tables of the release contradict each other; correct one, or declare its noise with a scale above 0"
-            )
-        return first
-    if len(group) == 1:
+        for other in others:
+            _check_agreement(first, other)
+    if first.exact or not others:
         return first
     weights = [1 / table.law.variance for table in group]
     counts = np.average([table.counts for table in group], axis=0, weights=weights)
@@ -207,3 +222,23 @@ def _known_rows(release: Release, tables: Sequence[Observed]) -> float | None:
         return float(release.statement.n_rows)
     exact = next((table for table in tables if table.exact), None)
     return None if exact is None else float(exact.counts.sum())
+
+
+def _check_agreement(one: Observed, other: Observed) -> None:
+    """Refuse exact tables that differ in what they both count, if only the number of rows."""
+    shared = tuple(axis for axis in one.axes if axis in other.axes)
+    first, second = (margin(table.counts, table.axes, shared) for table in (one, other))
+    if np.abs(first - second).max() > 1e-6 * (1 + np.abs(first).max()):
+        raise ReleaseError(
+            "exact tables of the release contradict each other; correct one, or declare its noise with a scale above 0"
+        )
+
+
+def _check_rows(table: Observed, n_rows: float) -> None:
+    """Refuse a public number of rows that no noise could bring the total of a table to."""
+    error = 0.0 if table.exact else (table.law.variance * table.counts.size) ** 0.5
+    if not table.centred and abs(table.counts.sum() - n_rows) > FAR * error + 0.5:
+        raise ReleaseError(
+            f"n_rows ({n_rows:,.0f}) and the sum of a table ({table.counts.sum():,.0f}) must be within {FAR:.0f} standard errors of its noise ({error:,.1f}); "
+            "correct n_rows, the counts, or the scale"
+        )

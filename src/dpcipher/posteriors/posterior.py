@@ -275,8 +275,9 @@ def unseen_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, opened
 
 
 def selection_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, opened: bool) -> list[str]:
-    """What it means that tables were chosen by looking at the data, if they were."""
-    if not release.statement.certificate.get("selection"):
+    """What it means that tables were chosen by looking at the data, if they were: without a round of looking, by their size alone."""
+    selection = release.statement.certificate.get("selection")
+    if not selection or not selection["rounds"]:
         return []
     if not any(len(attrs) == 2 for attrs in assumed):
         return [CHOSEN_ALL]

@@ -57,11 +57,16 @@ class SamplerReport:
         }
         return tuple(text for text, passed in checks.items() if not passed)
 
-    def __str__(self) -> str:
+    @property
+    def facts(self) -> str:
+        """What the draws were accepted on: the same for the same seed, as the time that it took is not."""
         return (
             f"{self.chains} chains of {self.iterations}: R-hat at most {self.r_hat:.3f}, at least {self.ess:.0f} effective draws, "
-            f"acceptance {self.acceptance:.2f}, {self.divergences} divergences, E-BFMI {self.energy:.2f}, {self.seconds:.1f} s"
+            f"acceptance {self.acceptance:.2f}, {self.divergences} divergences, E-BFMI {self.energy:.2f}"
         )
+
+    def __str__(self) -> str:
+        return f"{self.facts}, {self.seconds:.1f} s"
 
 
 @dataclass(frozen=True)
