@@ -29,7 +29,14 @@ def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataF
 
 def _frame(data: Any) -> pd.DataFrame:
     """A copy as a data frame, of pandas or of whatever Arrow understands."""
-    return data.copy() if isinstance(data, pd.DataFrame) else pa.table(data).to_pandas()
+    if isinstance(data, pd.DataFrame):
+        return data.copy()
+    try:
+        return pa.table(data).to_pandas()
+    except (TypeError, ValueError, pa.ArrowException):
+        raise ParameterError(
+            f"sets ({type(data).__name__}) must be data frames, or one release; give a pandas or polars frame, an Arrow table or a list of them"
+        ) from None
 
 
 def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence[Any]]) -> list[Any] | None:

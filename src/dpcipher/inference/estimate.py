@@ -12,6 +12,7 @@ from dpcipher.inference.drawn import middle
 from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.posterior import Posterior, posterior, unseen_notes
+from dpcipher.posteriors.requests import check_release
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.release.release import Release
 
@@ -84,6 +85,8 @@ def estimate(
     0.5
     """
     check_unmeasured(unmeasured)
+    check_release(release)
+    _check_function(function)
     drawn = posterior(release, columns, draws, seed, population=population, interactions=interactions)
     if unmeasured == "open" and interactions is None:
         drawn = _opened(release, drawn, seed)
@@ -119,13 +122,16 @@ def explained_share(table: Floats, population: Floats) -> Floats:
         return np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
 
 
-def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
-    """The function of every draw, checked."""
+def _check_function(function: object) -> None:
     if not callable(function):
         raise ParameterError(
-            f"function ({function!r:.60}) must be callable; try lambda joint: joint[0, 1] / joint[0].sum()"
+            f"function ({function if isinstance(function, str) else type(function).__name__:.60}) must be callable and stand before the columns; try lambda joint: joint[0, 1] / joint[0].sum()"
         )
-    each = [np.asarray(function(draw.copy()), dtype=float) for draw in draws]
+
+
+def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
+    """The function of every draw, checked."""
+    each = [_numbers(function(draw.copy())) for draw in draws]
     if any(value.shape != each[0].shape for value in each):
         raise ParameterError(
             "function must give as many numbers for every draw; it gave arrays of different shapes"
@@ -136,3 +142,16 @@ def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
             "function must give finite numbers; it divided by a cell without probability, or took its logarithm. Structural zeros are exactly 0"
         )
     return values
+
+
+def _numbers(value: ArrayLike | None) -> Floats:
+    """What a function gave, as an array."""
+    try:
+        numbers = None if value is None else np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None:
+        raise ParameterError(
+            f"function must give a number or an array of numbers; it gave {type(value).__name__} without any"
+        )
+    return numbers
