@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.inference.formula import ParsedFormula
+from dpcipher.inference.formula import ParsedFormula, quoted
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.missing import MISSING_LABEL
@@ -101,7 +101,7 @@ def _check_uses(
     """Refuse an order of the bins of a number, and numbers for the bins of a category: neither would do anything."""
     for name in numbers & set(levels):
         raise ParameterError(
-            f"levels ({name!r}) must be of a category, and the formula uses this column as a number; write C({name}), "
+            f"levels ({name!r}) must be of a category, and the formula uses this column as a number; write C({quoted(name)}), "
             "or say with values which numbers stand for its bins"
         )
     for name in categories & set(values):
