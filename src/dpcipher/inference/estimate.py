@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcipher.drawing.card import Card, Shown
 from dpcipher.errors import ParameterError
 from dpcipher.inference.assumptions import measured_axes, smallest_unmeasured
 from dpcipher.inference.drawn import middle
@@ -17,10 +19,11 @@ from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.release.release import Release
 
 DRAWS = 400
+HEADS = ("Estimate", "Std. error", "Low (95 %)", "High (95 %)", "Noise")
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(Shown):
     """A posterior mean and what is not known about it; arrays over whatever the function gives (0-dimensional for one number).
 
     The variance is the sum of two parts: `noise_variance`, what the privacy noise leaves open about the private table itself, and
@@ -58,6 +61,24 @@ class Estimate:
             f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "
             f"{float(self.noise_share):.0%} of the variance is privacy noise)"
         )
+
+    def _card(self) -> Card:
+        notes = [f"{note[0].upper()}{note[1:]}." for note in self.notes]
+        draws = {"Draws": f"{len(self.values):,}"}
+        if self.estimate.ndim == 0:
+            facts = dict(zip(HEADS, self._numbers(()), strict=True))
+            return Card("Estimate", facts | draws, notes=notes)
+        shape = self.estimate.shape
+        first = islice(np.ndindex(shape), Card.most)
+        lines = [(", ".join(map(str, place)), *self._numbers(place)) for place in first]
+        facts = {"Numbers": f"{self.estimate.size:,}", "Shape": " × ".join(map(str, shape))}
+        heads = ("place", *(head.lower() for head in HEADS))
+        return Card("Estimate", facts | draws, heads, lines, self.estimate.size, notes)
+
+    def _numbers(self, place: tuple[int, ...]) -> tuple[str, ...]:
+        """One of the numbers with its error, its interval and the noise's share of its variance."""
+        values = (self.estimate, self.std_error, *self.interval())
+        return *(f"{float(value[place]):.4g}" for value in values), f"{float(self.noise_share[place]):.0%}"
 
 
 def estimate(

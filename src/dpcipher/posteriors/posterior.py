@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from dpcipher.drawing.card import Card, Shown
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
@@ -36,8 +37,8 @@ CHOSEN_OPEN = "left open, and what is said about them is mostly the prior's"
 CHOSEN_ALL = "the tables were chosen by looking at the data; every pair of these columns was measured, so nothing rests on the choice"
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Shown):
     """Draws of the joint distribution over `columns`, one along the first axis.
 
     `draws` are of the population, the sampling error of the rows included, or with `population=False` of the table's own proportions.
@@ -60,6 +61,11 @@ class Posterior:
     def levels(self) -> list[Levels]:
         """How many levels every column has, and how many of them are ordered."""
         return [levels_of(self.schema, name) for name in self.columns]
+
+    def _card(self) -> Card:
+        from dpcipher.posteriors.shown import card
+
+        return card(self)
 
 
 def posterior(
