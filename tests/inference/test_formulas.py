@@ -119,9 +119,10 @@ def test_the_unit_of_dates_and_times_is_said() -> None:
     slopes = [models.frame["estimate"][1] for models in (days, years)]
     assert slopes[1] == pytest.approx(365.25 * slopes[0], rel=1e-4)
     assert any(
-        "born: dates are days since 1970-01-01" in note and "I(born / 365.25)" in note for note in days.notes
+        "born: a date counts in days since 1970-01-01" in note and "I(born / 365.25)" in note
+        for note in days.notes
     )
-    assert any("rises: times of day are seconds" in note for note in fit("employed ~ rises").notes)
+    assert any("rises: a time of day counts in seconds" in note for note in fit("employed ~ rises").notes)
     assert not any("1970" in note for note in fit("employed ~ C(born)").notes)
 
 

@@ -9,8 +9,8 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 
 UNITS = {
-    "date": "dates are days since 1970-01-01, and a slope is per day; I({name} / 365.25) has one per year",
-    "time": "times of day are seconds since midnight, and a slope is per second; I({name} / 3600) has one per hour",
+    "date": "a date counts in days since 1970-01-01, and so do the coefficients; I({name} / 365.25) counts in years",
+    "time": "a time of day counts in seconds since midnight, and so do the coefficients; I({name} / 3600) counts in hours",
 }
 NO_INTERCEPT = "the formula leaves out the intercept, but an ordinal model needs its cut points and always has them: the first level of a category stays the reference"
 

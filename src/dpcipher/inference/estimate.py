@@ -66,16 +66,16 @@ class Estimate(Shown):
         notes = [f"{note[0].upper()}{note[1:]}." for note in self.notes]
         draws = {"Draws": f"{len(self.values):,}"}
         if self.estimate.ndim == 0:
-            facts = dict(zip(HEADS, self._numbers(()), strict=True))
+            facts = dict(zip(HEADS, self._figures(()), strict=True))
             return Card("Estimate", facts | draws, notes=notes)
         shape = self.estimate.shape
         first = islice(np.ndindex(shape), Card.most)
-        lines = [(", ".join(map(str, place)), *self._numbers(place)) for place in first]
+        lines = [(", ".join(map(str, place)), *self._figures(place)) for place in first]
         facts = {"Numbers": f"{self.estimate.size:,}", "Shape": " × ".join(map(str, shape))}
         heads = ("place", *(head.lower() for head in HEADS))
         return Card("Estimate", facts | draws, heads, lines, self.estimate.size, notes)
 
-    def _numbers(self, place: tuple[int, ...]) -> tuple[str, ...]:
+    def _figures(self, place: tuple[int, ...]) -> tuple[str, ...]:
         """One of the numbers with its error, its interval and the noise's share of its variance."""
         values = (self.estimate, self.std_error, *self.interval())
         return *(f"{float(value[place]):.4g}" for value in values), f"{float(self.noise_share[place]):.0%}"
