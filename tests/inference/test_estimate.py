@@ -50,6 +50,20 @@ def test_the_answer_reads_as_a_line() -> None:
     assert "privacy noise" in text
 
 
+def test_results_show_themselves_shortly() -> None:
+    """A posterior and an estimate are one line and a card with their own numbers, not all of their arrays."""
+    source = release(1.0)
+    drawn = dc.posterior(source, ("b", "a"), draws=200, seed=1)
+    assert repr(drawn) == "<Posterior: columns b × a, draws 200, of the population, rows 1,000, cells 6>"
+    largest = drawn.draws[:, 0, 0]  # the cell of 300 in 1,000 rows
+    card = drawn._repr_html_()
+    assert f"<td>{100 * largest.mean():.3g} %</td><td>{100 * largest.std():.2g} %</td>" in card
+    assert f"Sampler: {drawn.report.chains} chains" in card
+    many = dc.estimate(source, lambda joint: joint.sum(axis=0), ("a", "b"), draws=100, seed=1)
+    assert repr(many) == "<Estimate: numbers 3, shape 3, draws 100>"
+    assert all(f"<td>{value:.4g}</td>" in many._repr_html_() for value in (*many.estimate, *many.std_error))
+
+
 def test_functions_that_cannot_be_used_are_refused() -> None:
     """Not callable, not finite, and shapes that change are parameter errors."""
     with pytest.raises(ParameterError, match="callable"):

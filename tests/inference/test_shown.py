@@ -1,6 +1,7 @@
 """Fitted models as people see them: text, HTML, a coefficient plot, plain values."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +13,8 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import dpcipher as dc
 from dpcipher.drawing.forest import Estimate, forest_plot
-from dpcipher.inference.fitted import Models
+from dpcipher.errors import ParameterError
+from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.shown import headline
 
 SCHEMA = dc.Schema.from_domain({"y": 2, "a": 2, "b": 3})
@@ -56,6 +58,55 @@ def test_the_notebook_shows_table_plot_and_notes(models: Models) -> None:
     assert "<svg " in html
     assert html.count("<li>") == len(models.notes) + 1
     assert "<script" not in html
+
+
+@pytest.mark.parametrize(
+    ("columns", "terms"),
+    [
+        ("age", ["age", "I(age ** 2)", "age:marriage[T.y]"]),
+        ("status", []),
+        (("marriage", "marital status"), ["marriage[T.y]", "marital status[T.age]", "age:marriage[T.y]"]),
+    ],
+)
+def test_a_plot_of_a_column_has_the_terms_that_name_it(
+    columns: str | tuple[str, ...], terms: list[str]
+) -> None:
+    """Whole names of columns count: neither part of a longer name nor the name of a level."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame(
+        {
+            "y": rng.integers(0, 2, 400),
+            "age": rng.integers(1, 9, 400),
+            "marriage": rng.choice(["n", "y"], 400),
+            "marital status": rng.choice(["a", "age"], 400),
+        }
+    )
+    models = dc.fit_models(rows, "y ~ age * marriage + I(age ** 2) + `marital status`")
+    if not terms:
+        release = ReleaseFit(
+            np.zeros(6), np.ones(6, dtype=bool), None, pd.DataFrame(), ("y", *rows.columns[1:])
+        )
+        with pytest.raises(ParameterError, match="must be in a term"):
+            dc.plot(replace(models, release=release), columns)
+        return
+    titles = [
+        item.text
+        for item in ElementTree.fromstring(dc.plot(models, columns).svg).iter()
+        if item.tag.endswith("title")
+    ]
+    drawn = {
+        text.partition(": ")[0] for text in titles if text and ": " in text and "[" in text.partition(": ")[2]
+    }
+    assert drawn == set(terms)
+
+
+def test_names_are_broken_between_words() -> None:
+    """A long term goes on in a second line, after a space or before its level, and never in the middle of a word."""
+    names = ("education[T.secondary school]", "education[T.postsecondary]", "w" * 30)
+    lines = [Estimate(name, 1.234, 0.567, 1.543) for name in names]
+    drawn = forest_plot(lines, title="t", axis="x")
+    words = [item.text for item in ElementTree.fromstring(drawn).iter() if item.tag.endswith("text")]
+    assert {"education[T.secondary", "school]", "education", "[T.postsecondary]", names[2]} <= set(words)
 
 
 def test_plain_values_are_json(models: Models) -> None:

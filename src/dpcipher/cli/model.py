@@ -1,5 +1,6 @@
 """`dpcipher model`: a regression by formula, straight from a release. Post-processing: it costs no privacy."""
 
+import csv
 from pathlib import Path
 
 import click
@@ -8,13 +9,37 @@ import pyarrow as pa
 from dpcipher.cli import options, output
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
+from dpcipher.inference.combine import checked_level
 from dpcipher.inference.models import FAMILIES, Family, fit_models
 from dpcipher.inference.shown import as_text
 from dpcipher.inference.term_labels import with_labels
 from dpcipher.inference.unmeasured import Unmeasured
-from dpcipher.pages.model import model_report
+from dpcipher.pages.model import check_page, model_report
+from dpcipher.posteriors.requests import check_draws, check_seed
 from dpcipher.release.release import Release
 from dpcipher.tables.write import check_writable, write_table
+
+
+def _orders(
+    ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, str], ...]
+) -> dict[str, list[str]]:
+    """The levels of each column that was named; one with a comma in it stands in quotes."""
+    orders: dict[str, list[str]] = {}
+    for name, text in given:
+        if name in orders:
+            raise click.BadParameter(f"({name}) must be given once", ctx, param)
+        orders[name] = [level.strip() for level in next(csv.reader([text], skipinitialspace=True), [])]
+    return orders
+
+
+def _numbers(
+    ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, str], ...]
+) -> dict[str, list[float]]:
+    """The numbers for the bins of each column that was named."""
+    return {
+        name: [float(options.Exact().convert(text, param, ctx)) for text in texts]
+        for name, texts in _orders(ctx, param, given).items()
+    }
 
 
 @click.command("model")
@@ -30,6 +55,22 @@ from dpcipher.tables.write import check_writable, write_table
     help="So many draws of the joint distribution, by default 1,000 (400 beyond 4,000 cells); more make steadier intervals.",
 )
 @click.option("--seed", type=int, help="Repeat the same draws. They cost no privacy, so a seed is harmless.")
+@click.option(
+    "--levels",
+    type=options.Pair(),
+    multiple=True,
+    metavar="COLUMN=LEVEL,…",
+    callback=_orders,
+    help="The order of a column's levels, the first being the reference, e.g. --levels sex=M,F; repeat for more. A level with a comma stands in double quotes.",
+)
+@click.option(
+    "--values",
+    type=options.Pair(),
+    multiple=True,
+    metavar="COLUMN=NUMBER,…",
+    callback=_numbers,
+    help="The numbers that stand for the bins of a column, by default their middles, e.g. --values age=25,35,45; repeat for more.",
+)
 @click.option(
     "--missing",
     type=click.Choice(["drop", "level"]),
@@ -56,6 +97,8 @@ def command(
     level: float,
     draws: int | None,
     seed: int | None,
+    levels: dict[str, list[str]],
+    values: dict[str, list[float]],
     missing: Missing,
     unmeasured: Unmeasured,
     target: Path | None,
@@ -70,7 +113,12 @@ def command(
     \b
     Example:
       dpcipher model people.release.parquet "income ~ age + region" --family ordinal --report model.html
+      dpcipher model people.release.parquet "employed ~ sex + age" --levels sex=M,F --values age=25,35,45
     """
+    checked_level(level)
+    if draws is not None:
+        check_draws(draws)
+    check_seed(seed)
     source = Release.load(release)
     if target is not None:
         if target.suffix == ".html":
@@ -78,10 +126,20 @@ def command(
                 f"output ({target.name}) must end in .csv or .parquet; a page about the model goes to --report {target.name}"
             )
         check_writable(target)
+    if report is not None:
+        check_page(source, report)
     with output.progress() as say:
         say("fitting")
         models = fit_models(
-            source, formula, family, draws=draws, seed=seed, missing=missing, unmeasured=unmeasured
+            source,
+            formula,
+            family,
+            levels=levels,
+            draws=draws,
+            seed=seed,
+            missing=missing,
+            values=values,
+            unmeasured=unmeasured,
         )
         frame = models.to_frame(level)
         if target is not None:

@@ -1,10 +1,10 @@
 """Dot plots: a line of words and a line with dots for each thing compared, so that they are read on a phone too."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from textwrap import wrap
 
 from dpcipher.drawing.bars import short, ticks
 from dpcipher.drawing.svg import clip, element, hover, image, text
@@ -12,6 +12,8 @@ from dpcipher.drawing.svg import clip, element, hover, image, text
 WIDTH, SIDE, LINE, WORDS, TOP, BOTTOM = 350, 8, 36, 15, 4, 40
 # Shapes that are told apart without colour.
 MARKS = ("M-4 -4h8v8h-8z", "M0 -5.5l5.5 5.5-5.5 5.5-5.5-5.5z", "M0 -5l5.5 9.5h-11z", "M0 5l5.5 -9.5h-11z")
+# Where a name may be broken: after a space, a colon or a hyphen, and before a level in brackets.
+_BREAKS = re.compile(r"(?<=[\s:])(?=\S)|(?<=\w-)(?=\w)|(?<=[\w)])(?=\[)")
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,14 @@ def dot_plot(
 
 
 def _words(line: Line) -> list[str]:
-    """The name on one line beside the numbers, or on two."""
+    """The name on one line beside the numbers, or on two; words stay whole."""
     room = max(int((WIDTH - 2 * SIDE - 7.8 * len(line.numbers)) / 7.8), 8)
-    first, *rest = wrap(line.name, room) or [""]
-    return [first, clip(" ".join(rest), int((WIDTH - 2 * SIDE) / 7.8))] if rest else [first]
+    if len(line.name) <= room:
+        return [line.name]
+    places = [match.start() for match in _BREAKS.finditer(line.name)]
+    cut = max((place for place in places if len(line.name[:place].rstrip()) <= room), default=0)
+    rest = line.name[cut:].lstrip()
+    return [line.name[:cut].rstrip(), clip(rest, int((WIDTH - 2 * SIDE) / 7.8))]
 
 
 def fit_scale(values: Sequence[float], *, log: bool = False) -> Scale:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.inference.formula import ParsedFormula
+from dpcipher.inference.formula import ParsedFormula, quoted
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.missing import MISSING_LABEL
@@ -67,6 +67,7 @@ def make_cells(
     codes = dict(zip(formula.columns, np.indices(shape).reshape(len(shape), -1), strict=True))
     bins = {name: found for name in formula.columns if (found := _bins(schema, name, values)) is not None}
     numeric = set(bins) - formula.categories
+    _check_uses(numeric, set(bins) - numeric, levels, values)
     dropped = tuple(
         name
         for name in formula.columns
@@ -94,6 +95,21 @@ def _check_names(formula: ParsedFormula, given: Mapping[str, Any], what: str) ->
             )
 
 
+def _check_uses(
+    numbers: set[str], categories: set[str], levels: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Refuse an order of the bins of a number, and numbers for the bins of a category: neither would do anything."""
+    for name in numbers & set(levels):
+        raise ParameterError(
+            f"levels ({name!r}) must be of a category, and the formula uses this column as a number; write C({quoted(name)}), "
+            "or say with values which numbers stand for its bins"
+        )
+    for name in categories & set(values):
+        raise ParameterError(
+            f"values ({name!r}) must be of a number, and the model uses this column as a category; leave them out"
+        )
+
+
 def _has_missing(schema: Schema, name: str) -> bool:
     return name in schema.names and schema.column(name).n_missing > 0
 
@@ -106,12 +122,20 @@ def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> B
             raise ParameterError(f"values ({name!r}) must be of a column with bins; use levels for others")
         return None
     low, high = domain.ends
-    value = (low + high) / 2 if name not in values else np.asarray(values[name], dtype=np.float64)
+    value = (low + high) / 2 if name not in values else _given_values(values[name])
     if value.shape != low.shape or not np.isfinite(value).all():
         raise ParameterError(
             f"values of {name!r} ({value.size}) must be one finite number for each of its {len(low)} bins"
         )
     return Bins(name, low, high, value)
+
+
+def _given_values(values: Sequence[float]) -> Floats:
+    """Numbers as an array; one that is no finite number where they are none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.full(len(values), np.nan)
 
 
 def _numbers(values: Floats) -> np.ndarray:

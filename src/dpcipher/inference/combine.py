@@ -153,7 +153,7 @@ def checked_level(level: float) -> float:
 
 
 def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
-    each, spread = np.asarray(estimates, dtype=float), np.asarray(variances, dtype=float)
+    each, spread = _numbers(estimates, "estimates"), _numbers(variances, "variances")
     if each.ndim == 0 or not len(each):
         raise ParameterError(
             "estimates must hold one entry per data set on the first axis; give a list of m estimates"
@@ -169,6 +169,15 @@ def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats
     if (spread < 0).any():
         raise ParameterError("variances must be 0 or more; give squared standard errors")
     return each, spread
+
+
+def _numbers(given: ArrayLike, name: str) -> Floats:
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"{name} must be numbers, as many for every data set; give a list of m numbers, or of m lists of one length"
+        ) from None
 
 
 def _check_rule(rule: str, m: int) -> None:

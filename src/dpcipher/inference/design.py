@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
+from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.inference.formula import parsed
 from dpcipher.marginals.arrays import Floats
 
 
@@ -29,7 +30,14 @@ def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataF
 
 def _frame(data: Any) -> pd.DataFrame:
     """A copy as a data frame, of pandas or of whatever Arrow understands."""
-    return data.copy() if isinstance(data, pd.DataFrame) else pa.table(data).to_pandas()
+    if isinstance(data, pd.DataFrame):
+        return data.copy()
+    try:
+        return pa.table(data).to_pandas()
+    except (TypeError, ValueError, pa.ArrowException):
+        raise ParameterError(
+            f"sets ({type(data).__name__}) must be data frames, or one release; give a pandas or polars frame, an Arrow table or a list of them"
+        ) from None
 
 
 def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence[Any]]) -> list[Any] | None:
@@ -62,15 +70,11 @@ def split_formula(formula: str, frame: pd.DataFrame) -> tuple[str, str]:
 
 def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats], tuple[str, ...]]:
     """The design matrix of every set, with the same columns."""
+    terms = parsed(right, right)
+    from formulaic.errors import FormulaicError
+
     try:
-        from formulaic import Formula
-        from formulaic.errors import FormulaicError
-    except ImportError:
-        raise MissingExtra("models", "formulaic") from None
-    try:
-        matrices = [
-            Formula(right).get_model_matrix(frame, na_action="raise", drop_rows=[]) for frame in frames
-        ]
+        matrices = [terms.get_model_matrix(frame, na_action="raise", drop_rows=[]) for frame in frames]
     except (FormulaicError, ValueError) as error:
         raise ParameterError(
             f"formula ({right!r}) cannot be used with the columns of the sets: {error}"

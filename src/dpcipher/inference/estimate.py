@@ -2,24 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcipher.drawing.card import Card, Shown
 from dpcipher.errors import ParameterError
 from dpcipher.inference.assumptions import measured_axes, smallest_unmeasured
 from dpcipher.inference.drawn import middle
 from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
 from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.posterior import Posterior, posterior, unseen_notes
+from dpcipher.posteriors.requests import check_release
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.release.release import Release
 
 DRAWS = 400
+HEADS = ("Estimate", "Std. error", "Low (95 %)", "High (95 %)", "Noise")
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(Shown):
     """A posterior mean and what is not known about it; arrays over whatever the function gives (0-dimensional for one number).
 
     The variance is the sum of two parts: `noise_variance`, what the privacy noise leaves open about the private table itself, and
@@ -58,6 +62,24 @@ class Estimate:
             f"{float(self.noise_share):.0%} of the variance is privacy noise)"
         )
 
+    def _card(self) -> Card:
+        notes = [f"{note[0].upper()}{note[1:]}." for note in self.notes]
+        draws = {"Draws": f"{len(self.values):,}"}
+        if self.estimate.ndim == 0:
+            facts = dict(zip(HEADS, self._figures(()), strict=True))
+            return Card("Estimate", facts | draws, notes=notes)
+        shape = self.estimate.shape
+        first = islice(np.ndindex(shape), Card.most)
+        lines = [(", ".join(map(str, place)), *self._figures(place)) for place in first]
+        facts = {"Numbers": f"{self.estimate.size:,}", "Shape": " × ".join(map(str, shape))}
+        heads = ("place", *(head.lower() for head in HEADS))
+        return Card("Estimate", facts | draws, heads, lines, self.estimate.size, notes)
+
+    def _figures(self, place: tuple[int, ...]) -> tuple[str, ...]:
+        """One of the numbers with its error, its interval and the noise's share of its variance."""
+        values = (self.estimate, self.std_error, *self.interval())
+        return *(f"{float(value[place]):.4g}" for value in values), f"{float(self.noise_share[place]):.0%}"
+
 
 def estimate(
     release: Release,
@@ -84,6 +106,8 @@ def estimate(
     0.5
     """
     check_unmeasured(unmeasured)
+    check_release(release)
+    _check_function(function)
     drawn = posterior(release, columns, draws, seed, population=population, interactions=interactions)
     if unmeasured == "open" and interactions is None:
         drawn = _opened(release, drawn, seed)
@@ -119,13 +143,16 @@ def explained_share(table: Floats, population: Floats) -> Floats:
         return np.where(alone > 1e-12 * whole, both**2 / (alone * whole), 0.0)
 
 
-def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
-    """The function of every draw, checked."""
+def _check_function(function: object) -> None:
     if not callable(function):
         raise ParameterError(
-            f"function ({function!r:.60}) must be callable; try lambda joint: joint[0, 1] / joint[0].sum()"
+            f"function ({function if isinstance(function, str) else type(function).__name__:.60}) must be callable and stand before the columns; try lambda joint: joint[0, 1] / joint[0].sum()"
         )
-    each = [np.asarray(function(draw.copy()), dtype=float) for draw in draws]
+
+
+def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
+    """The function of every draw, checked."""
+    each = [_numbers(function(draw.copy())) for draw in draws]
     if any(value.shape != each[0].shape for value in each):
         raise ParameterError(
             "function must give as many numbers for every draw; it gave arrays of different shapes"
@@ -136,3 +163,16 @@ def _values(function: Callable[[Floats], ArrayLike], draws: Floats) -> Floats:
             "function must give finite numbers; it divided by a cell without probability, or took its logarithm. Structural zeros are exactly 0"
         )
     return values
+
+
+def _numbers(value: ArrayLike | None) -> Floats:
+    """What a function gave, as an array."""
+    try:
+        numbers = None if value is None else np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None:
+        raise ParameterError(
+            f"function must give a number or an array of numbers; it gave {type(value).__name__} without any"
+        )
+    return numbers

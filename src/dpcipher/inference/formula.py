@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 
 # Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in what rows they hold.
 NEEDS_ROWS = ("bs", "cc", "center", "cr", "cs", "hashed", "lag", "poly", "scale", "standardize")
 _QUOTED = re.compile("`([^`]*)`")
+_APART = re.compile("Missing operator between `(.+?)` and `(.+?)`")
 
 
 @dataclass(frozen=True)
 class ParsedFormula:
-    """The two sides of a formula, the columns each needs, and the columns that it only uses as categories."""
+    """The two sides of a formula, the columns each needs, those that it only uses as categories, and those with bins."""
 
     text: str
     left: str
@@ -24,11 +26,17 @@ class ParsedFormula:
     outcome: tuple[str, ...]
     predictors: tuple[str, ...]
     categories: frozenset[str]
+    binned: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The outcome's columns, then the predictors', each once."""
         return tuple(dict.fromkeys((*self.outcome, *self.predictors)))
+
+    @property
+    def intercept(self) -> bool:
+        """Whether the terms have an intercept: always, unless they leave it out."""
+        return any(str(term) == "1" for term in parsed(self.right, self.text))
 
     @property
     def plain_outcome(self) -> str | None:
@@ -57,7 +65,8 @@ def parse_formula(text: str, schema: Schema) -> ParsedFormula:
         )
     numeric = {name for name, as_category in (*outcome, *terms) if not as_category}
     categories = frozenset(name for name, _ in terms) - numeric
-    return ParsedFormula(text, left, right, sides[0], sides[1], categories)
+    binned = frozenset(column.name for column in schema.columns if isinstance(column.domain, Binned))
+    return ParsedFormula(text, left, right, sides[0], sides[1], categories, binned)
 
 
 def parsed(side: str, text: str) -> Any:
@@ -70,12 +79,36 @@ def parsed(side: str, text: str) -> Any:
     try:
         terms = Formula(side)
     except (FormulaicError, SyntaxError) as error:
-        reason = re.sub(r"\s+", " ", re.sub("\x1b\\[[0-9;]*m|⧛|⧚", "", str(error)))
-        hint = "; name the columns instead of '.'" if "`.`" in reason else ""
-        raise ParameterError(f"formula ({text!r}) cannot be read: {reason:.120}{hint}") from None
+        raise ParameterError(f"formula ({text!r}) cannot be read: {_reason(str(error))}") from None
     if not isinstance(terms, Sequence):
-        raise ParameterError(f"formula ({text!r}) must have one outcome and one list of terms; leave out '|'")
+        surplus = "the second '~'" if "~" in side else "'|'"
+        raise ParameterError(
+            f"formula ({text!r}) must have one outcome and one list of terms; leave out {surplus}"
+        )
+    if any(words.startswith("offset(") for term in terms for words, _ in _expressions(term)):
+        raise ParameterError(f"formula ({text!r}): offset(…) is not supported; leave it out")
     return terms
+
+
+def _reason(error: str) -> str:
+    """What formulaic says of a formula that it cannot read, on one line, and what to do about it."""
+    reason = re.sub(r"\s+", " ", re.sub("\x1b\\[[0-9;]*m|⧛|⧚", "", error))
+    if "`.`" in reason:
+        return "'.' stands for no columns here; name the columns instead of '.'"
+    apart = _APART.match(reason)
+    if apart:
+        first, second = apart.groups()
+        return f"there is no + between {first!r} and {second!r}; a name with a space needs backticks, as `{first} {second}`"
+    return f"{reason:.120}"
+
+
+def quoted(name: str) -> str:
+    """The name of a column as a formula takes it.
+
+    >>> quoted("age"), quoted("marital status")
+    ('age', '`marital status`')
+    """
+    return name if name.isidentifier() else f"`{name}`"
 
 
 def columns_of(term: Any, text: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Fit models: by formula, straight from a release or over m synthetic sets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from dpcipher.errors import ParameterError
@@ -9,6 +10,8 @@ from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, chec
 from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
 from dpcipher.inference.unmeasured import Unmeasured
+from dpcipher.joint.joint import Joint
+from dpcipher.posteriors.requests import check_draws, check_seed
 from dpcipher.release.release import Release
 
 __all__ = ["FAMILIES", "Family", "Models", "ReleaseFit", "fit_models"]
@@ -50,7 +53,13 @@ def fit_models(
     ['Intercept', 'smokes']
     """
     check_family(family)
+    _check_formula(formula)
+    _check_lists("levels", levels)
+    _check_lists("values", values)
     if isinstance(sets, Release):
+        check_seed(seed)
+        if draws is not None:
+            check_draws(draws)
         _check_unused("sets of rows", sanitizations=sanitizations, firth=firth)
         return fit_release(
             sets,
@@ -63,8 +72,44 @@ def fit_models(
             values=values or {},
             unmeasured="open" if unmeasured is None else unmeasured,
         )
+    _check_sets(sets)
     _check_unused("a release", draws=draws, seed=seed, missing=missing, values=values, unmeasured=unmeasured)
     return fit_sets(sets, formula, family, levels=levels or {}, sanitizations=sanitizations, firth=firth)
+
+
+def _check_formula(formula: object) -> None:
+    if not isinstance(formula, str):
+        raise ParameterError(
+            f"formula ({type(formula).__name__}) must be text, 'outcome ~ terms', and stand after the release or the sets; try 'income ~ age + sex'"
+        )
+
+
+def _check_lists(option: str, given: object) -> None:
+    """Refuse what is not a list for each of some columns."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterError(
+            f"{option} ({type(given).__name__}) must be a dictionary of lists; try {option}={{'column': [...]}}"
+        )
+    for name, listed in (given or {}).items():
+        if isinstance(listed, str) or not isinstance(listed, Iterable):
+            raise ParameterError(f"{option} of {name!r} ({type(listed).__name__}) must be a list")
+
+
+def _check_sets(sets: Any) -> None:
+    """Refuse what only looks like sets of rows, and say what to give instead."""
+    if isinstance(sets, (str, PathLike)):
+        raise ParameterError(
+            f"sets ({str(sets)!r:.100}) must be a release or data frames and not a path; load it, with dc.Release.load(path) or pandas.read_csv(path)"
+        )
+    if isinstance(sets, Joint):
+        raise ParameterError(
+            "sets (Joint) must be a release or data frames: a joint alone does not know its noise. Give the release that it was made of, "
+            "or the joints of dc.solve(release, draws=5)"
+        )
+    if isinstance(sets, (list, tuple)) and any(isinstance(item, Release) for item in sets):
+        raise ParameterError(
+            "sets (a list with a Release) must be the release itself; fit several one by one"
+        )
 
 
 def _check_unused(other: str, **options: Any) -> None:

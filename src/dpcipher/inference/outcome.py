@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.formula import ParsedFormula, columns_of, parsed
+from dpcipher.inference.formula import ParsedFormula, columns_of, parsed, quoted
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Floats
 
@@ -33,7 +33,9 @@ def make_regression(
     formula: ParsedFormula, frame: pd.DataFrame, family: str
 ) -> tuple[Regression, tuple[tuple[str, ...], ...]]:
     """The regression over the cells of a frame, and the columns that each of its coefficients is about."""
-    design = make_design(formula.right, formula, frame)
+    # An ordinal model has an intercept in its cut points, also where the formula leaves it out: the levels of a category are coded beside it.
+    right = f"{formula.right} + 1" if family == "ordinal" else formula.right
+    design = make_design(right, formula, frame)
     if not design.names:
         raise ParameterError(f"formula ({formula.text!r}) must have a term beside the outcome; try y ~ 1")
     if family in NUMERIC:
@@ -79,7 +81,7 @@ def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Desig
     if broken.any():
         raise ParameterError(
             f"formula ({formula.text!r}): {names[int(np.argmax(broken))]} must be a finite number for every bin; "
-            "give values= for its bins, or another transform"
+            "give numbers for its bins with the option values, or another transform"
         )
     spec = matrix.model_spec
     about = {
@@ -115,10 +117,23 @@ def _numeric_levels(column: pd.Series, family: str) -> Floats:
         numbers = [truth[text] if text in truth else float(text) for text in column.cat.categories]
     except ValueError:
         raise ParameterError(
-            f"outcome ({column.name}) must be a number for family={family!r}; its levels are not: "
-            "try family='logistic', 'multinomial' or 'ordinal'"
+            f"outcome ({column.name}) must be a number for family={family!r}; its levels are not: {_other_ways(column)}"
         ) from None
     return np.asarray(np.array(numbers)[column.cat.codes.to_numpy()], dtype=float)
+
+
+def _other_ways(column: pd.Series) -> str:
+    """What else can be modelled of an outcome whose levels are words."""
+    levels = list(column.cat.categories)
+    families = "family='logistic'" if len(levels) == 2 else "family='multinomial' or 'ordinal'"
+    return f"try {families}, or the share of one level, with the outcome I({quoted(str(column.name))} == {levels[-1]!r:.40})"
+
+
+def _are_numbers(names: list[str]) -> bool:
+    try:
+        return bool([float(name) for name in names])
+    except ValueError:
+        return False
 
 
 def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[Floats, list[str]]:
@@ -136,9 +151,10 @@ def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[
     )
     names = [str(label) for label in column.cat.categories]
     if family == "logistic" and len(names) != 2:
+        linear = name in formula.binned or _are_numbers(names)
+        others = "'multinomial', 'ordinal' or 'linear'" if linear else "'multinomial' or 'ordinal'"
         raise ParameterError(
-            f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; "
-            "try family='multinomial', 'ordinal' or 'linear'"
+            f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; try family={others}"
         )
     if len(names) < 2:
         raise ParameterError(f"outcome ({name}) must have at least 2 levels")

@@ -16,6 +16,7 @@ from dpcipher.inference.assumptions import (
 )
 from dpcipher.inference.bin_effects import bin_effects, bin_notes
 from dpcipher.inference.cells import Missing, make_cells
+from dpcipher.inference.coding_notes import coding_notes
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.estimate import explained_share
 from dpcipher.inference.fitted import Family, Models, ReleaseFit
@@ -27,7 +28,6 @@ from dpcipher.inference.task import (
     assumption_notes,
     fit_notes,
     missing_notes,
-    order_notes,
     prior_notes,
 )
 from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
@@ -69,9 +69,9 @@ def fit_release(
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
-        *order_notes(task, release.schema.column(task.formula.outcome[0]), levels),
+        *coding_notes(task, release.schema, levels),
         *missing_notes(task, joint),
-        *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown),
+        *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown, noise),
         *fit_notes(task, drawn, fit.converged),
         *selection_notes(release, joint.assumed, opened=unmeasured == "open"),
         *(note for note in joint.notes if note not in unseen_notes(release, joint.assumed)),

@@ -1,6 +1,7 @@
 """Fitted models for people: as text, as HTML for a notebook or a page, as a coefficient plot."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import pandas as pd
@@ -75,7 +76,9 @@ def card(models: Models, level: float = 0.95) -> Card:
 
 def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
     """The coefficient plot, or that of the terms of some columns."""
-    kept = [term for term in models.terms if columns is None or any(name in term for name in columns)]
+    kept = [
+        term for term in models.terms if columns is None or set(columns) & _columns(models, term, columns)
+    ]
     if not kept:
         raise ParameterError(
             f"columns ({', '.join(columns or ())}) must be in a term of the model, one of {', '.join(models.terms[:8])}"
@@ -92,6 +95,16 @@ def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
     }
     key = interval | (closed if models.release is not None and models.release.closed is not None else {})
     return Plot(title, {title: coefficient_plot(models, terms=kept)}, key)
+
+
+def _columns(models: Models, term: str, asked: Sequence[str]) -> set[str]:
+    """The columns that a term names, outside the names of its levels and of the outcome's class."""
+    factors = term.partition(": ")[2] if models.family == "multinomial" else term
+    factors = re.sub(r"\[.*?\](?=:|$)", "", factors)
+    known = {*asked, *(models.release.columns if models.release is not None else ())}
+    # The longest first: "marital status" is not "status".
+    names = "|".join(re.escape(name) for name in sorted(known, key=len, reverse=True))
+    return set(re.findall(rf"(?<![\w.])(?:{names})(?![\w.])", factors))
 
 
 def coefficient_table(models: Models, level: float = 0.95) -> str:

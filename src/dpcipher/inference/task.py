@@ -1,6 +1,6 @@
 """One model to be fitted to draws of a joint distribution, and the sentences about how that went."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,6 @@ from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.posteriors.posterior import Posterior
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
 
 # A posterior more than half as wide as the prior is mostly the prior's.
 PRIOR_DOMINATED = 0.5
@@ -96,22 +94,6 @@ def _closed_note(task: Task, drawn: Drawn, closed: Drawn) -> str:
     )
 
 
-def order_notes(task: Task, column: Column, given: Container[str]) -> list[str]:
-    """Where the special values of an ordinal outcome stand, unless its order was given."""
-    domain = column.domain
-    if (
-        task.family != "ordinal"
-        or column.name in given
-        or not isinstance(domain, Binned)
-        or not domain.special
-    ):
-        return []
-    special = ", ".join(domain.labels[domain.n_bins :])
-    return [
-        f"the special values of {column.name} ({special}) are taken to be above its bins; if they belong elsewhere, give the order with levels="
-    ]
-
-
 def missing_notes(task: Task, joint: Posterior) -> list[str]:
     """What was left out for a missing value."""
     if not task.cells.dropped:
@@ -123,14 +105,19 @@ def missing_notes(task: Task, joint: Posterior) -> list[str]:
     ]
 
 
-def prior_notes(task: Task, dominated: Bools, measured: Bools) -> list[str]:
-    """The parameters about which even measured tables say little beside the prior."""
+def prior_notes(task: Task, dominated: Bools, measured: Bools, noise_share: Floats) -> list[str]:
+    """The parameters about which even measured tables say little beside the prior, for their noise or for few rows."""
     marked = dominated & measured
-    if not marked.any():
-        return []
+    few = marked & (noise_share < 0.5)
+    reasons = (
+        ("the noise leaves the release little to say about these", marked & ~few),
+        ("the rows are too few to say much about these", few),
+    )
     return [
-        f"{task.named(marked)}: the noise leaves the release little to say about these; their intervals are more than half as wide as before any data, "
+        f"{task.named(which)}: {reason}; their intervals are more than half as wide as before any data, "
         "and the weak prior (log odds ratios within about ±4) shapes them"
+        for reason, which in reasons
+        if which.any()
     ]
 
 
@@ -140,7 +127,7 @@ def fit_notes(task: Task, drawn: Drawn, converged: Bools) -> list[str]:
     if unknown.any():
         notes.append(
             f"not identified: {task.named(unknown)}; these follow from other terms, or structural zeros "
-            "leave their levels no rows, or no choice of the outcome; of a reference level, levels= makes another one the reference"
+            "leave their levels no rows, or no choice of the outcome; of a reference level, the option levels makes another one the reference"
         )
     if not converged.all():
         notes.append(

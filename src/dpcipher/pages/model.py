@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from dpcipher.drawing.html import bullets, facts, figure, page, paragraphs, table
-from dpcipher.errors import ReleaseError
-from dpcipher.files import write_text
+from dpcipher.errors import ParameterError, ReleaseError
+from dpcipher.files import beside, write_text
 from dpcipher.inference import shown
 from dpcipher.inference.fitted import Models
 from dpcipher.inference.term_labels import with_labels
@@ -17,24 +17,42 @@ from dpcipher.pages.words import certificate
 from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
 
+LINE = "A line is an interval that holds the privacy noise and the sampling error of the rows, a dot its estimate."
+OPEN = (
+    "Interactions that no measured table shows are left open, as far as a weak prior lets them go; the pale bar is the interval when they are taken "
+    "for none, which the release cannot check."
+)
+PER_UNIT = "The slope of a number is per unit of it, and may look small beside the steps between levels."
 READ = (
-    "A line is an interval that holds the privacy noise and the sampling error of the rows, a dot its estimate. Interactions that no measured "
-    "table shows are left open, as far as a weak prior lets them go; the pale bar is the interval when they are taken for none, which the release cannot check.",
     "p is twice the share of draws beyond 0. Noise is the share of an estimate's variance that comes from the privacy noise and from what was not measured; "
-    "the rest is sampling, and would be there without any protection.",
+    "the rest is sampling, and would be there without any protection."
 )
 
 
 def model_report(models: Models, release: Release, path: str | Path, *, level: float = 0.95) -> Path:
     """Write a page about a model from a release, for everybody to read; it sees no private row."""
     target = Path(path)
-    check_target(release, target)
+    check_page(release, target)
     try:
         return write_text(target, render(models, release, level=level))
     except OSError as error:
-        raise ReleaseError(
-            f"report ({target}) cannot be written: {error.strerror}; choose another place"
-        ) from None
+        raise _unwritable(target, error) from None
+
+
+def check_page(release: Release, target: Path) -> None:
+    """Refuse a page that could not be written, or must not be published, before anything is fitted for it."""
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"report ({target.name}) must end in .html: it is a page for a browser")
+    check_target(release, target)
+    try:
+        with beside(target):
+            pass
+    except OSError as error:
+        raise _unwritable(target, error) from None
+
+
+def _unwritable(target: Path, error: OSError) -> ReleaseError:
+    return ReleaseError(f"report ({target}) cannot be written: {error.strerror}; choose another place")
 
 
 def render(models: Models, release: Release, *, level: float = 0.95) -> str:
@@ -43,7 +61,7 @@ def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     plot = figure(shown.coefficient_plot(named, level), f"{100 * level:g} % intervals")
     sections = {
         "In short": _cards(models, release),
-        "Coefficients": paragraphs(READ) + plot + shown.coefficient_table(named, level),
+        "Coefficients": paragraphs(_read(models)) + plot + shown.coefficient_table(named, level),
         "What to keep in mind": bullets(models.notes),
     }
     if models.release is not None and len(models.release.bins):
@@ -56,6 +74,14 @@ def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     budget = f", {words.budget_symbols(release.statement)}" if release.statement.budget else ""
     lead = f"{article} {models.family} model fitted to {data}{budget}: estimates and intervals that hold the privacy noise."
     return page(f"{models.formula}", PUBLISHABLE, sections, lead=lead)
+
+
+def _read(models: Models) -> list[str]:
+    """How to read the plot and the table: of what this model has, and of nothing else."""
+    fit = models.release
+    line = f"{LINE} {OPEN}" if fit is not None and fit.closed is not None else LINE
+    per_unit = [PER_UNIT] if fit is not None and len(fit.bins) else []
+    return [line, *per_unit, READ]
 
 
 def _cards(models: Models, release: Release) -> str:

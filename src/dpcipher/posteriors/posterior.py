@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from dpcipher.drawing.card import Card, Shown
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
@@ -18,6 +19,7 @@ from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.raking import rake
+from dpcipher.posteriors.requests import check_draws, check_release, check_seed, checked_columns
 from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
 from dpcipher.release.release import Release
@@ -26,7 +28,6 @@ from dpcipher.schema.schema import Schema
 
 # More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
 CHAINS, FEW_CHAINS = 16, 8
-MOST_DRAWS = 100_000
 FITTING_SWEEPS = 50
 # Of a row, in every cell of a table: what is empty can then be fitted to any pairs.
 EMPTY = 1e-6
@@ -36,8 +37,8 @@ CHOSEN_OPEN = "left open, and what is said about them is mostly the prior's"
 CHOSEN_ALL = "the tables were chosen by looking at the data; every pair of these columns was measured, so nothing rests on the choice"
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Shown):
     """Draws of the joint distribution over `columns`, one along the first axis.
 
     `draws` are of the population, the sampling error of the rows included, or with `population=False` of the table's own proportions.
@@ -60,6 +61,11 @@ class Posterior:
     def levels(self) -> list[Levels]:
         """How many levels every column has, and how many of them are ordered."""
         return [levels_of(self.schema, name) for name in self.columns]
+
+    def _card(self) -> Card:
+        from dpcipher.posteriors.shown import card
+
+        return card(self)
 
 
 def posterior(
@@ -84,8 +90,10 @@ def posterior(
     >>> drawn.draws.shape
     (50, 2, 2)
     """
-    _check_draws(draws)
-    cover = release.schema.cover(columns)
+    check_release(release)
+    check_draws(draws)
+    check_seed(seed)
+    cover = release.schema.cover(checked_columns(columns))
     evidence = gather(release, cover.axes)
     shown = evidence.measured
     tables = maximal([*shown, *_added(release.schema, cover, interactions)])
@@ -197,13 +205,6 @@ def _with_pairs_cut_off(
     ]
     own, whole = (joints.reshape(len(joints), -1) for joints in fitted)
     return own, rows, whole if population else own, report
-
-
-def _check_draws(draws: int) -> None:
-    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or not 2 <= draws <= MOST_DRAWS:
-        raise ParameterError(
-            f"draws ({draws!r}) must be a whole number from 2 to {MOST_DRAWS:,}; try draws=100"
-        )
 
 
 def _added(schema: Schema, cover: Cover, interactions: int | Sequence[Sequence[str]] | None) -> list[Axes]:
