@@ -35,7 +35,8 @@ def test_the_tables_are_chosen_and_the_text_says_so(town: Path, run: Run) -> Non
     pairs = [attrs for attrs in release.workload if len(attrs) > 1]
     assert ("a", "b") in pairs
     assert (
-        f"Chosen   {len(pairs)} of 10 candidate tables; 4/75 of the budget went to the choice" in done.stdout
+        f"Chosen   {len(pairs)} of 10 candidate tables; 5.33 % of the budget went to the choice"
+        in done.stdout
     )
     assert "reading the distances of 10 tables …" in done.stderr
     assert facts(run("ledger show town.ledger --json"))["spent"] == {"epsilon": "2"}

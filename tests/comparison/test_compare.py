@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import dpcipher
 from dpcipher.cli import main
 from dpcipher.comparison.compare import compare
+from dpcipher.comparison.private_rows import read_rows
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.methods import MWEM, FullHistogram, Uniform
 from dpcipher.privacy.choose import Draws
@@ -99,6 +100,7 @@ SCRIPT = """
 import sys
 import pandas as pd
 from dpcipher.comparison.compare import compare
+from dpcipher.comparison.private_rows import read_rows
 from dpcipher.methods import MWEM
 from dpcipher.schema.schema import Schema
 rows = pd.read_csv(sys.argv[1])
@@ -231,3 +233,55 @@ def test_a_method_that_cannot_run_is_left_out_visibly(tmp_path: Path) -> None:
     assert "<td>not run</td>" in text
     with pytest.raises(SizeError):
         compare(rows, wide, methods=["full-histogram"], unit="add-remove")
+
+
+def test_open_bins_under_an_order_rule_and_levels_to_be_found_are_compared() -> None:
+    """A generous budget leaves little distance in the bins that stand for those to be found, and among the frequent texts; rules break nothing."""
+    rng = np.random.default_rng(8)
+    first = rng.integers(0, 50, 3_000)
+    people = pd.DataFrame(
+        {
+            "start": first,
+            "end": first + rng.integers(0, 50, 3_000),
+            "city": rng.choice(["ab", "cd", "ef", "X1"], 3_000, p=[0.5, 0.3, 0.15, 0.05]),
+        }
+    )
+    schema = Schema.from_dict(
+        {
+            "columns": {
+                "start": {"kind": "integer", "min": 0, "max": 99, "bins": "auto"},
+                "end": {"kind": "integer", "min": 0, "max": 99, "bins": "auto"},
+                "city": {"kind": "categorical", "levels": "discover", "pattern": "[a-z]+", "max_length": 4},
+            },
+            "rules": ["start <= end"],
+        }
+    )
+    result = compare(
+        people, schema, methods=["cipher", "uniform"], epsilons=[100.0], delta=1e-6, repeats=1, orders=[1, 2],
+        unit="add-remove", workers=1,
+    )  # fmt: skip
+    near, far = (result.table("tvd_1").loc[name, 100.0] for name in ("cipher", "uniform"))
+    assert near < 0.08 < far
+
+
+def test_texts_are_scored_by_the_most_frequent_ones() -> None:
+    """As many as may be found; the others, and texts that may not be found, count as other."""
+    schema = Schema.from_dict(
+        {
+            "columns": {
+                "city": {
+                    "kind": "categorical",
+                    "levels": "discover",
+                    "pattern": "[a-z]+",
+                    "max_length": 4,
+                    "keep": ["zz"],
+                    "max_levels": 2,
+                }
+            }
+        }
+    )
+    cells = ["b", "a", "c", "a", "b", "A7", "zz", "c", "c"]
+    codes, scored = read_rows(pd.DataFrame({"city": cells}), schema).scored()
+    assert [scored.column("city").labels[code] for code in codes[:, 0]] == [
+        "other", "a", "c", "a", "other", "other", "zz", "c", "c"
+    ]  # fmt: skip

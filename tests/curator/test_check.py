@@ -266,3 +266,35 @@ def test_open_columns_are_checked_by_their_range():
         ("spend", "below the range", 1, (3,)),
     ]
     assert table[table.refused].column.tolist() == ["age", "age", "age"]
+
+
+@pytest.mark.parametrize("bins", [{"bins": "auto"}, {}])
+def test_rules_and_zeros_on_open_bins_are_judged_as_on_declared_ones(bins: dict[str, str]) -> None:
+    """Rows that a rule refuses, that it moves, and that a zero moves: what is counted row by row, whether edges are declared or found."""
+    schema = dc.Schema.from_dict(
+        {
+            "columns": {
+                "age": {"kind": "integer", "min": 0, "max": 99, **bins},
+                "until": {"kind": "integer", "min": 0, "max": 99, **bins},
+                "job": {"kind": "categorical", "levels": ["no", "yes"]},
+                "city": {"kind": "categorical", "levels": "discover", "pattern": "[a-z]+", "max_length": 9},
+            },
+            "zeros": [{"impossible": {"age": {"max": 14}, "job": "yes"}, "becomes": {"job": "no"}}],
+            "rules": ["age <= until", {"rule": "until < 90 or job == no", "becomes": {"job": "no"}}],
+        }
+    )
+    rng = np.random.default_rng(5)
+    age, until, working = rng.integers(0, 100, 400), rng.integers(0, 100, 400), rng.random(400) < 0.5
+    rows = pd.DataFrame(
+        {"age": age, "until": until, "job": np.where(working, "yes", "no"), "city": "x"}, dtype=object
+    )
+    moved = (age < 15) & working
+    expected = {
+        "structural zero": int(moved.sum()),
+        "rule": int((age > until).sum()),
+        "moved": int(((until >= 90) & working & ~moved).sum()),
+    }
+    found = schema.check(rows)
+    said = {"moved" if f.problem == "rule" and not f.refused else f.problem: f.rows for f in found.findings}
+    assert said == expected
+    assert not found.fits

@@ -122,13 +122,19 @@ def test_draws_in_parts_are_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_terms_that_follow_from_others_are_unknown() -> None:
-    """A number beside its own categories; both indicators beside cut points."""
+    """A number beside its own categories."""
     model, cells = regression("income ~ C(age) + age", "logistic")
     beta, _ = model.fit(rows(len(cells)))
     assert np.isnan(beta).sum(axis=0).tolist() == [0, 0, 0, 0, 0, 3]
+
+
+def test_cut_points_are_an_intercept() -> None:
+    """An ordinal model cannot do without one: the formula that leaves it out is the one that has it."""
     model, cells = regression("school ~ 0 + sex", "ordinal")
-    beta, _ = model.fit(rows(len(cells)))
-    assert np.isnan(beta).any(axis=0).tolist() == [False, False, False, True]
+    plain, _ = regression("school ~ sex", "ordinal")
+    counts = rows(len(cells))
+    assert model.terms == plain.terms
+    np.testing.assert_array_equal(model.fit(counts)[0], plain.fit(counts)[0])
 
 
 def test_structural_zeros_leave_their_terms_unknown() -> None:

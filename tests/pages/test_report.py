@@ -104,11 +104,11 @@ NOTE = {"rounds": 1, "candidates": 61, "shortlist": 50, "share": "1/20", "tables
 @pytest.mark.parametrize(
     ("note", "said"),
     [
-        (NOTE, "45 of 61 candidate tables (after a shortlist of 50); 1/20 of the budget went to the choice"),
-        ({**NOTE, "shortlist": 61}, "45 of 61 candidate tables; 1/20 of the budget went to the choice"),
+        (NOTE, "45 of 61 candidate tables (after a shortlist of 50); 5 % of the budget went to the choice"),
+        ({**NOTE, "shortlist": 61}, "45 of 61 candidate tables; 5 % of the budget went to the choice"),
         (
             {**NOTE, "rounds": 0, "shortlist": 0},
-            "45 of 61 candidate tables, by their size and the noise alone; 1/20",
+            "45 of 61 candidate tables, by their size and the noise alone; 5 %",
         ),
     ],
 )

@@ -189,12 +189,15 @@ def rows(**values: list) -> pa.Table:
 
 
 def test_private_rows_that_break_a_rule_are_refused_without_a_value() -> None:
-    """Before any charge, naming columns and the number of the rule."""
-    with pytest.raises(
-        DataError, match="columns 'age', 'status': rows that break rule 2 are refused"
-    ) as caught:
+    """Before any charge, naming columns and the rule, which is public; one column is one column."""
+    broken = r"columns 'age', 'status': rows that break rule 2 \(age < 3 -> status == single\) are refused"
+    with pytest.raises(DataError, match=broken) as caught:
         with_rules("day <= 3", "age < 3 -> status == single").encode(rows())
-    assert "single" not in str(caught.value)
+    assert "married" not in str(caught.value)
+    with pytest.raises(
+        DataError, match=r"^column 'day': rows that break rule 1 .*schema check SCHEMA --data"
+    ):
+        with_rules("day <= 2").encode(rows())
 
 
 def test_private_rows_are_moved_where_the_rule_says() -> None:

@@ -239,7 +239,7 @@ def test_cells_of_a_sheet_are_what_was_stored(tmp_path: Path) -> None:
     expected = [[0, 1, 1], [1, 0, 11], [2, 2, 4], [0, 2, 12], [3, 0, 12]]
     assert coded_rows(path, schema, "data").tolist() == expected
     assert coded_rows(f"{path}::People", schema, "data").tolist() == expected
-    with pytest.raises(TableFileError, match="no sheet 'people'; it has 1 sheets"):
+    with pytest.raises(TableFileError, match="no sheet 'people'; it has 1 sheets; did you mean 'People'"):
         open_table(f"{path}::people")
     one_by_one = [
         coded_rows(workbook(tmp_path / "one.xlsx", [rows[0], row]), schema, "data").tolist()[0]
@@ -251,8 +251,10 @@ def test_cells_of_a_sheet_are_what_was_stored(tmp_path: Path) -> None:
 
 def test_workbooks_that_are_refused_quote_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row beyond the header, an empty sheet, damage; and where openpyxl is missing, the command that installs it."""
-    wide = workbook(tmp_path / "wide.xlsx", [["a"], ["x", CANARY]])
-    with pytest.raises(TableFileError, match="row 2 has more cells") as caught:
+    wide = workbook(tmp_path / "wide.xlsx", [["a"], ["x"], [None], ["x", CANARY]])
+    with pytest.raises(
+        TableFileError, match="row 2 has more cells"
+    ) as caught:  # as `schema check` counts rows
         list(open_table(wide).batches(["a"]))
     assert CANARY not in str(caught.value)
     with pytest.raises(TableFileError, match="empty"):
@@ -285,6 +287,9 @@ def test_cells_of_sqlite_keep_their_own_types(tmp_path: Path) -> None:
     assert coded_rows(f"{path}::people", schema, "data").ravel().tolist() == expected
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+    for look in (open_table, detect):
+        with pytest.raises(TableFileError, match="holds tables; name one of them"):
+            look(path)
     with pytest.raises(TableFileError, match="no table 'persons'; it has 1 tables"):
         open_table(f"{path}::persons")
     with pytest.raises(TableFileError, match="name one of them"):
@@ -313,7 +318,7 @@ def test_tables_of_duckdb(tmp_path: Path) -> None:
         base.execute("CREATE TABLE people AS SELECT * FROM frame")
     schema = Schema((Column("b c", "categorical", levels=["x", "y"]), Column("a", "integer", min=0, max=4)))
     assert np.array_equal(coded_rows(f"{path}::people", schema, "data"), coded_rows(frame, schema, "data"))
-    with pytest.raises(TableFileError, match="no table 'People'"):
+    with pytest.raises(TableFileError, match="no table 'People'; it has 1 tables; did you mean 'people'"):
         open_table(f"{path}::People")
 
 

@@ -10,16 +10,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dpcipher.cli import options, output
+from dpcipher.cli.schema_file import load_schema
 from dpcipher.comparison.compare import compare
 from dpcipher.comparison.comparison import PAGE
 from dpcipher.methods import METHODS
 from dpcipher.release.curator_only import check_folder
-from dpcipher.schema.schema import Schema
 
 
 @click.command("compare")
 @click.argument("data")
-@click.option("--schema", type=options.FILE, required=True, help="The public schema of the table.")
+@click.option(
+    "--schema",
+    type=options.FILE,
+    required=True,
+    help="The public schema of the table, or a release: its schema.",
+)
 @click.option(
     "--methods",
     metavar="NAMES",
@@ -88,7 +93,7 @@ def command(
     with bar() as advance:
         comparison = compare(
             data,
-            Schema.load(schema),
+            load_schema(schema),
             epsilons=[float(number.convert(epsilon, None, None)) for epsilon in epsilons],
             delta=None if delta is None else float(delta),
             out=folder,

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.cli.schema_file import load_schema
 from dpcipher.inference.models import FAMILIES
 from dpcipher.release.curator_only import check_folder
-from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate
 from dpcipher.scoring.page import curator_report
 
@@ -16,7 +16,12 @@ from dpcipher.scoring.page import curator_report
 @click.command("evaluate")
 @click.argument("private", type=click.Path(path_type=Path))
 @click.argument("synthetic", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--schema", type=options.FILE, required=True, help="The public schema of both tables.")
+@click.option(
+    "--schema",
+    type=options.FILE,
+    required=True,
+    help="The public schema of both tables, or the release that the synthetic rows come from.",
+)
 @click.option(
     "--order",
     "orders",
@@ -70,7 +75,7 @@ def command(
     Example:
       dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
     """
-    public, sets = Schema.load(schema), list(synthetic)
+    public, sets = load_schema(schema), list(synthetic)
     if folder is not None:
         check_folder(folder)
     with output.progress() as say:

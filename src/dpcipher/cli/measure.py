@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.cli.schema_file import load_schema
 from dpcipher.curator.measure import measure
-from dpcipher.pages.words import budget_text, choice, noise_range
+from dpcipher.pages.choices import choice, found
+from dpcipher.pages.words import budget_text, noise_range
 from dpcipher.release.release import Release
-from dpcipher.schema.schema import Schema
 
 
 @click.command("measure")
@@ -70,7 +71,7 @@ def command(
 ) -> None:
     """Measure noisy tables of the private rows in DATA, under SCHEMA.
 
-    DATA is a CSV or Parquet file, a folder of them, or a quoted glob. The budget is charged to the ledger, durably, before any noise is
+    DATA is a CSV or Parquet file, a folder of them, or a quoted glob. SCHEMA is a schema file, or an earlier release, whose schema is taken. The budget is charged to the ledger, durably, before any noise is
     drawn; there are no refunds. A refusal before that spends nothing. A ledger that does not exist is refused, so that a misspelt path opens no
     fresh budget. With --workload auto, part of the budget chooses the tables.
 
@@ -87,7 +88,7 @@ def command(
     with output.progress() as say:
         release = measure(
             data,
-            Schema.load(schema),
+            load_schema(schema),
             workload=asked,
             weights=None if weights is None else _read_weights(weights),
             save=path,
@@ -118,11 +119,12 @@ def release_text(release: Release, path: Path) -> str:
 def release_lines(release: Release) -> list[str]:
     """Tables, noise, budget and unit of a release, a line each."""
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
-    chosen = choice(release)
+    chosen, searched = choice(release), found(release)
     noise = sorted({table.mechanism.describe() for table in release.tables})
     scales = noise[0] if len(noise) == 1 else f"{noise[0]} and {len(noise) - 1} other scales"
     return [
         f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{sets}",
+        *([f"Found    {searched}"] if searched else []),
         *([f"Chosen   {chosen}"] if chosen else []),
         f"Noise    {noise_range(release) if release.totals else scales}",
         f"Budget   {budget_text(release.statement)}",
@@ -140,6 +142,7 @@ def release_facts(release: Release, path: Path) -> dict[str, Any]:
         "checksum": release.checksum,
         "selection": release.statement.certificate.get("selection"),
         "bins": release.statement.certificate.get("bins"),
+        "levels": release.statement.certificate.get("levels"),
         "statement": release.statement.to_dict(),
     }
 

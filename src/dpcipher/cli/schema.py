@@ -7,14 +7,17 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.cli.schema_file import load_schema
 from dpcipher.curator.check import check as check_rows
 from dpcipher.curator.draft import draft as draft_schema
 from dpcipher.curator.mismatch import said_format
 from dpcipher.files import write_text
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.dictionaries.read import Form
 from dpcipher.schema.format import PLAIN
 from dpcipher.schema.schema import Schema
+from dpcipher.schema.text_column import stand_in_texts
 
 LONGEST_LABEL = 40
 
@@ -112,16 +115,27 @@ def _next(schema: Schema, target: Path) -> str:
 
 @command.command("export")
 @click.argument("file", metavar="SCHEMA", type=options.FILE)
-@options.output("target", "The Frictionless table schema to write (.json).")
+@options.output("target", "The file to write: a schema file (.yaml), or a Frictionless table schema (.json).")
 @options.as_json
 def export(file: Path, target: Path, json_: bool) -> None:
-    """Write SCHEMA as a Frictionless Table Schema, for the synthetic rows.
+    """Write SCHEMA, a schema file or a release, as a schema file or as a Frictionless Table Schema.
+
+    The schema of a release has the bins and levels that were found: written as .yaml, it is the schema to declare next year. Frictionless
+    (.json) is for whoever gets the synthetic rows.
 
     \b
     Example:
+      dpcipher schema export people.release.parquet -o people-found.yaml
       dpcipher schema export people.yaml -o people.schema.json
     """
-    plain = Schema.load(file).to_frictionless()
+    schema = load_schema(file)
+    if target.suffix in (".yaml", ".yml"):
+        schema.save(target)
+        output.show(
+            f"Wrote    {target}: a schema of {len(schema.columns)} columns", schema.to_dict(), as_json=json_
+        )
+        return
+    plain = schema.to_frictionless()
     write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
     output.show(f"Wrote    {target}: a Frictionless table schema", plain, as_json=json_)
 
@@ -142,7 +156,7 @@ def check(file: Path, data: str | None, json_: bool) -> None:
       dpcipher schema check people.yaml
       dpcipher schema check people.yaml --data people.csv
     """
-    schema = Schema.load(file)
+    schema = load_schema(file)
     if data is not None:
         _check_rows(schema, file, data, json_)
         return
@@ -183,13 +197,14 @@ def sign(file: Path, name: str, json_: bool) -> None:
 @click.argument("file", metavar="SCHEMA", type=options.FILE)
 @options.as_json
 def show(file: Path, json_: bool) -> None:
-    """Show the columns of SCHEMA, their kinds and levels.
+    """Show the columns of SCHEMA, a schema file or a release: their kinds and levels.
 
     \b
     Example:
       dpcipher schema show people.yaml
+      dpcipher schema show people.release.parquet
     """
-    schema = Schema.load(file)
+    schema = load_schema(file)
     width = max(len(name) for name in schema.names)
     lines = [line for column in schema.columns for line in _column_lines(column, width)]
     lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
@@ -198,12 +213,25 @@ def show(file: Path, json_: bool) -> None:
 
 def _column_lines(column: Column, width: int) -> list[str]:
     """A column with its levels, and under it what it is where the schema says so."""
-    first = (
-        f"{column.name:<{width}}  {column.kind:<11}  {column.size:>5} levels  {_some(column.shown_labels)}"
+    levels = (
+        _open_levels(column) if column.is_open else f"{column.size:>5} levels  {_some(column.shown_labels)}"
     )
+    first = f"{column.name:<{width}}  {column.kind:<11}  {levels}"
     said = column.heading.removeprefix(column.name).removeprefix(": ").strip()
     words = ": ".join(text for text in (said, column.description) if text)
     return [first, *([f"{'':<{width}}  {words}"] if words else [])]
+
+
+def _open_levels(column: Column) -> str:
+    """What is still to be found, how much of it at most, and the levels that are there anyway."""
+    domain = column.domain
+    if not column.discovers:
+        assert isinstance(domain, Binned)
+        beside = column.shown_labels[domain.n_bins :]
+        text = f"bins: auto, at most {domain.n_bins:,} from {column.min} to {column.max}"
+        return text + (f", and {_some(beside)}" if beside else "")
+    beside = tuple(label for label in column.shown_labels if label not in stand_in_texts(column))
+    return f"levels: discover, at most {len(stand_in_texts(column)):,}, and {_some(beside)}"
 
 
 def _some(labels: tuple[str, ...], most: int = 6) -> str:

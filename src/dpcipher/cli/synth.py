@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.cli.schema_file import load_schema
 from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint, checked_n_rows
@@ -172,7 +173,7 @@ def _source(
     named = [(tuple(part.strip() for part in names.split(",")), path) for names, path in tables]
     if len(dict(named)) < len(named):
         raise click.UsageError("each --table must name other columns; one was given twice")
-    return Release.from_tables(dict(named), Schema.load(schema), scale=scale, mechanism=mechanism)
+    return Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)
 
 
 def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> None:

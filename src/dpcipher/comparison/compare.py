@@ -1,7 +1,6 @@
 """Compare methods on the same private rows, over epsilons and repeats. Curator only; the noise is seeded."""
 
 import hashlib
-import math
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,17 +13,13 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.comparison.comparison import Comparison
+from dpcipher.comparison.private_rows import read_rows
 from dpcipher.comparison.runs import Experiment, Journal, Run
-from dpcipher.curator.count import FULL_TABLE_CELLS
-from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import DpcipherError, ParameterError, did_you_mean
-from dpcipher.marginals.tables import count_rows
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
 from dpcipher.release.curator_only import WATERMARK, private_folder
-from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.read import coded_rows
 
 Progress = Callable[[int, int], None]
 EPSILONS = (0.1, 1.0, 10.0)
@@ -133,20 +128,13 @@ def _experiment(
     n_rows: int | None,
     seed: int,
 ) -> Experiment:
-    grid, scored = schema.on_grid(), schema.stand_in()
-    codes = coded_rows(data, grid, "data")
+    private = read_rows(data, schema)
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
-    rows = len(codes) if n_rows is None else n_rows
+    rows = len(private.codes) if n_rows is None else n_rows
     _check_whole("n_rows", rows)
     sized = {name: method.sized(rows) for name, method in methods.items()}
-    truth = _count_source(codes, grid)
-    return Experiment(truth, recoded(codes, grid, scored), schema, sized, wanted, rows, seed)
-
-
-def _count_source(codes: Any, schema: Schema) -> CountSource:
-    if math.prod(schema.shape) > FULL_TABLE_CELLS:
-        return RowCounts(codes, schema.shape)
-    return TableCounts(count_rows(codes, tuple(range(len(schema.attrs))), schema.shape))
+    codes, scored = private.scored()
+    return Experiment(private.truth(), codes, schema, scored, sized, wanted, rows, seed)
 
 
 def _methods(

@@ -22,7 +22,6 @@ from dpcipher.methods import Synthesizer
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.distances import choose_tables, distances
-from dpcipher.tables.read import coded_rows
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What all runs share: the private rows, the methods, and how they are scored. Never leaves the machine."""
+    """What all runs share: the private rows, the methods, and how they are scored. Never leaves the machine.
+
+    `codes` are those of the private rows in the closed schema `scored`, whatever bins and levels a method finds.
+    """
 
     truth: CountSource
     codes: Codes
     schema: Schema
+    scored: Schema
     methods: Mapping[str, Synthesizer]
     orders: tuple[int, ...]
     n_rows: int
@@ -62,26 +65,20 @@ class Experiment:
         return {**vars(run), **scores, "seconds": seconds}
 
     def _rows(self, joint: Joint, rng: np.random.Generator) -> Codes:
-        """Synthetic rows; those of bins that were found are coded like the private ones."""
-        codes = _rows(joint, self.n_rows, rng)
+        """Independent synthetic rows; where bins or levels were found, their values are coded like the private ones."""
         if not self.schema.is_open:
-            return codes
-        return coded_rows(
-            joint.schema.decode(codes, rng), self.schema.stand_in(), "synthetic rows", ours=True
-        )
+            return joint.coded(self.n_rows, rng, independent=True)
+        rows = joint.stream(self.n_rows, seed=int(rng.integers(2**63)), independent=True)
+        return np.concatenate([self.scored.encode(batch) for batch in rows])
 
     def _distances(self, synthetic: Codes) -> dict[str, float]:
         scores: dict[str, float] = {}
         for order in self.orders:
             tables = choose_tables(len(self.schema.attrs), order, seed=self.seed)
-            gaps = distances(self.codes, synthetic, self.schema.stand_in().shape, tables)
+            gaps = distances(self.codes, synthetic, self.scored.shape, tables)
             scores[f"tvd_{order}"] = float(np.mean([gap.tvd for gap in gaps]))
             scores[f"linf_{order}"] = max(gap.linf for gap in gaps)
         return scores
-
-
-def _rows(joint: Joint, n_rows: int, rng: np.random.Generator) -> Codes:
-    return joint.coded(n_rows, rng, independent=True)
 
 
 def _mean(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -15,10 +15,8 @@ from dpcipher.curator.mismatch import ColumnCheck, Finding, SchemaCheck, said_fo
 from dpcipher.marginals.arrays import Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.format import FileFormat
-from dpcipher.schema.open_column import AUTO, on_grid
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.atoms import Coded
-from dpcipher.schema.rules.cuts import settled
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.detect import detect
@@ -33,7 +31,7 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     source = open_table(data, format, numbers=number_columns(schema))
     absent = [_absent(source, schema, name) for name in schema.names if source.names.count(name) != 1]
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
-    seen = _Seen(schema, {name: ColumnCheck(column) for name, column in present.items()})
+    seen = _Seen(schema.on_grid(), {name: ColumnCheck(column) for name, column in present.items()})
     for batch in source.batches(list(present)) if present else ():
         seen.add(batch)
     return SchemaCheck(
@@ -48,11 +46,8 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
 
 def _judged(schema: Schema) -> dict[str, Column]:
     """The columns that a cell can contradict: those with open bins by their range, not those whose levels are to be found."""
-    return {
-        column.name: on_grid(column) if column.bins == AUTO else column
-        for column in schema.columns
-        if not column.discovers
-    }
+    coded = schema.on_grid()  # as `measure` codes rows
+    return {column.name: coded.column(column.name) for column in schema.columns if not column.discovers}
 
 
 def _absent(source: Source, schema: Schema, name: str) -> Finding:
@@ -76,9 +71,7 @@ class _Seen:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in one batch."""
-        every = {name: look.add(batch.column(name), self.n_rows) for name, look in self.columns.items()}
-        # Levels that are yet to be found can break no rule.
-        codes = {name: codes for name, codes in every.items() if settled(self.schema.column(name))}
+        codes = {name: look.add(batch.column(name), self.n_rows) for name, look in self.columns.items()}
         for place, inside in _inside_zeros(self.schema, codes):
             if inside.any():
                 before = self.zeros.get(place) or _blank(self.schema.zeros[place])

@@ -160,7 +160,7 @@ def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, Bin
         for name in [search.column.name]
     }
     found = {name: len(points) - 1 for name, points in edges.items()}
-    session.remark("bins", {"share": str(1 - session.left), "found": found})
+    session.remark("bins", {"share": str(session.of_charge(1 - session.left)), "found": found})
     for number in range(sets):
         _measure_coarse(session, searches, schema, codes, coarse_share(session.schema) / sets, number)
     session.go_on(schema, codes)

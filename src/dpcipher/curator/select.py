@@ -97,7 +97,7 @@ class _Selection:
         """All steps."""
         if not self._small():
             self._large()
-        self.note["share"] = str(self.spent)
+        self.note["share"] = str(self.session.of_charge(self.spent))
         self.note["tables"] = len({table.attrs for table in self.tables})
         if self.target.predict is not None:
             self.note["predict"] = self.session.schema.attrs[self.target.predict]

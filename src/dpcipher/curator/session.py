@@ -122,6 +122,10 @@ class Session:
         """The share that no question has taken yet: of the charge or, once the schema was closed, of what was left of it then."""
         return self._spending.left
 
+    def of_charge(self, share: Fraction) -> Fraction:
+        """Such a share as one of the whole charge."""
+        return self._spending.of_charge(share)
+
     def part(self, share: Fraction) -> Budget:
         """What such a share is worth."""
         return self._spending.part(share)

@@ -38,6 +38,10 @@ class Spending:
         self._rest = 1 - self._spent
         self._most = largest_share(self.part(Fraction(1)), self._unit)
 
+    def of_charge(self, share: Fraction) -> Fraction:
+        """A share of what was left then as one of the whole charge, which is what certificates state."""
+        return share * self._rest
+
     def part(self, share: Fraction) -> Budget:
         """What such a share is worth."""
         return self._whole.share(share * self._rest)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
+from dpcipher.pages.choices import choice, found, found_bins, found_levels
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
 from dpcipher.release.sign import Standing
@@ -68,16 +69,11 @@ def protection(release: Release) -> list[str]:
             "The publisher of these tables declared how much noise they carry, but not under which promise it was drawn. "
             "What the noise protects, and whom, is not known here and not certified."
         ]
-    return [statement.protection, _strength(statement.guarantee), *_found_levels(statement)]
-
-
-def _found_levels(statement: Statement) -> list[str]:
-    """Which texts were published because many people have them, and what keeps others from it."""
     return [
-        f"The {event['what']} were found in the rows: a text was named only if its count, with noise, reached {event['threshold']:,}. One that a "
-        f"single person has is named with a chance of at most {float(Fraction(event['delta'])):.1g}."
-        for event in statement.certificate.get("events", ())
-        if event.get("type") == "levels" and {"delta", "threshold"} <= set(event)
+        statement.protection,
+        _strength(statement.guarantee),
+        *found_bins(release),
+        *found_levels(statement),
     ]
 
 
@@ -179,22 +175,6 @@ def conclusions(release: Release) -> tuple[list[str], list[str]]:
     return may, may_not
 
 
-def choice(release: Release) -> str:
-    """How many tables were chosen out of how many, and what the choice cost; empty where the tables were given."""
-    selection = release.statement.certificate.get("selection")
-    if not selection:
-        return ""
-    tables = sum(len(attrs) > 1 for attrs in release.workload)
-    if not tables:
-        return "single columns alone; there was nothing else to choose, or the noise hid it"
-    candidates, listed = selection["candidates"], selection["shortlist"]
-    if not selection["rounds"]:
-        how = ", by their size and the noise alone"
-    else:
-        how = "" if listed == candidates else f" (after a shortlist of {listed:,})"
-    return f"{tables:,} of {candidates:,} candidate tables{how}; {selection['share']} of the budget went to the choice"
-
-
 def certificate(release: Release, standing: Standing | None = None) -> str:
     """Facts for specialists, on whose word they are, and the list of measured tables."""
     statement, known = release.statement, standing or Standing(release)
@@ -206,6 +186,7 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
         "Noise": noise_range(release),
         **({"Counted coarsely too": runs} if (runs := coarse_counts(release)) else {}),
         "Privacy loss, by the sampler's own privacy map": _loss(statement.certificate),
+        **({"Found privately": search} if (search := found(release)) else {}),
         **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
         "Rows": f"public{', as the curator declared' if statement.tells_presence else ''}"

@@ -15,6 +15,7 @@ from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.planning import page, shown
 from dpcipher.planning.bins import BinPlan, plan_bins
+from dpcipher.planning.expected import with_expected_bins, with_expected_levels
 from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.privacy.budget import Budget
@@ -112,6 +113,10 @@ def plan_auto(
     """
     check_sets(sets)
     check_auto(auto, schema, Terms(budget, unit), sets)
+    levels = level_plan(schema, budget, unit)
+    schema = with_expected_levels(schema, levels, n_rows)
+    bins = plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows)
+    schema = with_expected_bins(schema, bins)  # tables are chosen once bins are found
     target, columns = auto.on(schema), len(schema.attrs)
     left = after_finding(budget, schema).composable()
     noise, rows = NoiseModel(left, unit, sets), float(n_rows or MANY_ROWS)
@@ -151,8 +156,8 @@ def plan_auto(
         all_pairs_tvd=tvd,
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
-        bins=plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows),
-        levels=level_plan(schema, budget, unit),
+        bins=bins,
+        levels=levels,
     )
 
 

@@ -36,7 +36,7 @@ class BinPlan:
     def __str__(self) -> str:
         text = f"{self.column}: at most {self.most} bins"
         if self.expected is not None and self.rows_to_cut is not None:
-            text += f", about {self.expected} expected; an interval is cut from about {self.rows_to_cut:,} rows on"
+            text += f", about {self.expected} expected if rows are spread evenly; an interval is cut from about {self.rows_to_cut:,} rows on"
         text += f"; up to {float(self.share):.3g} of the budget, noise sd {self.sd:,.1f}"
         text += f"; coarse counts of them {float(self.coarse):.3g}" if self.coarse else ""
         return text + (

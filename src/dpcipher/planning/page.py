@@ -166,7 +166,12 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
     if not bins:
         return []
     spent, coarse = (float(sum(parts)) for parts in zip(*((b.share, b.coarse) for b in bins), strict=True))
-    said = "cells and noise above are those of the most bins, with what is left then"
+    most = "cells and noise above are those of the most bins, with what is left then; say n_rows for those expected"
+    said = (
+        "cells and noise above are those of the bins expected (more where rows are uneven), with what is left then"
+        if bins[0].expected
+        else most
+    )
     return [
         f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
         *(f"         {found}" for found in bins),
@@ -209,7 +214,11 @@ def _second(plan: "AutoPlan") -> list[str]:
     if plan.second_tvd == 0:
         return [f"Triples  {kept}."]
     if plan.second_tvd >= 1:
-        return ["Triples  none: their noise would be too large for any data."]
+        listed = any(step.name == "distances of triples" for step in plan.steps)
+        none = "no second round: its" if listed else "none: their"
+        return [
+            f"Triples  {'only those looked at above; ' if listed else ''}{none} noise would be too large for any data."
+        ]
     return [
         f"Triples  {kept}, if the pairs looked at are a mean TVD of {plan.second_tvd:.3f} from independence."
     ]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpcipher.planning import page, shown
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.cost import Cost, foresee
+from dpcipher.planning.expected import with_expected_bins, with_expected_levels
 from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
@@ -50,7 +52,9 @@ class Plan(Shown, Drawable):
     )
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
-    bins: tuple[BinPlan, ...] = ()  # of columns whose bins are found: tables are planned with the most
+    bins: tuple[
+        BinPlan, ...
+    ] = ()  # of columns whose bins are found: tables are planned with as many as are expected
     levels: LevelPlan | None = None  # what will be found where levels are left open
 
     @property
@@ -154,8 +158,8 @@ def plan(
         )
         return replace(chosen, held=held)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request = make_request(
-        schema,
+    request_on = partial(
+        make_request,
         workload=workload,
         budget=after_finding(budget, schema),
         unit=protects,
@@ -163,8 +167,12 @@ def plan(
         weights=weights,
         n_rows_public=told,
     )
-    bins = plan_bins(schema, budget, protects, given_tables(request), rows)
-    return replace(_plan_given(request, rows, budget), held=held, bins=bins)
+    request = request_on(schema)  # with the most that may be found: what `measure` refuses is refused
+    levels = level_plan(schema, budget, protects)
+    likely = with_expected_levels(schema, levels, rows)
+    bins = plan_bins(likely, budget, protects, given_tables(request), rows)
+    planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
+    return replace(planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows))
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:
@@ -182,7 +190,6 @@ def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) ->
         warnings=_warnings(replace(request, budget=whole), tables, rows),
         n_rows_told=request.n_rows_public,
         headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
-        levels=level_plan(request.schema, whole, request.unit),
     )
 
 

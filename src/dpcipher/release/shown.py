@@ -1,11 +1,12 @@
 """A release as people first see it: a card, and pictures of its columns and pairs with their margins."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpcipher.drawing.bars import Series
-from dpcipher.drawing.card import Card
+from dpcipher.drawing.card import Card, counted
 from dpcipher.drawing.figures import column_chart, pair_maps, samples
 from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot
@@ -37,6 +38,7 @@ def card(release: "Release") -> Card:
             if len(orders) < 3
             else f"{len(release.workload):,}",
             "Sets": f"{release.sets}" if release.sets > 1 else "",
+            "Found privately": _found(statement.certificate),
             "Coarse counts": f"of {coarse:,} column{'s' if coarse > 1 else ''} with found bins"
             if coarse
             else "",
@@ -52,6 +54,15 @@ def card(release: "Release") -> Card:
             "Counts carry noise: dc.trust(release) says which pairs can be relied on, dc.plot(release, column) draws a column with its margins."
         ],
     )
+
+
+def _found(certificate: Mapping[str, Any]) -> str:
+    """Of how many columns bins and levels were found; empty where all were declared."""
+    numbers = {
+        "bins": len(certificate.get("bins", {}).get("found", ())),
+        "levels": len(certificate.get("levels", ())),
+    }
+    return ", ".join(f"{what} of {counted(number, 'column')}" for what, number in numbers.items() if number)
 
 
 def _n_rows(release: "Release") -> str:

@@ -227,6 +227,7 @@ def _check_certificate(certificate: Mapping[str, Any], *, finite: bool) -> None:
     if "delta" in certificate:
         _check_delta(certificate["delta"])
     _check_selection(certificate.get("selection"))
+    _check_found(certificate.get("bins", {"share": "0", "found": {}}), certificate.get("levels", {}))
 
 
 def _check_event(event: object, finite: bool) -> None:
@@ -275,6 +276,17 @@ def _check_selection(note: object) -> None:
     _check_share(note.get("share"))
     if not isinstance(note.get("predict", ""), str):
         raise _wrong("selection predict", note["predict"], "must be the name of a column")
+
+
+def _check_found(bins: object, levels: object) -> None:
+    """How many bins and levels were found in which columns, and the share that the search for bins took."""
+    if not isinstance(bins, Mapping) or not isinstance(bins.get("found"), Mapping):
+        raise _wrong("bins", bins, "must hold share and found")
+    if not isinstance(levels, Mapping):
+        raise _wrong("levels", levels, "must be a mapping")
+    _check_share(bins.get("share"))
+    for number in (*bins["found"].values(), *levels.values()):
+        _check_number("found", number)
 
 
 def _check_number(name: str, number: object) -> None:

@@ -103,7 +103,10 @@ def _flow(value: object) -> str:
 
 def _read_text(path: Path) -> str:
     if path.suffix not in (".yaml", ".yml", ".json"):
-        raise SchemaError("a schema file must end in .yaml, .yml or .json")
+        hint = "; dpcipher schema export RELEASE -o FILE.yaml writes the schema of a release"
+        raise SchemaError(
+            f"a schema file must end in .yaml, .yml or .json{hint if path.suffix == '.parquet' else ''}"
+        )
     if not path.is_file():
         raise SchemaError("there is no such file")
     if path.stat().st_size > MAX_BYTES:

@@ -54,7 +54,8 @@ def check_open(column: "Column") -> None:
 def encode_refusal(name: str) -> SchemaError:
     """What to say where rows would be coded before there are bins or levels."""
     return SchemaError(
-        f"column {name!r}: its bins or levels are open (auto, discover) until measure has found them; use the schema of the release"
+        f"column {name!r}: its bins or levels are open (auto, discover) until measure has found them; "
+        "use the release's own schema: a command takes the release file in place of a schema, Python has release.schema"
     )
 
 

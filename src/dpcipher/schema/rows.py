@@ -15,6 +15,7 @@ from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.lookup import is_looked_up, looked_up
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.plain import product_within
+from dpcipher.schema.refused import inside_zero
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column
@@ -191,7 +192,4 @@ def _move_out_of_zeros(schema: "Schema", codes: dict[str, CodeColumn]) -> None:
                 codes[name] = np.where(rows, codes[name].dtype.type(code), codes[name])
     for zero in schema.zeros:
         if zero.inside(schema, codes).any():
-            names = ", ".join(repr(name) for name in zero.impossible)
-            raise DataError(
-                f"columns {names}: rows in a structural zero are refused; say where they go with becomes, or correct them"
-            )
+            raise DataError(inside_zero(zero.impossible))

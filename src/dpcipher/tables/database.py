@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from dpcipher.errors import MissingExtra, TableFileError
 from dpcipher.tables.frame import object_cells
+from dpcipher.tables.header import spelt_hint
 
 DATABASE_ROWS = 2**16
 MARK = "::"
@@ -45,7 +46,7 @@ def _sqlite_names(path: Path, table: str) -> tuple[str, ...]:
     except sqlite3.Error:
         raise _damaged(path, "SQLite") from None
     if table not in tables:
-        raise _no_table(path, table, len(tables))
+        raise _no_table(path, table, tables)
     return names
 
 
@@ -86,7 +87,7 @@ def _duckdb_names(path: Path, table: str) -> tuple[str, ...]:
                 "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
             ).fetchall()
             if (table,) not in known:
-                raise _no_table(path, table, len(known))
+                raise _no_table(path, table, [str(name) for (name,) in known])
             described = base.execute(f"SELECT * FROM main.{_name(table)} LIMIT 0").description
             return tuple(str(column[0]) for column in described)
         except TableFileError:
@@ -123,8 +124,10 @@ def _name(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _no_table(path: Path, table: str, n_tables: int) -> TableFileError:
-    return TableFileError(f"{path}: has no table {table!r:.100}; it has {n_tables} tables, check the name")
+def _no_table(path: Path, table: str, tables: list[str]) -> TableFileError:
+    return TableFileError(
+        f"{path}: has no table {table!r:.100}; it has {len(tables)} tables{spelt_hint(table, tables) or ', check the name'}"
+    )
 
 
 def _damaged(path: Path, form: str) -> TableFileError:

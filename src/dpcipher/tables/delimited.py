@@ -178,9 +178,10 @@ def _text_error(path: Path, wrong: Exception, format: FileFormat) -> TableFileEr
     message = str(wrong)
     ragged = _RAGGED.match(message)
     if ragged:
-        row = f"row {ragged[1]}" if ragged[1] else "a row"
+        row = f"row {int(ragged[1]) - 1}" if ragged[1] else "a row"  # Arrow counts the header line too
         return TableFileError(
-            f"{path}: {row} has more or fewer cells than the header line; correct it, or quote cells that hold commas"
+            f"{path}: {row} has more or fewer cells than the header line (rows are counted after it); correct it, or quote cells that "
+            "hold commas"
         )
     if isinstance(wrong, UnicodeDecodeError) or "UTF8" in message:
         return _not_encoded(path, format)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, MissingExtra, TableFileError
 from dpcipher.tables.frame import object_cells
+from dpcipher.tables.header import spelt_hint
 from dpcipher.tables.packed import check_growth
 
 SHEET_ROWS = 2**14
@@ -30,9 +31,9 @@ def sheet_batches(path: Path, columns: tuple[str, ...], sheet: str | None = None
     with _rows(path, sheet) as rows:
         names = _header(path, next(iter(_some(rows, 1)), ()))
         places = [names.index(column) for column in columns]
-        whole = (_checked(row, number, len(names), path) for number, row in enumerate(rows, start=2))
-        filled = (row for row in whole if any(cell is not None for cell in row))
-        while part := _some(filled, SHEET_ROWS):
+        filled = (row for row in rows if any(cell is not None for cell in row))
+        whole = (_checked(row, number, len(names), path) for number, row in enumerate(filled, start=1))
+        while part := _some(whole, SHEET_ROWS):
             arrays = [object_cells(_column(part, place)) for place in places]
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
@@ -60,7 +61,9 @@ def _header(path: Path, row: Row) -> tuple[str, ...]:
 def _checked(row: Row, number: int, width: int, path: Path) -> Row:
     """A row within the columns of the header, as in a CSV file; empty cells on its right are nothing."""
     if any(cell is not None for cell in row[width:]):
-        raise TableFileError(f"{path}: row {number} has more cells than the header line; correct it")
+        raise TableFileError(
+            f"{path}: row {number} has more cells than the header line (rows are counted after it); correct it"
+        )
     return row[:width]
 
 
@@ -98,7 +101,7 @@ def _chosen(path: Path, sheets: list[str], sheet: str | None) -> str:
         return sheets[0]
     if sheet not in sheets:
         raise TableFileError(
-            f"{path}: has no sheet {sheet!r:.100}; it has {len(sheets)} sheets, check the name"
+            f"{path}: has no sheet {sheet!r:.100}; it has {len(sheets)} sheets{spelt_hint(sheet, sheets) or ', check the name'}"
         )
     return sheet
 

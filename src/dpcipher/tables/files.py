@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from dpcipher.errors import TableFileError
 from dpcipher.schema.format import PLAIN, FileFormat
+from dpcipher.tables.database import ENDINGS, MARK
 from dpcipher.tables.delimited import damaged, text_batches, text_names
 from dpcipher.tables.excel import sheet_batches, sheet_names
 
@@ -31,6 +32,8 @@ _IN_FOLDERS = (
 def find_files(text: str) -> list[Path]:
     """The files that a path, a folder or a glob stands for, in a fixed order: all of one kind."""
     path = Path(text)
+    if text.lower().endswith(ENDINGS):
+        raise TableFileError(f"{text}: holds tables; name one of them, as in {text}{MARK}TABLE")
     if path.is_dir():
         inside = [file for file in sorted(path.rglob("*")) if file_kind(file) in _IN_FOLDERS]
         files = [file for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts)]

@@ -25,15 +25,25 @@ def absent_hint(names: Sequence[str], columns: Sequence[str], column: str) -> st
     >>> absent_hint(["AGE", "sex"], ["age", "sex"], "age")
     "; did you mean 'AGE'? Names must be spelt alike: rename the column in the schema or in the table"
     """
-    close = next((name for name in names if name.strip().casefold() == column.strip().casefold()), None)
-    if close is not None and close not in columns:
-        return f"; did you mean {close!r}? Names must be spelt alike: rename the column in the schema or in the table"
+    hint = spelt_hint(column, [name for name in names if name not in columns])
+    if hint:
+        return f"{hint} Names must be spelt alike: rename the column in the schema or in the table"
     if len(names) == 1 and len(columns) > 1:
         return (
             "; its header line (CSV files need one) holds one name alone, so cells may be separated otherwise: say it in the schema, "
             'such as format: {separator: ";"} (`dpcipher schema check --data` proposes one)'
         )
     return f"; check its column names (CSV files need a header line){said_extra(names, columns, '; ')}"
+
+
+def spelt_hint(word: str, names: Sequence[str]) -> str:
+    """The name that differs from a word in case or in space around it alone, as a question; nothing where none does.
+
+    >>> spelt_hint("people", ["People", "Towns"])
+    "; did you mean 'People'?"
+    """
+    close = next((name for name in names if name.strip().casefold() == word.strip().casefold()), None)
+    return "" if close is None else f"; did you mean {close!r}?"
 
 
 def said_extra(names: Sequence[str], columns: Sequence[str], before: str = "") -> str:

@@ -17,7 +17,7 @@ from dpcipher.errors import DpcipherError, ParameterError, TableFileError
 from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.database import ENDINGS, MARK, open_database
+from dpcipher.tables.database import MARK, open_database
 from dpcipher.tables.excel import sheet_batches, sheet_names
 from dpcipher.tables.files import check_file, file_batches, file_kind, file_names, find_files
 from dpcipher.tables.frame import frame_batches
@@ -114,8 +114,6 @@ def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source
     """One source for all files that a path stands for; each file must have the wanted columns."""
     if MARK in text and not Path(text).exists():
         return _open_inside(*text.rsplit(MARK, 1))
-    if text.lower().endswith(ENDINGS):
-        raise TableFileError(f"{text}: holds tables; name one of them, as in {text}{MARK}TABLE")
     files = find_files(text)
     sizes = [file.stat().st_size for file in files]
     reached = [0] * len(files)

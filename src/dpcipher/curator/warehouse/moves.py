@@ -15,6 +15,7 @@ from dpcipher.curator.warehouse.expressions import Expr, among, ibis, looked_up,
 from dpcipher.errors import SizeError
 from dpcipher.schema.condition import column_mask
 from dpcipher.schema.plain import product_within
+from dpcipher.schema.refused import broken_rule, inside_zero
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.atoms import Coded
 from dpcipher.schema.rules.rule import BoundRule
@@ -56,18 +57,9 @@ def _mended(schema: Schema, rule: BoundRule, row: Row) -> dict[str, Expr]:
 def refused_rows(schema: Schema, row: Row) -> Iterator[Refusal]:
     """What is refused after all moves, in the order in which files refuse it."""
     for zero in schema.zeros:
-        names = ", ".join(repr(name) for name in zero.impossible)
-        yield Refusal(
-            _inside(schema, zero, row),
-            f"columns {names}: rows in a structural zero are refused; say where they go with becomes, or correct them",
-        )
+        yield Refusal(_inside(schema, zero, row), inside_zero(zero.impossible))
     for rule in schema.compiled.rules:
-        names = ", ".join(repr(name) for name in rule.columns)
-        yield Refusal(
-            _broken(schema, rule, row),
-            f"columns {names}: rows that break rule {rule.number} are refused; say where they go with becomes or breaking: follow, "
-            "or correct them",
-        )
+        yield Refusal(_broken(schema, rule, row), broken_rule(rule.number, rule.name, rule.columns))
 
 
 def _set(row: Row, hit: Expr, codes: Mapping[str, int]) -> dict[str, Expr]:

@@ -16,6 +16,7 @@ from dpcipher.errors import DataError, SchemaError, SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.plain import product_within
+from dpcipher.schema.refused import broken_rule
 from dpcipher.schema.rules.atoms import Coded, HasLevel, Valued
 from dpcipher.schema.rules.cuts import range_cuts, settled, shown, thresholds_of
 from dpcipher.schema.rules.logic import Formula, clauses, columns_of, literals
@@ -69,11 +70,7 @@ class Compiled:
                 rule.move(codes, rows)
         for rule in self.rules:
             if rule.formula.truth(view).broken.any():
-                names = ", ".join(repr(name) for name in rule.columns)
-                raise DataError(
-                    f"columns {names}: rows that break rule {rule.number} are refused; say where they go with becomes or breaking: follow, "
-                    "or correct them"
-                )
+                raise DataError(broken_rule(rule.number, rule.name, rule.columns))
 
 
 def read_rules(plain: Iterable[object]) -> tuple[Rule, ...]:

@@ -1,0 +1,71 @@
+"""The private rows of a comparison: coded once, counted for the methods, and coded in a closed schema for the scores. Curator only."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpcipher.curator.count import FULL_TABLE_CELLS
+from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
+from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
+from dpcipher.errors import ParameterError
+from dpcipher.marginals.arrays import Codes
+from dpcipher.marginals.tables import count_rows
+from dpcipher.schema.open_schema import recoded
+from dpcipher.schema.schema import Schema
+from dpcipher.schema.text_column import stand_in_texts
+from dpcipher.tables.read import open_declared
+
+
+@dataclass(frozen=True)
+class PrivateRows:
+    """Codes on the grid of a schema, and the private dictionaries of the axes whose levels are to be found. Never leaves the machine."""
+
+    schema: Schema
+    codes: Codes
+    texts: Mapping[int, PrivateTexts]
+
+    def truth(self) -> CountSource:
+        """The counts that methods ask for, through a session."""
+        sizes = enumerate(self.schema.on_grid().shape)
+        shape = tuple(self.texts[axis].size if axis in self.texts else size for axis, size in sizes)
+        truth: CountSource = RowCounts(self.codes, shape)
+        if math.prod(shape) <= FULL_TABLE_CELLS:
+            truth = TableCounts(count_rows(self.codes, tuple(range(len(shape))), shape))
+        truth.texts = self.texts
+        return truth
+
+    def scored(self) -> tuple[Codes, Schema]:
+        """The rows in the schema that scores compare in: bins that stand for those to be found, and the most frequent texts, as many as may be found."""
+        truth = self.truth()
+        levels = {
+            self.schema.attrs[axis]: _most_frequent(
+                truth.text_counts(axis), len(stand_in_texts(self.schema.parts(self.schema.attrs[axis])[0]))
+            )
+            for axis in self.texts
+        }
+        schema = self.schema.closed(levels=levels).stand_in()
+        codes = recoded(self.codes, self.schema.on_grid(), schema)
+        for axis, dictionary in self.texts.items():
+            codes[:, axis] = dictionary.recoding(schema.column(schema.attrs[axis]))[codes[:, axis]]
+        # Rows of both sides keep rules and zeros already; scores only need their codes.
+        return codes, replace(schema, rules=(), zeros=()) if self.schema.is_open else schema
+
+
+def read_rows(data: Any, schema: Schema) -> PrivateRows:
+    """Read and code private rows as `measure` does."""
+    grid, texts = schema.on_grid(), private_texts(schema)
+    source = open_declared(data, schema)
+    parts = [grid.encode(numbered(batch, texts)) for batch in source.batches(grid.names)]
+    if not sum(map(len, parts)):
+        raise ParameterError("data must hold at least one row; it has none")
+    return PrivateRows(
+        schema, np.concatenate(parts), {schema.attrs.index(name): own for name, own in texts.items()}
+    )
+
+
+def _most_frequent(counts: Mapping[str, int], most: int) -> list[str]:
+    """The texts with the most rows; of equally many, the first in order."""
+    return sorted(counts, key=lambda text: (-counts[text], text))[:most]
