@@ -132,6 +132,12 @@ SYNTH = [
     ("people.release.parquet -n -1", "n_rows (-1) must be a whole number above 0"),
     ("people.release.parquet --given sxe=F", "'sxe'"),
     ("people.release.parquet --given sex=X", "sex"),
+    ("people.release.parquet --given age=200", "it has whole numbers from 0 to "),
+    ("people.release.parquet --given age=young..", "must be numbers, not 'young'"),
+    (
+        "people.release.parquet --given age=0.. --given age=5",
+        "--given age=0.. is a range and must stand alone",
+    ),
     ("people.release.parquet --given sex", "(sex) must have the form NAME=VALUE"),
     ("people.release.parquet --engine fast", "engine ('fast') must be one of"),
     ("people.release.parquet --scale 1", "not both"),
