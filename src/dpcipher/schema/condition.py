@@ -102,7 +102,7 @@ def level_code(column: Column, value: object) -> int:
     hint = ""
     if isinstance(column.domain, Binned):
         words = dict(column.value_labels or ()).values()
-        hint = did_you_mean(str(value), words) or f"; it has {said_values(column)}"
+        hint = did_you_mean(str(value), words) or f"; it has {said_values(column)}{_said_bins(column)}"
     elif column.size <= _MANY:
         hint = did_you_mean(str(value), column.labels) or f"; it has {_some(column.labels)}"
     raise ConditionError(f"column {column.name!r} has no level {value!r:.100}{hint}")
@@ -116,7 +116,7 @@ def _said_bins(column: Column) -> str:
     """The first bins, where they hold several values each and are not too many to name."""
     domain = column.domain
     few = column.draws_values and column.size <= _MANY
-    return f" in the bins {_some(domain.labels)}" if few else ""
+    return f"; its bins are {_some(domain.labels)}" if few else ""
 
 
 def check_possible(column: Column, wanted: object) -> None:
