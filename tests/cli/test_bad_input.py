@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 from curator import PROMISE, Run, curators_folder, measured_release, runner  # noqa: F401
+from dpcipher.cli import as_typed
 
 MEASURE = ("measure", "people.csv", "people.yaml", "--ledger", "people.ledger", "-o", "r.parquet")
 
@@ -25,10 +27,13 @@ BUDGET = [
     ({"--epsilon": "one"}, "(one) must be a finite number; try 1"),
     ({"--epsilon": "1/0"}, "(1/0) must be a finite number; try 1"),
     ({"--epsilon": "1e999"}, "epsilon (1e999) must be a finite number above 0"),
-    ({"--epsilon": "absent"}, "one of them must be given; try epsilon=1.0"),
+    (
+        {"--epsilon": "absent"},
+        "one of them must be given; try --epsilon 1.0, or --rho 0.1 for Gaussian noise",
+    ),
     ({"--delta": "0"}, "delta (0) must be a finite number above 0"),
     ({"--delta": "-1"}, "delta (-1) must be a finite number above 0"),
-    ({"--delta": "1"}, "delta (1) must be below 1; try delta=1e-6"),
+    ({"--delta": "1"}, "delta (1) must be below 1; try --delta 1e-6"),
     ({"--rho": "1"}, "epsilon (2) and rho (1) must not be given together"),
     ({"--unit": "people"}, "unit ('people') must be 'add-remove' or 'replace'"),
     ({"--unit": "absent"}, "Missing option '--unit'"),
@@ -38,7 +43,10 @@ BUDGET = [
     ({"--sets": "0"}, "sets (0) must be a whole number above 0"),
     ({"--sets": "-1"}, "sets (-1) must be a whole number above 0"),
     ({"--mechanism": "normal"}, "mechanism ('normal') must be 'laplace' or 'gaussian'"),
-    ({"--mechanism": "gaussian"}, "delta (None) must be given with mechanism='gaussian'"),
+    (
+        {"--mechanism": "gaussian"},
+        "delta (None) must be given with --mechanism gaussian and epsilon; try --delta 1e-6",
+    ),
     ({"--workload": "0"}, "workload (0) must be an order from 1 to 3"),
     ({"--workload": "4"}, "workload (4) must be an order from 1 to 3"),
     ({"--table": "sex,agee"}, "column 'agee' is not among what is measured; did you mean 'age'?"),
@@ -67,6 +75,35 @@ def test_a_wrong_request_is_refused_before_anything_is_spent(
     assert "Traceback" not in refused.output
     assert Path("people.ledger").read_bytes() == before
     assert not Path("r.parquet").exists()
+
+
+def test_swapped_files_are_told_apart(folder: Path, run: Run) -> None:
+    """A schema where the rows should stand, and rows where the schema should: the message has them in order."""
+    words = measure()
+    words[1:3] = ["people.yaml", "people.csv"]
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "swap them, dpcipher measure people.csv people.yaml" in " ".join(refused.stderr.split())
+
+
+ADVICE = [
+    ("try max_rows=1", "try --max-rows 1"),
+    ("use engine='table' (small) or engine='rows'.", "use --engine table (small) or --engine rows."),
+    ("leave such rows out with missing_person='drop'", "leave such rows out with --missing-person drop"),
+    ("or create=True", "or --create"),
+    ("try lam=0.01", "try lam=0.01"),
+    ("try workload=dc.Auto(max_order=2)", "try workload=dc.Auto(max_order=2)"),
+    ("unit (replace, max_rows=1)", "unit (replace, max_rows=1)"),
+    ("combine(..., rule='imputations')", "combine(..., rule='imputations')"),
+]
+
+
+@pytest.mark.parametrize(("library", "typed"), ADVICE)
+def test_advice_of_the_library_is_given_as_the_command_takes_it(library: str, typed: str) -> None:
+    """Options by their names on the command line, flags without a value; calls and other names stay as they are."""
+    names = ("--max-rows", "--engine", "--missing-person", "--workload", "--rule")
+    known = [click.Option([name]) for name in names] + [click.Option(["--create"], is_flag=True)]
+    assert typed == as_typed(library, {str(option.name): option for option in known})
 
 
 FILES = {
@@ -132,6 +169,12 @@ SYNTH = [
     ("people.release.parquet -n -1", "n_rows (-1) must be a whole number above 0"),
     ("people.release.parquet --given sxe=F", "'sxe'"),
     ("people.release.parquet --given sex=X", "sex"),
+    ("people.release.parquet --given age=200", "it has whole numbers from 0 to "),
+    ("people.release.parquet --given age=young..", "must be numbers, not 'young'"),
+    (
+        "people.release.parquet --given age=0.. --given age=5",
+        "--given age=0.. is a range and must stand alone",
+    ),
     ("people.release.parquet --given sex", "(sex) must have the form NAME=VALUE"),
     ("people.release.parquet --engine fast", "engine ('fast') must be one of"),
     ("people.release.parquet --scale 1", "not both"),

@@ -125,6 +125,29 @@ def test_synth_given_a_value_keeps_to_it(measured: Path, run: Run) -> None:
     assert rows["age"].between(25, 49).all()
 
 
+def test_synth_given_a_column_twice_takes_either_value(measured: Path, run: Run) -> None:
+    """A repeated column is a list of values, and of bins by their labels."""
+    run(
+        "synth people.release.parquet -n 60 --given sex=F --given sex=M --given age=5 --given age=25..49 -o rows.csv"
+    )
+    rows = pd.read_csv("rows.csv")
+    assert set(rows["sex"]) == {"F", "M"}
+    assert (rows["age"].between(25, 49) | (rows["age"] == 5)).all()
+    assert (rows["age"] == 5).any()
+    assert rows["age"].nunique() > 2
+
+
+def test_synth_given_a_range_draws_the_bins_inside_it(measured: Path, run: Run) -> None:
+    """As {min, max} in Python: with both ends, without one, and with a word where it cuts bins."""
+    for text, low, high in (("25..74", 25, 74), ("50..", 50, 99), ("..24", 0, 24)):
+        drawn = run(f"synth people.release.parquet -n 60 --given age={text} -o rows.csv")
+        ages = pd.read_csv("rows.csv")["age"]
+        assert ages.between(low, high).all()
+        assert ages.nunique() > 5
+        assert "cuts bins" not in drawn.stderr
+    assert "cuts bins" in run("synth people.release.parquet -n 60 --given age=20..60 -o rows.csv").stderr
+
+
 def test_a_saved_joint_gives_the_same_rows_again(measured: Path, run: Run) -> None:
     """--save-joint, then draw from the joint without solving."""
     run("synth people.release.parquet -n 30 --seed 2 --save-joint people.npz -o a.csv")

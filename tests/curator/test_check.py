@@ -155,6 +155,24 @@ def test_absent_and_extra_columns_are_said(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_without_any_of_the_columns_is_said_to_be_one_once(tmp_path: Path) -> None:
+    """Rows are counted all the same. Header lines are a matter of text files, separators of none that was looked at."""
+    with sqlite3.connect(tmp_path / "t.db") as base:
+        base.executescript('CREATE TABLE "t" (a INTEGER); INSERT INTO "t" VALUES (1), (2);')
+    base.close()
+    (tmp_path / "t.csv").write_text("a\n1\n2\n")
+    for path, headed in ((f"{tmp_path / 't.db'}::t", 0), (tmp_path / "t.csv", 1)):
+        found = dc.Schema.check(SCHEMA, path)
+        assert found.n_rows == 2
+        assert [one.column for one in found.findings] == ["", *SCHEMA.names][1 - headed :]
+        assert str(found).count("header line") == headed
+        assert "separator" not in str(found)
+        assert "schema check" not in str(found)
+        with pytest.raises(DpcipherError, match="no column 'sex'") as refused:
+            dc.measure(path, SCHEMA, epsilon=1, unit="add-remove")
+        assert ("separator" in str(refused.value)) == bool(headed)
+
+
 def test_measuring_says_how_many_columns_it_ignores() -> None:
     """In its progress, without their names; nothing where all are wanted."""
     rows = pd.DataFrame({"a": [0, 1], CANARY: [1, 2], "who": [1, 2]})

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.errors import DpcipherWarning
+from dpcipher.errors import ConditionError, DpcipherWarning
 from dpcipher.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -79,3 +79,49 @@ def test_a_range_that_cuts_bins_says_so() -> None:
         ages = JOINT.sample(200, seed=1, given={"age": {"min": 25, "max": 44}})["age"]
     assert ages.between(30, 39).all()
     assert JOINT.sample(200, seed=1, given={"age": {"min": 20, "max": 39}})["age"].between(20, 39).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_edges_of_numbers_cut_no_bin() -> None:
+    """10 is where two bins of pay meet: 0 to 10 is the whole of the first, and no matter for a warning."""
+    pays = JOINT.sample(200, seed=1, given={"pay": {"min": 0, "max": 10}})["pay"]
+    assert pays.between(0, 10, inclusive="left").all()
+
+
+CUT = Schema(
+    (
+        Column("income", "number", edges=[8192, 9152, 16384], decimals=2, special=[0], other="nearest"),
+        Column("score", "integer", min=0, max=100, bins=4, step=5, missing_values=[-9]),
+        Column("year", "integer", min=2000, max=2024, other="nearest"),
+        Column("start", "date", min="2020-01-01", max="2024-12-31", bins=5, other="nearest"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right", "rule"),
+    [
+        ("income", 1234, 8192, "numbers from 8192 to 16384 of at most 2 decimals, 0"),
+        ("income", 9000.555, 9000.55, "numbers from 8192 to 16384 of at most 2 decimals, 0"),
+        ("income", "16384.01", "16384", "numbers from 8192 to 16384 of at most 2 decimals, 0"),
+        ("income", [0, 1], 0, "numbers from 8192 to 16384 of at most 2 decimals, 0"),
+        ("score", 12, 15, "multiples of 5 from 0 to 100, and for what is missing -9"),
+        ("score", 105, -9, "multiples of 5 from 0 to 100, and for what is missing -9"),
+        ("year", 2050, 2024, "whole numbers from 2000 to 2024"),
+        ("start", "2031-01-01", "2024-12-31", "dates from 2020-01-01 to 2024-12-31"),
+    ],
+)
+def test_a_value_that_no_row_can_have_is_refused_with_those_that_it_can(
+    name: str, wrong: object, right: object, rule: str
+) -> None:
+    """Also where a private row with it would be put into the nearest bin; its neighbour on the grid and in the range is taken."""
+    with pytest.raises(ConditionError, match=rf"column '{name}' has no (value|level) .*; it has {rule}(;|$)"):
+        CUT.allowed({name: wrong})
+    (mask,) = CUT.allowed({name: right}).values()
+    assert mask.sum() == 1
+
+
+def test_a_range_without_a_whole_bin_is_refused_with_the_bins() -> None:
+    """The range of the column and its first bins are said, and no label that merely looks alike."""
+    with pytest.raises(ConditionError, match=r"no level within .* from 0 to 99; its bins are 0..9, 10..19"):
+        JOINT.sample(5, given={"age": {"min": 100, "max": 200}})

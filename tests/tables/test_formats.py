@@ -76,7 +76,7 @@ FORMATS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".zip"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".txt", ".txt.gz", ".zip"])
 @pytest.mark.parametrize("format", FORMATS, ids=str)
 def test_a_file_is_read_as_its_format_is_declared(
     format: dict[str, Any], ending: str, tmp_path: Path
@@ -90,7 +90,7 @@ def test_a_file_is_read_as_its_format_is_declared(
             archive.writestr("__MACOSX/rows.csv", "x")
             archive.writestr("folder/rows.csv", raw)
     else:
-        path.write_bytes(gzip.compress(raw) if ending == ".csv.gz" else raw)
+        path.write_bytes(gzip.compress(raw) if ending.endswith(".gz") else raw)
     assert codes(path, **format) == EXPECTED
 
 
@@ -103,6 +103,23 @@ def test_a_tsv_file_needs_no_format(tmp_path: Path) -> None:
     assert codes(tmp_path / "rows.zip") == EXPECTED
     (tmp_path / "odd.tsv").write_text(text_file(";"), encoding="utf-8")
     assert codes(tmp_path / "odd.tsv", separator=";") == EXPECTED
+
+
+def test_notes_beside_the_tables_of_a_folder_are_not_read(tmp_path: Path) -> None:
+    """A .txt file is a table where it is named; in a folder it may be about the tables."""
+    (tmp_path / "rows.csv").write_text(text_file(), encoding="utf-8")
+    (tmp_path / "readme.txt").write_text("What the columns mean", encoding="utf-8")
+    assert codes(tmp_path) == EXPECTED
+
+
+def test_a_file_that_begins_as_utf_16_does_is_called_so(tmp_path: Path) -> None:
+    """By its first two bytes, which no row can change; other bytes that are no UTF-8 may be anything."""
+    (tmp_path / "wide.csv").write_bytes(text_file().encode("utf-16"))
+    (tmp_path / "west.csv").write_bytes(text_file().encode("latin-1"))
+    with pytest.raises(TableFileError, match=r"format: {encoding: utf-16}, .* iconv -f utf-16"):
+        codes(tmp_path / "wide.csv")
+    with pytest.raises(TableFileError, match=r"such as format: {encoding: latin-1}"):
+        codes(tmp_path / "west.csv")
 
 
 def test_a_number_of_another_format_is_no_number(tmp_path: Path) -> None:

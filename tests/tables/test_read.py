@@ -293,7 +293,7 @@ def test_what_is_no_table_is_refused(data):
 def test_paths_that_are_no_files(tmp_path):
     """Absent files, pipes, devices, empty folders and globs, and unknown endings."""
     os.mkfifo(tmp_path / "pipe.csv")
-    (tmp_path / "notes.txt").write_text(CANARY)
+    (tmp_path / "notes.rtf").write_text(CANARY)
     (tmp_path / "mix").mkdir()
     (tmp_path / "mix" / "a.csv").write_text("a\n")
     (tmp_path / "mix" / "b.parquet").write_text("a\n")
@@ -303,7 +303,7 @@ def test_paths_that_are_no_files(tmp_path):
         (tmp_path / "pipe.csv", "regular file"),
         ("/dev/null", "regular file"),
         (tmp_path / "*.zip", "no CSV or Parquet file"),
-        (tmp_path / "notes.txt", "must all end in"),
+        (tmp_path / "notes.rtf", "must all end in"),
         (tmp_path / "mix", "must all end in"),
         (tmp_path / "mix" / "b.parquet", "cannot be read as Parquet"),
         (tmp_path / "link.csv", "no such file"),

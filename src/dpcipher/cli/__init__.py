@@ -5,6 +5,7 @@ To add a command, write `cli/<name>.py` with a click command called `command`, a
 
 import json
 import os
+import re
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
@@ -79,10 +80,20 @@ class Flow(click.Group):
             _tell(ctx, "KeyboardInterrupt", words, INTERRUPTED)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except Exception as error:
-            raise _told(ctx, click.ClickException(_message(error)), type(error).__name__) from None
+            message = as_typed(_message(error), self._options(ctx))
+            raise _told(ctx, click.ClickException(message), type(error).__name__) from None
+
+    def _options(self, ctx: click.Context) -> dict[str, click.Option]:
+        """The options of the command that was called, and of those below it, by the names that the library has for them."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        below = command.commands.values() if isinstance(command, click.Group) else ()
+        each = (option for one in (command, *below) if one is not None for option in one.params)
+        return {option.name: option for option in each if isinstance(option, click.Option) and option.name}
 
 
 _JSON = "dpcipher.json"
+# What the library advises, as in "try delta=1e-6" or "use engine='rows'": a name and a plain value, no call.
+_ADVICE = re.compile(r"\b(try|[Uu]se|or|with|for) ([a-z_]+)=('?)(\w[\w+-]*(?:\.\w+)*)\3(?!\.?[\w('])")
 
 
 def _message(error: Exception) -> str:
@@ -94,6 +105,23 @@ def _message(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory; `dpcipher plan` says how much is needed, smaller tables need less"
     return _unexpected(error)
+
+
+def as_typed(message: str, options: Mapping[str, click.Option]) -> str:
+    """A message of the library with the advice in it as a command takes it; names that are none of the options stay as they are.
+
+    >>> as_typed("delta (None) must be given; try delta=1e-6", {"delta": click.Option(["--delta"])})
+    'delta (None) must be given; try --delta 1e-6'
+    """
+
+    def typed(advice: re.Match[str]) -> str:
+        before, name, _, value = advice.groups()
+        if name not in options:
+            return advice[0]
+        word = max(options[name].opts, key=len)
+        return f"{before} {word}" if options[name].is_flag else f"{before} {word} {value}"
+
+    return _ADVICE.sub(typed, message)
 
 
 def _told(ctx: click.Context, error: click.ClickException, kind: str) -> click.ClickException:

@@ -12,6 +12,7 @@ from dpcipher.curator.measure import measure
 from dpcipher.pages.choices import choice, found
 from dpcipher.pages.words import budget_text, noise_range
 from dpcipher.release.release import Release
+from dpcipher.schema.files import ENDINGS as SCHEMA_ENDINGS
 
 
 @click.command("measure")
@@ -71,7 +72,7 @@ def command(
 ) -> None:
     """Measure noisy tables of the private rows in DATA, under SCHEMA.
 
-    DATA is a CSV or Parquet file, a folder of them, or a quoted glob. SCHEMA is a schema file, or an earlier release, whose schema is taken. The budget is charged to the ledger, durably, before any noise is
+    DATA is a CSV or Parquet file, a folder of them, a quoted glob, or a table as in file.db::table. SCHEMA is a schema file, or an earlier release, whose schema is taken. The budget is charged to the ledger, durably, before any noise is
     drawn; there are no refunds. A refusal before that spends nothing. A ledger that does not exist is refused, so that a misspelt path opens no
     fresh budget. With --workload auto, part of the budget chooses the tables.
 
@@ -84,6 +85,7 @@ def command(
       dpcipher measure people.csv people.yaml --epsilon 1 --delta 1e-9 --unit add-remove --max-rows 1 \\
         --workload auto --predict income --ledger people.ledger -o people.release.parquet
     """
+    _check_order(data, schema)
     asked = options.tables_or_workload(tables, workload, request)
     with output.progress() as say:
         release = measure(
@@ -96,6 +98,14 @@ def command(
             **request,
         )
     output.show(release_text(release, path), release_facts(release, path), as_json=json_)
+
+
+def _check_order(data: str, schema: Path) -> None:
+    """Say so where the two files seem to be swapped, by the endings of their names."""
+    if Path(data).suffix in SCHEMA_ENDINGS and schema.suffix not in SCHEMA_ENDINGS:
+        raise click.UsageError(
+            f"DATA ({data}) has the name of a schema and SCHEMA ({schema}) has not: swap them, dpcipher measure {schema} {data} …"
+        )
 
 
 def _read_weights(path: Path) -> dict[tuple[str, ...], float]:

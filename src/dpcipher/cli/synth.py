@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dpcipher.cli import options, output
+from dpcipher.cli.conditions import read_conditions
 from dpcipher.cli.schema_file import load_schema
 from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
@@ -35,7 +36,8 @@ from dpcipher.tables.write import check_writable
     type=options.Pair(),
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="Only rows with this value, e.g. --given region=coast; repeat for more.",
+    help="Only rows with this value, or in this range of bins, e.g. --given region=coast --given age=20..29, or age=65.. without an end; "
+    "repeat for more. A column that is named twice may have either value.",
 )
 @click.option(
     "--engine",
@@ -123,11 +125,13 @@ def command(
       dpcipher synth people.release.parquet -n 5000 -o synthetic.csv
       dpcipher synth people.release.parquet -n 1_000_000_000 -o rows.parquet
       dpcipher synth people.release.parquet -n 1_000_000_000 --spark -o rows.parquet
+      dpcipher synth people.release.parquet --given region=coast --given age=27..44 -o coast.csv
       dpcipher synth people.release.parquet --draws 5 -o imputed.csv
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
     source = _source(release, **published)
-    _check_draw(source.schema, n_rows, dict(given))
+    conditions = read_conditions(source.schema, given)
+    _check_draw(source.schema, n_rows, conditions)
     session = spark_session() if spark else None
     if session is None:
         check_writable(target, labelled=True)
@@ -138,7 +142,7 @@ def command(
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         tallies = [joint.tally() for joint in joints]
         for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
-            rows = joint.stream(n_rows, seed=seed, given=dict(given), independent=independent)
+            rows = joint.stream(n_rows, seed=seed, given=conditions, independent=independent)
             if session is not None:
                 write_spark(spark_rows(joint, session, rows), file)
             else:
@@ -176,7 +180,7 @@ def _source(
     return Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)
 
 
-def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, str]) -> None:
+def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, object]) -> None:
     """Refuse what the draw would refuse before the solve, which may take minutes."""
     if n_rows is not None:
         checked_n_rows(n_rows)

@@ -4,7 +4,7 @@
 all of it beforehand. A schema that is edited after looking at it was drawn from data, and needs a signature like a draft.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from dpcipher.schema.rules.atoms import Coded
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.detect import detect
-from dpcipher.tables.header import absent_hint, said_extra
+from dpcipher.tables.header import said_extra, spelling_hint
 from dpcipher.tables.numbers import number_columns
 from dpcipher.tables.read import Source, open_table
 
@@ -29,10 +29,10 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     """Compare private rows with a schema, signed or not. Curator only: what it says are exact counts of private rows."""
     format, wrong = _format(data, schema)
     source = open_table(data, format, numbers=number_columns(schema))
-    absent = [_absent(source, schema, name) for name in schema.names if source.names.count(name) != 1]
+    absent = _absent(source, schema)
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
     seen = _Seen(schema.on_grid(), {name: ColumnCheck(column) for name, column in present.items()})
-    for batch in source.batches(list(present)) if present else ():
+    for batch in source.batches(list(present) or _some_name(source)):
         seen.add(batch)
     return SchemaCheck(
         seen.n_rows,
@@ -50,13 +50,27 @@ def _judged(schema: Schema) -> dict[str, Column]:
     return {column.name: coded.column(column.name) for column in schema.columns if not column.discovers}
 
 
-def _absent(source: Source, schema: Schema, name: str) -> Finding:
-    times = source.names.count(name)
+def _some_name(source: Source) -> list[str]:
+    """A column to count the rows by, where none is wanted."""
+    return [name for name in source.names if source.names.count(name) == 1][:1]
+
+
+def _absent(source: Source, schema: Schema) -> list[Finding]:
+    """The columns that are not there, or more than once; where none is there, also what that may mean."""
+    names = source.names
+    findings = [_named(name, names, schema.names) for name in schema.names if names.count(name) != 1]
+    near = any(name in names or spelling_hint(names, schema.names, name) for name in schema.names)
+    if source.is_text and not near:
+        words = "none of the columns is there; a text file needs a header line with their names"
+        return [Finding("", "name", words), *findings]
+    return findings
+
+
+def _named(name: str, names: Sequence[str], columns: Sequence[str]) -> Finding:
+    times = names.count(name)
     if times > 1:
         return Finding(name, "name", f"{times} columns of the table are called so; rename or drop the others")
-    return Finding(
-        name, "name", f"the table has no such column{absent_hint(source.names, schema.names, name)}"
-    )
+    return Finding(name, "name", f"the table has no such column{spelling_hint(names, columns, name)}")
 
 
 @dataclass

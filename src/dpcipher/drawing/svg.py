@@ -8,6 +8,7 @@ from dpcipher.drawing.colours import own_style, with_attributes
 MARGIN = 14
 FONT = 'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="12"'
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)" width="[\d.]+" height="[\d.]+"')
+_DAYS = re.compile(r"((\d{4})-\d\d-\d\d)\.\.(\d{4})-(\d\d-\d\d)")
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
@@ -69,12 +70,24 @@ def standalone(svg: str) -> str:
 
 
 def clip(words: str, length: int) -> str:
-    """Words cut to a length that fits, with a mark where they were cut.
+    """Words cut to a length that fits, with a mark where they were cut; of days from one to another what is left says when they begin.
 
     >>> clip("Bachelor's degree", 8)
     'Bachelo…'
+    >>> clip("2020-02-27..2020-04-23", 21), clip("2020-02-27..2021-04-23", 21), clip("2020-02-27..2021-04-23", 13)
+    ('2020-02-27..04-23', '2020-02-27–2021-04-23', '2020-02-27..')
     """
-    return words if len(words) <= length else words[: length - 1] + "…"
+    shorter = next((form for form in [words, *_narrower(words)] if len(form) <= length), None)
+    return words[: length - 1] + "…" if shorter is None else shorter
+
+
+def _narrower(words: str) -> list[str]:
+    """Shorter forms of days from one to another, the longest first: the year once, or with a dash; then the first day alone."""
+    days = _DAYS.fullmatch(words)
+    if days is None:
+        return []
+    first, year, last_year, last = days.groups()
+    return [f"{first}..{last}" if year == last_year else f"{first}–{last_year}-{last}", f"{first}.."]
 
 
 def _value(value: object) -> str:

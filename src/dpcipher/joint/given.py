@@ -14,7 +14,8 @@ from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_text, flat
 from dpcipher.schema.column import Column
-from dpcipher.schema.condition import column_mask, level_code
+from dpcipher.schema.condition import column_mask, level_code, listed
+from dpcipher.schema.possible import named_number
 from dpcipher.schema.schema import Schema
 
 Asked = dict[str, dict[int, Floats]]
@@ -30,8 +31,7 @@ def asked_values(schema: Schema, given: Mapping[str, object]) -> Asked:
         if isinstance(wanted, Mapping):
             _say_whole_bins(column, wanted)
             continue
-        listed = wanted if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]
-        asked[name] = _by_bin(column, list(listed))
+        asked[name] = _by_bin(column, listed(wanted))
     return asked
 
 
@@ -50,25 +50,17 @@ def put_values(schema: Schema, table: pa.Table, asked: Asked, rng: np.random.Gen
     return table
 
 
-def _by_bin(column: Column, listed: list[object]) -> dict[int, Floats]:
+def _by_bin(column: Column, wanted: list[object]) -> dict[int, Floats]:
+    assert isinstance(column.domain, Binned)  # values are drawn in bins alone
     values: dict[int, list[float]] = {}
     whole = set()
-    for value in listed:
-        code, number = level_code(column, value), _number(column, value)
+    for value in wanted:
+        code, number = level_code(column, value), named_number(column.domain, value)
         if np.isnan(number) or code >= column.domain.size:
             whole.add(code)
         else:
             values.setdefault(code, []).append(number)
     return {code: np.array(numbers) for code, numbers in values.items() if code not in whole}
-
-
-def _number(column: Column, value: object) -> float:
-    """The number, or day, that a condition names; NaN where it names a bin by its label, or what is missing."""
-    cell = flat(pa.array([None if value is None else value]))
-    if pa.types.is_null(cell.type):
-        return float("nan")
-    assert isinstance(column.domain, Binned)  # values are drawn in bins alone
-    return float(column.domain.numbers(cell)[0])
 
 
 def _cells(column: Column, numbers: Floats, kind: pa.DataType) -> pa.Array:
@@ -80,10 +72,17 @@ def _cells(column: Column, numbers: Floats, kind: pa.DataType) -> pa.Array:
 def _say_whole_bins(column: Column, wanted: Mapping[str, object]) -> None:
     """Warn where a range cuts bins: only those inside it are drawn from."""
     chosen = np.flatnonzero(column_mask(column, wanted))
-    ends = [column.find(value) for value in wanted.values() if value is not None]
+    ends = [
+        column.find(value) for value in wanted.values() if value is not None and not _is_edge(column, value)
+    ]
     if any(end is not None and end not in chosen for end in ends):
         labels = column.labels
         warn(
             f"given {column.name} ({dict(wanted)!r:.60}) cuts bins: rows are drawn from whole bins alone, {labels[chosen[0]]} to "
             f"{labels[chosen[-1]]}. Use their edges"
         )
+
+
+def _is_edge(column: Column, value: object) -> bool:
+    """Whether a number is where two bins meet: then it cuts neither, though one of them holds it."""
+    return column.kind == "number" and isinstance(column.domain, Binned) and value in column.domain.edges

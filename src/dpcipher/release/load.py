@@ -100,7 +100,8 @@ def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
         raise _damaged(path, f"it is not a readable Parquet file ({wrong})") from None
     if layout.metadata is None:
         raise ReleaseError(
-            f"release file ({path}) was not written by dpcipher; its metadata has no usable 'dpcipher' entry"
+            f"release file ({path}) is no release, but a table: a Parquet file that was not written by dpcipher, or has lost what it says about "
+            "itself. A release is the Parquet file that `dpcipher measure` writes"
         )
     facts = _facts(path, layout.metadata)
     _check_number(path, facts.tables, layout, size)

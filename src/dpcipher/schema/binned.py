@@ -77,11 +77,14 @@ class Binned:
         """Bins as text, `17`, `20..29`, `[0.5, 1)`, `2020-01-01..2020-01-31`, then the special values."""
         if self.kind == "number":
             inner = [f"[{low:.12g}, {high:.12g})" for low, high in pairwise(self.edges)]
-            return (*inner[:-1], inner[-1][:-1] + "]", *(f"{value:.12g}" for value in self.special))
-        show = _SHOWN.get(self.kind, str)
-        spans = ((show(int(low)), show(int(high) - 1)) for low, high in pairwise(self.edges))
+            return (*inner[:-1], inner[-1][:-1] + "]", *map(self.text, self.special))
+        spans = ((self.text(low), self.text(high - 1)) for low, high in pairwise(self.edges))
         bins = (low if low == high else f"{low}..{high}" for low, high in spans)
-        return (*bins, *(show(int(value)) for value in self.special))
+        return (*bins, *map(self.text, self.special))
+
+    def text(self, value: float) -> str:
+        """A value of the column as text: a number, an ISO date or a time of day."""
+        return f"{value:.12g}" if self.kind == "number" else _SHOWN.get(self.kind, str)(int(value))
 
     @property
     def ends(self) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.points import parse_point
+from dpcipher.schema.possible import is_possible, named_number, said_values
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
@@ -27,6 +28,9 @@ _MANY = 10_000  # past it, looking for a similar label takes too long
 
 def allowed_levels(schema: "Schema", given: Mapping[str, object]) -> dict[int, Bools]:
     """The levels of each touched axis that a condition allows; refused where no row can meet it."""
+    for name, wanted in given.items():
+        if name in schema.names:
+            check_possible(schema.column(name), wanted)
     masks = attr_masks(schema, given)
     for axis, mask in masks.items():
         if not mask.any():
@@ -80,9 +84,14 @@ def column_mask(column: Column, wanted: object) -> Bools:
     if isinstance(wanted, Mapping):
         return _range_mask(column, wanted)
     mask = np.zeros(column.size, dtype=np.bool_)
-    for value in wanted if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]:
+    for value in listed(wanted):
         mask[level_code(column, value)] = True
     return mask
+
+
+def listed(wanted: object) -> list[object]:
+    """The values that a condition names, one or several."""
+    return list(wanted) if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]
 
 
 def level_code(column: Column, value: object) -> int:
@@ -91,11 +100,37 @@ def level_code(column: Column, value: object) -> int:
     if code is not None:
         return code
     hint = ""
-    if column.size <= _MANY:
-        labels = column.labels
-        some = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
-        hint = did_you_mean(str(value), labels) or f"; it has {some}"
+    if isinstance(column.domain, Binned):
+        words = dict(column.value_labels or ()).values()
+        hint = did_you_mean(str(value), words) or f"; it has {said_values(column)}{_said_bins(column)}"
+    elif column.size <= _MANY:
+        hint = did_you_mean(str(value), column.labels) or f"; it has {_some(column.labels)}"
     raise ConditionError(f"column {column.name!r} has no level {value!r:.100}{hint}")
+
+
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
+
+
+def _said_bins(column: Column) -> str:
+    """The first bins, where they hold several values each and are not too many to name."""
+    domain = column.domain
+    few = column.draws_values and column.size <= _MANY
+    return f"; its bins are {_some(domain.labels)}" if few else ""
+
+
+def check_possible(column: Column, wanted: object) -> None:
+    """Refuse values that no row can have, also where a private one would go to the nearest bin; ranges may reach beyond."""
+    if not isinstance(column.domain, Binned) or isinstance(wanted, Mapping):
+        return
+    for value in listed(wanted):
+        if level_code(column, value) >= column.domain.size:  # a kind of missing
+            continue
+        number = named_number(column.domain, value)
+        if number == number and not is_possible(column, number):
+            raise ConditionError(
+                f"column {column.name!r} has no value {value!r:.100}; it has {said_values(column)}"
+            )
 
 
 def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
@@ -112,7 +147,8 @@ def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
     mask[domain.n_bins : domain.size] = [low <= value <= high for value in domain.special]
     if not mask.any():
         raise ConditionError(
-            f"column {column.name!r} has no level within {dict(wanted)!r:.200}; widen the range to whole bins"
+            f"column {column.name!r} has no level within {dict(wanted)!r:.200}; widen the range to whole bins. "
+            f"It has {said_values(column)}{_said_bins(column)}"
         )
     return mask
 

@@ -14,6 +14,7 @@ from dpcipher.files import write_text
 from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json
 
 MAX_BYTES = 2**26
+ENDINGS = (".yaml", ".yml", ".json")
 
 _DRAFT_HEAD = """\
 # DRAFT, DRAWN FROM PRIVATE DATA. NOT PRIVATE: keep this file as confidential as the table itself.
@@ -102,7 +103,7 @@ def _flow(value: object) -> str:
 
 
 def _read_text(path: Path) -> str:
-    if path.suffix not in (".yaml", ".yml", ".json"):
+    if path.suffix not in ENDINGS:
         hint = "; dpcipher schema export RELEASE -o FILE.yaml writes the schema of a release"
         raise SchemaError(
             f"a schema file must end in .yaml, .yml or .json{hint if path.suffix == '.parquet' else ''}"

@@ -3,6 +3,7 @@
 Every cell is read as text, so that `01`, `N` and `NA` survive.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -10,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -195,6 +196,12 @@ def _not_encoded(path: Path, format: FileFormat) -> TableFileError:
         return TableFileError(
             f"{path}: must be {format.encoding} text, as the schema's format says; correct the encoding there"
         )
+    with suppress(*UNREADABLE), open_bytes(path) as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):  # written before any name or row
+            return TableFileError(
+                f"{path}: must be UTF-8 text and begins as UTF-16 does; say it in the schema, format: {{encoding: utf-16}}, or convert "
+                "it with iconv -f utf-16 -t utf-8"
+            )
     return TableFileError(
         f"{path}: must be UTF-8 text; say what it is in the schema, such as format: {{encoding: latin-1}} (`dpcipher schema check "
         "--data` proposes one), or convert it with iconv -f latin1 -t utf8"

@@ -18,6 +18,7 @@ BATCH_ROWS = 2**17
 KINDS = {
     "CSV": (".csv", ".csv.gz"),
     "TSV": (".tsv", ".tsv.gz"),
+    "text": (".txt", ".txt.gz"),  # separated by commas unless the schema says otherwise
     "zip": (".zip",),
     "Parquet": (".parquet", ".pq"),
     "Excel": (".xlsx",),
@@ -26,7 +27,7 @@ _IN_FOLDERS = (
     "CSV",
     "TSV",
     "Parquet",
-)  # others are read where they are named: they may be copies of what lies beside them
+)  # others are read where they are named: they may be copies of what lies beside them, or notes about it
 
 
 def find_files(text: str) -> list[Path]:
@@ -48,7 +49,7 @@ def find_files(text: str) -> list[Path]:
     kinds = {file_kind(file) for file in files}
     if len(kinds) > 1 or None in kinds:
         raise TableFileError(
-            f"{text}: files must all end in .csv, .csv.gz or all in one of .tsv, .tsv.gz, .zip, .parquet, .xlsx; convert the "
+            f"{text}: files must all end in .csv, .csv.gz or all in one of .tsv, .txt, .zip, .parquet, .xlsx; convert the "
             "others. A table of a SQLite or DuckDB file is named by file.db::table"
         )
     return files
@@ -62,7 +63,7 @@ def file_kind(path: Path) -> str | None:
 
 def is_text(path: Path) -> bool:
     """Whether the file is text with separators, packed or not."""
-    return file_kind(path) in ("CSV", "TSV", "zip")
+    return file_kind(path) in ("CSV", "TSV", "text", "zip")
 
 
 def file_names(path: Path, format: FileFormat = PLAIN) -> tuple[str, ...]:

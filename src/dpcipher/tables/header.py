@@ -8,32 +8,41 @@ from collections.abc import Sequence
 from dpcipher.errors import TableFileError
 
 
-def check_names(names: Sequence[str], columns: Sequence[str], where: str = "the table") -> None:
-    """Every wanted column is there, once."""
+def check_names(
+    names: Sequence[str], columns: Sequence[str], where: str = "the table", *, is_text: bool = False
+) -> None:
+    """Every wanted column is there, once; `is_text` says that the names stand in the header line of a text file."""
     for column in columns:
         if column not in names:
-            raise TableFileError(f"{where} has no column {column!r}{absent_hint(names, columns, column)}")
+            hint = spelling_hint(names, columns, column) or _absent_hint(names, columns, is_text)
+            raise TableFileError(f"{where} has no column {column!r}{hint}")
         if names.count(column) > 1:
             raise TableFileError(f"{where} has more than one column {column!r}; rename or drop one")
 
 
-def absent_hint(names: Sequence[str], columns: Sequence[str], column: str) -> str:
-    """What may be wrong where a column is not there.
+def spelling_hint(names: Sequence[str], columns: Sequence[str], column: str) -> str:
+    """A name that may be meant where a column is not there.
 
-    A name is quoted only where it differs from the wanted one in case or in space around it: then it says nothing that the schema does not.
+    It is quoted only where it differs from the wanted one in case or in space around it: then it says nothing that the schema does not.
 
-    >>> absent_hint(["AGE", "sex"], ["age", "sex"], "age")
+    >>> spelling_hint(["AGE", "sex"], ["age", "sex"], "age")
     "; did you mean 'AGE'? Names must be spelt alike: rename the column in the schema or in the table"
     """
     hint = spelt_hint(column, [name for name in names if name not in columns])
-    if hint:
-        return f"{hint} Names must be spelt alike: rename the column in the schema or in the table"
-    if len(names) == 1 and len(columns) > 1:
+    return (
+        f"{hint} Names must be spelt alike: rename the column in the schema or in the table" if hint else ""
+    )
+
+
+def _absent_hint(names: Sequence[str], columns: Sequence[str], is_text: bool) -> str:
+    """What may be wrong where a column is not there under any spelling."""
+    if is_text and len(names) == 1 and len(columns) > 1:
         return (
             "; its header line (CSV files need one) holds one name alone, so cells may be separated otherwise: say it in the schema, "
             'such as format: {separator: ";"} (`dpcipher schema check --data` proposes one)'
         )
-    return f"; check its column names (CSV files need a header line){said_extra(names, columns, '; ')}"
+    needed = " (CSV files need a header line)" if is_text else ""
+    return f"; check its column names{needed}{said_extra(names, columns, '; ')}"
 
 
 def spelt_hint(word: str, names: Sequence[str]) -> str:

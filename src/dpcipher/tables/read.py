@@ -19,7 +19,7 @@ from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.database import MARK, open_database
 from dpcipher.tables.excel import sheet_batches, sheet_names
-from dpcipher.tables.files import check_file, file_batches, file_kind, file_names, find_files
+from dpcipher.tables.files import check_file, file_batches, file_kind, file_names, find_files, is_text
 from dpcipher.tables.frame import frame_batches
 from dpcipher.tables.header import check_names
 from dpcipher.tables.numbers import number_columns
@@ -39,16 +39,20 @@ class ArrowStream(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A table to read: its column names, and how to get at its rows in batches. `share` says how much of it was read, where that is known."""
+    """A table to read: its column names, and how to get at its rows in batches. `share` says how much of it was read, where that is known.
+
+    `is_text` is said of files whose names and cells a separator sets apart.
+    """
 
     kind: TableKind
     names: tuple[str, ...]
     read: Callable[[tuple[str, ...]], Batches]
     share: Callable[[], float] = lambda: 0.0
+    is_text: bool = False
 
     def batches(self, columns: Sequence[str]) -> Batches:
         """The rows in batches, these columns only; every batch holds each of them once."""
-        check_names(self.names, columns)
+        check_names(self.names, columns, is_text=self.is_text)
         return map(_checked, self.read(tuple(columns)))
 
     def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Batches:
@@ -120,11 +124,12 @@ def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source
 
     def read(columns: tuple[str, ...]) -> Batches:
         for place, file in enumerate(files):
-            check_names(file_names(file, format), columns, str(file))
+            check_names(file_names(file, format), columns, str(file), is_text=is_text(file))
             yield from file_batches(file, columns, format, numbers, partial(reached.__setitem__, place))
             reached[place] = sizes[place]
 
-    return Source("path", file_names(files[0], format), read, lambda: sum(reached) / max(sum(sizes), 1))
+    names = file_names(files[0], format)
+    return Source("path", names, read, lambda: sum(reached) / max(sum(sizes), 1), is_text=is_text(files[0]))
 
 
 def _open_inside(text: str, table: str) -> Source:
