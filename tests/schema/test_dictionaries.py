@@ -142,7 +142,7 @@ def test_a_codebook_becomes_columns(tmp_path):
     (tmp_path / "book.xml").write_text(DDI, encoding="utf-8")
     plain = read_dictionary(tmp_path / "book.xml")
     expected = {
-        "AGE": {"kind": "integer", "min": 0, "max": 120, "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
+        "AGE": {"kind": "integer", "min": 0, "max": 120, "bins": "auto", "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
         "REGION": {"kind": "categorical", "levels": [1, 2], "missing_values": [9], "missing": "level", "labels": {"1": "Ontario", "2": "Quebec", "9": "Not asked"}, "title": "Region"},
         "INCOME": {"kind": "number", "min": "auto", "max": "auto", "bins": "auto", "missing": "level", "description": "How much do you earn?"},
         "JOB": {"kind": "categorical", **DISCOVER, "missing": "level"},

@@ -13,7 +13,7 @@ from dpcipher.schema.missing import MAX_CODES
 from dpcipher.schema.points import EXACT, parse_day
 from dpcipher.schema.words import one_line
 
-MAX_UNIT = 128  # whole numbers of a wider range are binned
+MAX_UNIT = 32  # levels of whole numbers; in pairs of generated columns the noise of more of them exceeds what bins leave out
 AUTO, DISCOVER = "auto", "discover"
 # Which texts of a column that lists no levels may be published, where the dictionary does not say: codes and short names, no sentences and no addresses.
 SHORT_TEXT, LONGEST_TEXT = r"[\pL\pN][\pL\pN ._/&+'()-]*", 40
