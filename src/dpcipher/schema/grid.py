@@ -79,7 +79,7 @@ def _of_step(kind: str, step: object) -> Grid:
     number = isinstance(step, int | float) and not isinstance(step, bool)
     if not isinstance(step, int | float) or not number or not 0 < step < _EXACT:
         raise SchemaError(f"step ({step!r:.60}) must be a number above 0, such as 10 or 0.25")
-    places = _decimals_of([step])
+    places = decimals_of([step])
     numerator = int(Decimal(repr(step)).scaleb(places))
     if places > MAX_DECIMALS or (kind == "integer" and places):
         raise SchemaError(f"step ({step!r}) must be whole in an integer column, and not finer than 1e-15")
@@ -93,7 +93,7 @@ def default_grid(declared: Iterable[float], edges: Sequence[float]) -> Grid | No
     (Grid(numerator=1, denominator=1), Grid(numerator=1, denominator=1000))
     """
     narrowest = min(high - low for low, high in pairwise(edges))
-    written = _decimals_of(declared)
+    written = decimals_of(declared)
     decimals = max(0, ceil(log10(VALUES_PER_BIN) - log10(narrowest)))
     if written <= WRITTEN_DECIMALS:
         decimals = max(decimals, written)
@@ -105,7 +105,7 @@ def default_grid(declared: Iterable[float], edges: Sequence[float]) -> Grid | No
     return grid
 
 
-def _decimals_of(numbers: Iterable[float]) -> int:
+def decimals_of(numbers: Iterable[float]) -> int:
     """The most digits after the point that any of these numbers is written with."""
     exponents = (Decimal(repr(number)).normalize().as_tuple().exponent for number in numbers)
     return max([0, *(-exponent for exponent in exponents if isinstance(exponent, int))])

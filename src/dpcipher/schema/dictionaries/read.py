@@ -88,7 +88,8 @@ def _schema(dictionary: Dictionary, name: str, open_ranges: bool) -> dict[str, o
     plain["columns"] = [{"name": variable.name, **variable.spec()} for variable in kept]
     rules, origins = age_rules(kept)
     plain |= {"rules": rules} if rules else {}
-    plain["notes"] = [*(variable.origin() for variable in variables), *origins]
+    plain |= {"format": dict(dictionary.format)} if dictionary.format else {}
+    plain["notes"] = [*dictionary.notes, *(variable.origin() for variable in variables), *origins]
     if any(variable.needs_signature for variable in kept):
         plain["imported_from"] = " ".join(part for part in (name[:200], f"({dictionary.form})") if part)
     return plain
