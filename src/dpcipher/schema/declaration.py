@@ -87,7 +87,7 @@ def check_declaration(column: "Column") -> None:
         )
     for name in ("step", "decimals", "special"):
         if column.kind in ("categorical", "ordinal", "boolean") and getattr(column, name) is not None:
-            raise SchemaError(f"{name} is for integer, number and date columns; leave it out")
+            raise SchemaError(f"{name} is for integer, number, date and time columns; leave it out")
 
 
 def checked_spec(name: object, spec: object, known: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Any]:
