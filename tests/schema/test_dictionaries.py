@@ -362,6 +362,12 @@ def test_a_codebook_says_whether_values_are_whole(attributes, units, kind, decim
     assert Schema.from_dict({"columns": {"x": spec}}).names == ("x",)
 
 
+def test_a_range_that_is_not_whole_is_none_of_whole_numbers():
+    """Whatever its units say."""
+    half = codebook('intrvl="contin"', '<valrng><range UNITS="INT" min="0.5" max="9"/></valrng>').spec()
+    assert (half["kind"], half["min"]) == ("number", 0.5)
+
+
 def package(dialect, *fields, **resource):
     """The plain schema of a data package with one resource."""
     schema = {"fields": [{"name": "sex", "categories": ["F", "M"]}, *fields]}
@@ -377,6 +383,10 @@ def test_the_dialect_becomes_the_format():
         "decimal": ",",
         "thousands": ".",
         "quote": "'",
+    }
+    assert package({"groupChar": "."}, {"name": "b", "type": "number", "decimalChar": ","})["format"] == {
+        "decimal": ",",
+        "thousands": ".",
     }
     assert package({"delimiter": ";", "decimalChar": ","})["format"] == {"separator": ";", "decimal": ","}
     plain = package({"delimiter": ",", "header": True, "lineTerminator": "\r\n"}, encoding="utf-8")

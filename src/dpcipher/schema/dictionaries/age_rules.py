@@ -12,10 +12,8 @@ from typing import Any
 from dpcipher.schema.dictionaries.variable import AUTO, DISCOVER, Variable
 from dpcipher.schema.missing import MISSING_LABEL
 
-MAX_RULES, LONGEST = (
-    100,
-    800,
-)  # some rules list every cell of a column's grid, which the bounds of a schema allow so often
+MAX_RULES = 100  # some list every cell of a column's grid, which the bounds of a schema allow about so often
+LONGEST = 800  # characters of the names and the code in a rule
 
 _NOT_APPLICABLE = re.compile(
     r"(?i)\W*(?:n/?a\b|n\.a\.|not applicable\b|inapplicable\b|does not apply\b|not in universe\b|niu\b)"

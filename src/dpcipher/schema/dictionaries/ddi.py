@@ -121,8 +121,11 @@ def _notes(node: Element, kind: VariableKind) -> tuple[str, ...]:
 
 
 def _units(node: Element) -> set[str]:
-    """Whether the ends of its valid ranges are written to be whole (INT) or not (REAL)."""
-    return {units for part in node.findall("valrng/range") if (units := part.get("UNITS"))}
+    """Whether its valid ranges are said to be of whole numbers (INT) or not (REAL, or ends that are not whole)."""
+    ranges = node.findall("valrng/range")
+    ends = [as_number(end) for part in ranges for key, end in part.items() if key.startswith(("min", "max"))]
+    stated = {units for part in ranges if (units := part.get("UNITS"))}
+    return {"REAL"} if any(isinstance(end, float) for end in ends) else stated
 
 
 def _kind(node: Element, form: Element | None, valid: list[str]) -> VariableKind:

@@ -11,6 +11,14 @@ _USUAL = {"header": True, "doubleQuote": True, "skipInitialSpace": False, "escap
 _IDLE = ("lineTerminator", "caseSensitiveHeader", "csvddfVersion", "$schema", "type", "property")
 _TAKEN = {"delimiter": "separator", "quoteChar": "quote", "decimalChar": "decimal", "groupChar": "thousands"}
 
+_ORDER = (
+    "separator",
+    "quote",
+    "encoding",
+    "decimal",
+    "thousands",
+)  # the mark of thousands must differ from the others
+
 
 def read_dialect(
     about: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]
@@ -52,7 +60,8 @@ def _marks(key: str, fields: Iterable[Mapping[str, Any]], usual: object) -> list
 def _readable(stated: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     """What a format takes of it, one fact after the other; the rest goes to the notes."""
     taken: dict[str, Any] = {}
-    for key, value in stated.items():
+    for key in (key for key in _ORDER if key in stated):
+        value = stated[key]
         try:
             taken = FileFormat.from_spec(
                 taken | {key: "none" if key == "quote" and value is None else value}
