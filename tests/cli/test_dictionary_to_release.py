@@ -35,13 +35,16 @@ def test_from_the_dictionary_to_a_release_without_a_line_by_hand(tmp_path, monke
     assert len(declared.columns) == len(used.columns) == 24
     assert used.signed
     assert not used.is_open
-    assert {"PINCP", "DENSITY", "POVPIP", "INDP"} <= {c.name for c in declared.columns if c.is_open}
+    assert {"AGEP", "PINCP", "DENSITY", "POVPIP", "INDP"} <= {c.name for c in declared.columns if c.is_open}
     private, rows = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (DATA / "ma2019.csv", "rows.csv"))  # fmt: skip
     assert sorted(rows.columns) == sorted(private.columns)
     for name in ("MSP", "PINCP", "EDU"):
         assert abs((rows[name] == "N").mean() - (private[name] == "N").mean()) < 0.05
     assert pd.to_numeric(rows["PINCP"].replace("N", None)).dropna().between(-9000, 1341000).all()
     assert set(rows["INDP"]) & set(private["INDP"])
+    for name, years in (("MSP", 15), ("EDU", 3), ("PINCP", 15), ("DREM", 5)):  # what the labels of N say
+        assert ((rows["AGEP"].astype(int) < years) == (rows[name] == "N")).all()
+    assert (rows["INDP_CAT"][rows["AGEP"].astype(int) < 16] == "N").all()
     top = used.column("POVPIP")
     assert "income above 5 x poverty line" in top.shown_labels
 

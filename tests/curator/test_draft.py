@@ -1,13 +1,16 @@
 """Drafts: good guesses, marked as drawn from data."""
 
 import datetime as dt
+import json
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import dpcipher as dc
+from dpcipher.cli import main
 from dpcipher.curator.draft import MAX_LEVELS, draft
 from dpcipher.errors import SchemaError
 from dpcipher.schema import Schema
@@ -46,7 +49,9 @@ KINDS = {
 
 def encoded(schema, data):
     """The codes of all rows."""
-    return np.concatenate([schema.encode(batch) for batch in open_table(data).batches(schema.names)])
+    return np.concatenate(
+        [schema.on_grid().encode(batch) for batch in open_table(data).batches(schema.names)]
+    )
 
 
 @pytest.mark.parametrize("form", ["pandas", "csv", "parquet"])
@@ -135,7 +140,7 @@ def test_small_integer_codes_are_categories():
     industries = rng.choice(np.arange(170, 9000, 190), 2000)
     assert one(industries).levels == tuple(sorted(set(industries.tolist())))
     ages = one(rng.integers(0, 95, 2000))
-    assert (ages.kind, ages.min, ages.max, ages.bins) == ("integer", 0, 94, None)
+    assert (ages.kind, ages.min, ages.max, ages.bins) == ("integer", 0, 94, "auto")
     assert "taken for codes" in notes(rng.integers(1, 3, 1000))
 
 
@@ -243,3 +248,95 @@ def test_many_codes_that_each_come_often_are_categories():
     towns = one([f"Town {number}" for number in rng.integers(0, 300, 8000)])
     assert (towns.kind, towns.size) == ("categorical", 300)
     assert "levels: discover" in notes(codes)
+
+
+@pytest.mark.parametrize(
+    ("times", "facts"),
+    [
+        ([f"{6 + i % 15:02}:{i % 60:02}" for i in range(300)], ("06:00", "20:59:59", 15, "00:01")),
+        ([f"{8 + i % 10:02}:{i // 10 % 4 * 15:02}" for i in range(300)], ("08:00", "17:59:59", 10, "00:15")),
+        ([f"{8 + i % 10:02}:{i % 60:02}:{i % 59:02}" for i in range(300)], ("08:00", "17:59:59", 10, None)),
+        ([f"10:{i % 60:02}" for i in range(300)], ("10:00", "10:59:59", 12, "00:01")),
+    ],
+)
+@pytest.mark.parametrize("typed", [False, True])
+def test_times_of_day_are_seen_with_their_step(times, facts, typed):
+    """Whole hours as bins, or five minutes, and the minutes that all rows keep; from texts and from times alike."""
+    column = one([dt.time.fromisoformat(time) for time in times] if typed else times)
+    assert column.kind == "time"
+    assert (column.min, column.max, column.bins, column.step) == facts
+    assert (column.encode(pa.array(times)) >= 0).all()
+
+
+def test_few_times_are_categories():
+    """Two shifts are two levels."""
+    column = one(["06:00", "14:00"] * 50)
+    assert column.levels == ("06:00", "14:00")
+    assert "few times of day" in notes(["06:00", "14:00"] * 50)
+
+
+def test_a_time_behind_a_date_is_said_to_be_dropped():
+    """Midnight is no time: it is how dates are written."""
+    days = [f"2024-01-{1 + i % 28:02}" for i in range(100)]
+    assert "time of day is dropped" in notes([f"{day} 08:30:00" for day in days])
+    assert "time of day is dropped" in notes(pd.to_datetime([f"{day} 08:30:00" for day in days]))
+    assert "dropped" not in notes([f"{day} 00:00:00" for day in days])
+    assert "dropped" not in notes(days)
+
+
+def test_numbers_keep_their_decimals_and_steps():
+    """Cents, halves of degrees and hundreds of dollars; numbers without end, and few rows, say nothing."""
+    rng = np.random.default_rng(9)
+    assert one(rng.lognormal(8, 1, 500).round(2)).decimals == 2
+    assert one(rng.normal(50, 9, 500).round(1)).decimals == 1
+    assert one(rng.normal(50, 9, 500)).decimals is None
+    assert one(rng.integers(1, 900, 500) * 100).step == 100
+    assert one(rng.integers(1, 90000, 500)).step is None
+    assert one(rng.integers(100, 900, 10) * 100).step is None
+
+
+def test_values_that_pile_up_have_levels_of_their_own():
+    """A top code and zero among amounts; a bell has none, and whole amounts have a bin for zero anyway."""
+    rng = np.random.default_rng(10)
+    capped = np.minimum(rng.normal(40000, 20000, 2000).round().clip(1), 60000)
+    assert one(capped).special == (60000,)
+    assert "60000 in many rows" in notes(capped)
+    spend = np.where(rng.random(2000) < 0.3, 0, rng.lognormal(5, 1, 2000).round(2))
+    assert one(spend).special == (0,)
+    assert one(rng.normal(170, 10, 2000)).special is None
+    whole = one(np.where(rng.random(2000) < 0.3, 0, rng.lognormal(8, 1, 2000).round()))
+    assert (whole.special, whole.labels[0]) == (None, "0")
+
+
+@pytest.mark.parametrize(
+    ("texts", "what"),
+    [
+        (
+            [f"{1 + i % 28}.{1 + i % 12:02}.{1990 + i % 30}" for i in range(800)],
+            "dates that are written otherwise",
+        ),
+        (
+            [f"{1 + i % 12}/{1 + i % 28}/{1990 + i % 30}" for i in range(800)],
+            "dates that are written otherwise",
+        ),
+        ([f"\u20ac{i % 397}.{i % 100:02}" for i in range(800)], "numbers with a sign"),
+        ([f"{i % 12}:{i % 60:02} pm" for i in range(800)], "times that are written otherwise"),
+    ],
+)
+def test_what_must_be_converted_is_said(texts, what):
+    """Dates, times and amounts that are texts as they stand are left out with the way to have them; few of them are listed, with a note."""
+    frame = pd.DataFrame({"x": [text for text in texts for _ in range(2)], "sex": ["F", "M"] * len(texts)})
+    schema = draft(frame)
+    listed = "check" if frame["x"].nunique() <= MAX_LEVELS else "left out"
+    assert [note for note in schema.provenance.notes if note.startswith(f"{listed}: 'x' holds {what}")]
+
+
+def test_the_command_says_what_it_left_out(tmp_path):
+    """In words and as JSON, with the format it read."""
+    path = tmp_path / "people.csv"
+    FRAME.drop(columns="void").to_csv(path, index=False, sep=";")
+    command = ["schema", "draft", str(path), "-o", str(tmp_path / "people.yaml")]
+    assert "left out: 'name' looks like an id" in CliRunner().invoke(main, command).output
+    told = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
+    assert told["format"] == {"separator": ";"}
+    assert [note for note in told["notes"] if "'name'" in note]

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SchemaError
 from dpcipher.schema import Column, Schema
+from dpcipher.schema.dictionaries.ddi import read_ddi
 from dpcipher.schema.dictionaries.read import read_dictionary
 from dpcipher.schema.dictionaries.variable import SHORT_TEXT
 
@@ -114,7 +115,7 @@ def test_the_nist_dictionary_becomes_columns():
         "SEX": {"kind": "categorical", "levels": [1, 2], "labels": {"1": "Male", "2": "Female"}, "title": "Person's gender"},
         "NOC": {"kind": "integer", "min": 0, "max": 19, "missing_values": ["N"], "labels": {"N": "N/A (GQ/vacant)", "0": "None"}, "title": "Own children"},
         "POVPIP": {"kind": "integer", "min": 0, "max": 500, "bins": "auto", "special": [501], "missing_values": ["N"], "labels": {"N": "N/A", "501": "above 5 x"}, "title": "Poverty"},
-        "DENSITY": {"kind": "number", "min": 16.3, "max": 52864.7, "bins": "auto", "title": "Density"},
+        "DENSITY": {"kind": "number", "min": 16.3, "max": 52864.7, "bins": "auto", "decimals": 1, "title": "Density"},
         "INDP": {"kind": "categorical", **DISCOVER, "title": "Industry codes", "description": "271 codes"},
     }  # fmt: skip
     plain = read_dictionary(NIST)
@@ -142,9 +143,9 @@ def test_a_codebook_becomes_columns(tmp_path):
     (tmp_path / "book.xml").write_text(DDI, encoding="utf-8")
     plain = read_dictionary(tmp_path / "book.xml")
     expected = {
-        "AGE": {"kind": "integer", "min": 0, "max": 120, "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
+        "AGE": {"kind": "integer", "min": 0, "max": 120, "bins": "auto", "missing_values": [-9, 998, 999], "missing": "level", "title": "Age of respondent", "unit": "years"},
         "REGION": {"kind": "categorical", "levels": [1, 2], "missing_values": [9], "missing": "level", "labels": {"1": "Ontario", "2": "Quebec", "9": "Not asked"}, "title": "Region"},
-        "INCOME": {"kind": "number", "min": "auto", "max": "auto", "bins": "auto", "missing": "level", "description": "How much do you earn?"},
+        "INCOME": {"kind": "number", "min": "auto", "max": "auto", "bins": "auto", "decimals": 2, "missing": "level", "description": "How much do you earn?"},
         "JOB": {"kind": "categorical", **DISCOVER, "missing": "level"},
         "SEEN": {"kind": "date", "min": "auto", "max": "auto", "bins": "auto", "missing": "level"},
         "HEALTH": {"kind": "ordinal", "levels": [1, 2], "missing": "level"},
@@ -330,3 +331,96 @@ def test_what_is_no_dictionary_is_refused_with_its_name(tmp_path, text, words):
         Schema.import_dictionary(tmp_path / "d.json", form="spss")
     with pytest.raises(SchemaError, match="cannot be read"):
         Schema.import_dictionary(Path(tmp_path / "nowhere.json"))
+
+
+def codebook(attributes, ranges=""):
+    """The column of a codebook with one numeric variable."""
+    var = f'<var name="x" {attributes}>{ranges}<varFormat type="numeric"/></var>'
+    [variable] = read_ddi(f"<codeBook><dataDscr>{var}</dataDscr></codeBook>".encode(), None).variables
+    return variable
+
+
+@pytest.mark.parametrize(
+    ("attributes", "units", "kind", "decimals"),
+    [
+        ('intrvl="contin" dcml="2"', "", "number", 2),
+        ('intrvl="contin" dcml="0"', "", "integer", None),
+        ('intrvl="contin"', "", "number", None),
+        ('intrvl="contin"', 'UNITS="INT"', "integer", None),
+        ('intrvl="contin"', 'UNITS="REAL"', "number", None),
+        ('intrvl="discrete"', "", "integer", None),
+        ('intrvl="contin" dcml="15"', "", "number", None),
+    ],
+)
+def test_a_codebook_says_whether_values_are_whole(attributes, units, kind, decimals):
+    """By the decimals, then by the units of its range; continuous alone says neither, and a note asks."""
+    variable = codebook(attributes, f'<valrng><range {units} min="0" max="900"/></valrng>')
+    spec = variable.spec()
+    assert (spec["kind"], spec.get("decimals")) == (kind, decimals)
+    asked = any("kind: integer if" in note for note in variable.notes)
+    assert asked == (kind == "number" and "dcml" not in attributes and not units)
+    assert Schema.from_dict({"columns": {"x": spec}}).names == ("x",)
+
+
+def test_a_range_that_is_not_whole_is_none_of_whole_numbers():
+    """Whatever its units say."""
+    half = codebook('intrvl="contin"', '<valrng><range UNITS="INT" min="0.5" max="9"/></valrng>').spec()
+    assert (half["kind"], half["min"]) == ("number", 0.5)
+
+
+def package(dialect, *fields, **resource):
+    """The plain schema of a data package with one resource."""
+    schema = {"fields": [{"name": "sex", "categories": ["F", "M"]}, *fields]}
+    return read_dictionary({"resources": [{"name": "a", "dialect": dialect, "schema": schema, **resource}]})
+
+
+def test_the_dialect_becomes_the_format():
+    """Separator, quotes, encoding and the marks in numbers; a plain file needs none."""
+    pay = {"name": "pay", "type": "number", "decimalChar": ",", "groupChar": "."}
+    assert package({"delimiter": ";", "quoteChar": "'"}, pay, encoding="ISO-8859-1")["format"] == {
+        "separator": ";",
+        "encoding": "latin-1",
+        "decimal": ",",
+        "thousands": ".",
+        "quote": "'",
+    }
+    assert package({"groupChar": "."}, {"name": "b", "type": "number", "decimalChar": ","})["format"] == {
+        "decimal": ",",
+        "thousands": ".",
+    }
+    assert package({"delimiter": ";", "decimalChar": ","})["format"] == {"separator": ";", "decimal": ","}
+    plain = package({"delimiter": ",", "header": True, "lineTerminator": "\r\n"}, encoding="utf-8")
+    assert plain["format"] == {"separator": ","}
+    assert not [note for note in plain["notes"] if note.startswith("left out")]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "resource", "note"),
+    [
+        ({"delimiter": "||"}, {}, "separator"),
+        ({"header": False}, {}, "'header'"),
+        ({"commentChar": "#"}, {}, "'commentChar'"),
+        ("dialect.json", {}, "another file"),
+        ({}, {"encoding": "klingon"}, "encoding"),
+        ({"decimalChar": ",", "groupChar": ","}, {}, "thousands"),
+    ],
+)
+def test_what_a_format_cannot_say_is_noted(dialect, resource, note):
+    """Nothing of a dialect is dropped in silence."""
+    left_out = [text for text in package(dialect, **resource)["notes"] if text.startswith("left out")]
+    assert len(left_out) == 1
+    assert note in left_out[0]
+
+
+def test_numbers_written_in_two_ways_are_noted():
+    """One field with a decimal comma beside one with a point: no format holds both."""
+    two = package({}, {"name": "a", "type": "number", "decimalChar": ","}, {"name": "b", "type": "number"})
+    assert "format" not in two
+    assert "left out: decimalChar" in two["notes"][0]
+
+
+@pytest.mark.parametrize(("stated", "longest"), [(20, 20), (100, 40), (0, 40), (True, 40), (None, 40)])
+def test_no_longer_text_is_published_than_the_dictionary_allows(stated, longest):
+    """`maxLength` counts where it is shorter than ours."""
+    fields = [{"name": "city", "type": "string", "constraints": {"maxLength": stated}}]
+    assert columns(read_dictionary({"fields": fields}))["city"]["max_length"] == longest

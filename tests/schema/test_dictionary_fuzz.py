@@ -13,7 +13,7 @@ from dpcipher.schema import Schema
 from dpcipher.schema.dictionaries.ddi import read_ddi
 from dpcipher.schema.dictionaries.read import read_dictionary
 
-TEXTS = st.sampled_from(["", "N", "-9", "1", "2.5", "min", "max", "nan", "2024-01-31", "x" * 400, "a\nb", "\u202e", "<b>", "true"])  # fmt: skip
+TEXTS = st.sampled_from(["", "N", "-9", "1", "2.5", "min", "max", "nan", "2024-01-31", "x" * 400, "age", "N/A (less than 2 years old)", "a\nb", "\u202e", "<b>", "true"])  # fmt: skip
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), TEXTS)  # fmt: skip
 ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
 
@@ -26,7 +26,7 @@ def entries(*keys):
 FIELD = entries("name", "type", "constraints", "categories", "missingValues", "title", "unit", "dpcipher", "format", "trueValues", "falseValues").map(lambda field: {"name": "a", **field})  # fmt: skip
 RULED = st.tuples(FIELD, st.sampled_from(["string", "integer", "number", "date", "time", "boolean"]), entries("minimum", "maximum", "enum", "pattern", "required", "unique", "exclusiveMinimum")).map(lambda three: {**three[0], "type": three[1], "constraints": three[2]})  # fmt: skip
 FORMS = {
-    "frictionless": st.fixed_dictionaries({"fields": st.lists(FIELD | RULED | ANYTHING, max_size=3), "missingValues": ANYTHING, "primaryKey": ANYTHING}),
+    "frictionless": st.fixed_dictionaries({"fields": st.lists(FIELD | RULED | ANYTHING, max_size=3), "missingValues": ANYTHING, "primaryKey": ANYTHING}, optional={"dialect": entries("delimiter", "quoteChar", "decimalChar", "header") | ANYTHING, "encoding": ANYTHING}),
     "sdv": st.fixed_dictionaries({"columns": st.dictionaries(TEXTS, entries("sdtype", "datetime_format", "computer_representation") | ANYTHING, max_size=3)}),
     "nist": st.dictionaries(TEXTS, st.fixed_dictionaries({"description": ANYTHING}, optional={"values": ANYTHING, "details": ANYTHING}), max_size=3),
 }  # fmt: skip

@@ -237,8 +237,11 @@ def test_values_within_a_part_of_a_bin(kind, low, high):
         ({"kind": "integer", "edges": [0, 9], "special": [20, 20]}, "each value once"),
         ({"kind": "integer", "edges": [0, 9], "special": 20}, "must be a list"),
         ({"kind": "integer", "edges": [0, 9], "special": [0.5]}, "must be whole"),
-        ({"kind": "date", "edges": ["2020-01-01", "2021-01-01"], "step": 7}, "integer and number columns"),
-        ({"kind": "ordinal", "levels": [1, 2], "special": [1]}, "integer, number and date"),
+        (
+            {"kind": "date", "edges": ["2020-01-01", "2021-01-01"], "step": 7},
+            "integer, number and time columns",
+        ),
+        ({"kind": "ordinal", "levels": [1, 2], "special": [1]}, "integer, number, date and time"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(facts, words):

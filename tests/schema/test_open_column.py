@@ -11,6 +11,7 @@ import pytest
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.binned import Binned
+from dpcipher.schema.open_column import grid_of
 from dpcipher.schema.open_grid import MAX_GRID, band_edges, grid_points
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.spec import Provenance
@@ -177,6 +178,32 @@ def test_times_of_day_go_to_their_bins_and_come_back() -> None:
     assert drawn[2] is None
     assert column.find("23:59") == 23
     assert column.find("24:01") is None
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds"), [("00:01", 60), ("00:15", 900), ("01:00", 3600), ("00:00:30", 30)]
+)
+def test_times_come_back_on_their_step(step: str, seconds: int) -> None:
+    """Declared bins or bins still to be found: whole minutes stay whole, and no bin is found between two of them."""
+    column = Column("t", "time", min="06:00", max="21:59:59", bins=8, step=step)
+    drawn = column.decode(np.repeat(np.arange(8), 200), np.random.default_rng(0)).to_pylist()
+    counted = [time.hour * 3600 + time.minute * 60 + time.second for time in drawn]
+    assert {count % seconds for count in counted} == {0}
+    assert len(set(counted)) > 8
+    assert column.encode(pa.array(["08:01:07"])).tolist() == [1]
+    points = grid_of(Column("t", "time", min="auto", max="auto", bins="auto", step=step))
+    assert {int(point) % seconds for point in points[1:-1]} == {0}
+    assert (
+        Column.from_spec("t", {key: value for key, value in column.to_spec().items() if key != "name"})
+        == column
+    )
+
+
+@pytest.mark.parametrize("step", [60, "00:00", "quarter", "24:00", True, 0.5])
+def test_a_step_of_times_is_a_time(step: object) -> None:
+    """Anything else is refused, with the way to write it."""
+    with pytest.raises(SchemaError, match=r"step .* must be a time"):
+        Column("t", "time", min="06:00", max="21:59:59", bins=8, step=step)  # type: ignore[arg-type]
 
 
 def test_grids_have_round_edges() -> None:

@@ -1,11 +1,13 @@
 """Columns whose levels are found: what must be declared, and what may be published."""
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from dpcipher.errors import SchemaError
+from dpcipher.errors import DpcipherWarning, SchemaError
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.text_column import closed, fits
 
@@ -109,3 +111,13 @@ def test_zeros_and_compounds_do_not_name_levels_that_nobody_knows_yet() -> None:
         Schema.from_dict({"columns": columns, "rules": ["city == other -> x == true"]})
     with pytest.raises(SchemaError, match="levels: discover"):
         Schema.from_dict({"columns": columns, "compounds": {"both": ["city", "x"]}})
+
+
+@pytest.mark.parametrize(("pattern", "warned"), [(".*", True), ("(?s).+", True), ("[^\n]*", True), ("[A-Z]{2}", False), (r"[\pL\pN ]+", False)])  # fmt: skip
+def test_a_pattern_that_says_nothing_is_warned_of(tmp_path: Path, pattern: str, warned: bool) -> None:
+    """Whoever loads the schema is told that any shared text could be published."""
+    Schema((city(pattern=pattern),)).save(tmp_path / "city.yaml")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        Schema.load(tmp_path / "city.yaml")
+    assert [one.category for one in told] == [DpcipherWarning] * warned

@@ -56,10 +56,18 @@ def draft(data: str, target: Path, json_: bool) -> None:
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
     if drafted.format != PLAIN:
         text += f"Read as  {said_format(drafted.format.to_spec())}\n"
+    text += "".join(f"{note}\n" for note in _left_out(drafted))
     text += (
         f'Next     check every level and range in it, then: dpcipher schema sign {target} --name "Your Name"'
     )
-    output.show(text, {"schema": str(target), "columns": list(drafted.names), "signed": False}, as_json=json_)
+    facts = {
+        "schema": str(target),
+        "columns": list(drafted.names),
+        "notes": list(drafted.provenance.notes),
+        "format": drafted.format.to_spec(),
+        "signed": False,
+    }
+    output.show(text, facts, as_json=json_)
 
 
 @command.command("import")
@@ -92,19 +100,24 @@ def import_(
     """
     schema = Schema.import_dictionary(dictionary, form=form, table=table, open_ranges=open_ranges)
     schema.save(target)
-    left_out = [note for note in schema.provenance.notes if note.startswith("left out")]
     lines = [
         f"Wrote    {target}: {len(schema.columns)} columns from {dictionary}",
-        *left_out,
+        *_left_out(schema),
         _next(schema, target),
     ]
     facts = {
         "schema": str(target),
         "columns": list(schema.names),
         "notes": list(schema.provenance.notes),
+        "format": schema.format.to_spec(),
         "needs_signature": schema.needs_signature,
     }
     output.show("\n".join(lines), facts, as_json=json_)
+
+
+def _left_out(schema: Schema) -> list[str]:
+    """The notes about what is in the source and not in the schema."""
+    return [note for note in schema.provenance.notes if note.startswith("left out")]
 
 
 def _next(schema: Schema, target: Path) -> str:

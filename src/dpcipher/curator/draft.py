@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
 from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
+from dpcipher.curator.written import clock_facts, piled_up, read_otherwise
 from dpcipher.errors import SchemaError
 from dpcipher.schema.column import Column
+from dpcipher.schema.dictionaries.variable import MAX_UNIT
 from dpcipher.schema.points import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
@@ -17,7 +19,7 @@ from dpcipher.tables.read import open_table
 MAX_LEVELS = 200  # a text column with more distinct values is listed only where each comes often
 MOST_LEVELS = 1_000
 FEW_VALUES = 12  # numbers with no more distinct values are taken for codes
-MAX_UNIT = 128  # an integer column with a wider range is cut into bins
+MAX_NARROW = 128  # the bins of whole numbers in a range up to here are found privately; wider ones are cut into round bins
 ENOUGH_ROWS = 20  # with fewer, values that are all different say nothing
 OFTEN = 20  # rows for each value, from which numbers that lie far apart are taken for codes
 APART = 10  # how far that is: the range over the number of values
@@ -43,6 +45,7 @@ _ID_NAME = re.compile(r"(?i)(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telep
 _SHORT = 40  # characters; longer texts are sentences
 
 _RANKED = "do they count or rank?"
+_FEW_TIMES = "few times of day, taken for categories; kind: time would let others be drawn"
 _MANY = "is every one public? levels: discover would find them privately"
 
 Guess = tuple[Column | None, str]
@@ -73,9 +76,12 @@ def guess(look: Look) -> Guess:
         return None, f"left out: {look.name!r} holds no value at all"
     if reason := _looks_like_id(look):
         return None, f"left out: {look.name!r} looks like an id ({reason}); add it by hand if it is none"
-    for kind in ("boolean", "date"):
-        if kind in look.ranges:
-            return _dated(look, look.ranges[kind]) if kind == "date" else (_made(look, "boolean"), "")
+    if "boolean" in look.ranges:
+        return _made(look, "boolean"), ""
+    if "date" in look.ranges:
+        return _dated(look, look.ranges["date"])
+    if "time" in look.ranges:
+        return _timed(look, look.ranges["time"])
     if "number" in look.ranges:
         return _numbers(look)
     mostly_numbers = (
@@ -83,8 +89,12 @@ def guess(look: Look) -> Guess:
     )
     if mostly_numbers and _are_missing(look.codes):
         return _numbers(look)
+    otherwise = read_otherwise(look.texts)
     if look.distinct <= MAX_LEVELS or _come_often(look):
-        return _made(look, "categorical", levels=_in_order(look.texts)), _zeros_note(look)
+        note = f"check: {look.name!r} holds {otherwise}" if otherwise else _zeros_note(look)
+        return _made(look, "categorical", levels=_in_order(look.texts)), note
+    if otherwise:
+        return None, f"left out: {look.name!r} holds {otherwise}"
     if mostly_numbers:
         column, _ = _numbers(look)
         return (
@@ -129,10 +139,37 @@ def _numbers(look: Look) -> Guess:
         return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
             look, said
         )
-    if look.whole and high - low < MAX_UNIT:
+    if look.whole and high - low < MAX_NARROW:
+        facts |= {"bins": "auto"} if high - low >= MAX_UNIT else {}
         return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)
+    facts |= _bins(look, low, high)
+    if special := _special(look, facts, low, high):
+        facts["special"] = special
+        said.append(f"{', '.join(map(str, special))} in many rows: no amount, a top code or a code?")
     kind = "integer" if look.whole else "number"
-    return _made(look, kind, **_bins(look, low, high), **facts), _check(look, said)
+    return _on_grid(look, kind, facts), _check(look, said)
+
+
+def _special(look: Look, facts: dict[str, Any], low: float, high: float) -> list[float]:
+    """The values that pile up, but for a zero that has a bin of its own."""
+    alone = look.whole and {0, 1} <= set(facts.get("edges", ()))
+    piled = [value for value in piled_up(look.values, low, high) if value or not alone]
+    return [int(value) if value == int(value) else value for value in piled]
+
+
+def _on_grid(look: Look, kind: str, facts: dict[str, Any]) -> Column:
+    """The column with the step or decimals of its numbers, and with the special values, as far as they leave every bin a value."""
+    grid: dict[str, Any] = {}
+    if look.whole and look.step > 1 and look.rows >= ENOUGH_ROWS:
+        grid = {"step": look.step}
+    elif not look.whole and look.decimals is not None:
+        grid = {"decimals": look.decimals}
+    for known in (facts | grid, facts):
+        try:
+            return _made(look, kind, **known)
+        except SchemaError:
+            continue
+    return _made(look, kind, **{key: value for key, value in facts.items() if key != "special"})
 
 
 def _come_often(look: Look) -> bool:
@@ -176,10 +213,20 @@ def _bins(look: Look, low: float, high: float) -> dict[str, Any]:
 
 
 def _dated(look: Look, seen: Range) -> Guess:
+    dropped = "its time of day is dropped; a column of kind: time would keep it"
+    note = _check(look, [dropped] if look.has_clock else [])
     edges = calendar_edges(int(seen[0]), int(seen[1]))
     if edges is None:
-        return _made(look, "date", min=day_text(int(seen[0])), max=day_text(int(seen[1]))), ""
-    return _made(look, "date", edges=edges), ""
+        return _made(look, "date", min=day_text(int(seen[0])), max=day_text(int(seen[1]))), note
+    return _made(look, "date", edges=edges), note
+
+
+def _timed(look: Look, seen: Range) -> Guess:
+    """Few times as categories, others in whole hours; a step that few rows keep may be chance."""
+    if look.distinct <= FEW_VALUES:
+        return _made(look, "categorical", levels=_in_order(look.texts)), _check(look, [_FEW_TIMES])
+    apart = look.seconds if look.rows >= ENOUGH_ROWS else look.seconds and math.gcd(look.seconds, 60)
+    return _made(look, "time", **clock_facts(int(seen[0]), int(seen[1]), apart)), ""
 
 
 def _made(look: Look, kind: Any, **facts: Any) -> Column:

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.schema.cells import as_day, as_number, as_text, as_truth, by_type, flat, is_missing
+from dpcipher.curator.written import common_step, more_decimals
+from dpcipher.schema.cells import as_day, as_number, as_text, as_time, as_truth, by_type, flat, is_missing
 from dpcipher.schema.points import EXACT, MAX_NUMBER
 
 MAX_SEEN = 5_000  # distinct texts that are kept apart
@@ -26,10 +27,14 @@ class Look:
     rows: int = 0
     missing: bool = False
     ranges: dict[str, Range] = field(
-        default_factory=lambda: dict.fromkeys(("boolean", "date", "integer", "number"), NOTHING)
+        default_factory=lambda: dict.fromkeys(("boolean", "date", "time", "integer", "number"), NOTHING)
     )
     mixed: Range = NOTHING  # the range of the numbers, whatever else the column holds
     whole: bool = True  # whether those numbers are whole
+    decimals: int | None = 0  # how many those numbers need, None without end
+    step: int = 0  # of which those that are whole are multiples
+    seconds: int = 0  # of which times of day are multiples
+    has_clock: bool = False  # whether dates have a time of day with them
     codes: set[str] = field(default_factory=set)  # the texts among them
     texts: set[str] = field(default_factory=set)
     longest: int = 0
@@ -68,15 +73,27 @@ class Look:
         whole = (numbers % 1 == 0) & (np.abs(numbers) < EXACT)
         self._narrow("boolean", as_truth(cells), _says_true_or_false(cells))
         self._narrow("date", as_day(cells))
+        self._add_times(cells)
         self._narrow("integer", numbers, numeric and bool(whole.all()))
         self._narrow("number", numbers, numeric and bool((np.abs(numbers) < MAX_NUMBER).all()))
         if numeric:
             self._add_numbers(numbers[np.abs(numbers) < MAX_NUMBER])
 
+    def _add_times(self, cells: pa.Array) -> None:
+        """Times of day, by themselves or behind a date."""
+        times = as_time(cells)
+        seen = times[np.isfinite(times)]
+        self.has_clock |= bool(seen.any())  # midnight is what a date without a time is written as
+        self._narrow("time", times, "date" not in self.ranges)
+        self.seconds = common_step(self.seconds, seen)
+
     def _add_numbers(self, numbers: NDArray[np.float64]) -> None:
         """The numbers among the cells; those alone that are no code for something missing say how the column is spread."""
         self.mixed = _wider(self.mixed, numbers)
-        self.whole &= bool(((numbers % 1 == 0) & (np.abs(numbers) < EXACT)).all())
+        whole = (numbers % 1 == 0) & (np.abs(numbers) < EXACT)
+        self.whole &= bool(whole.all())
+        self.step = common_step(self.step, numbers[whole])
+        self.decimals = more_decimals(self.decimals, numbers)
         if len(numbers):
             steps = np.diff(numbers, prepend=self.last)
             self.increasing &= bool((steps > 0).all())

@@ -193,7 +193,9 @@ def from_range(kind: BinnedKind, low: object, high: object, bins: object) -> Bin
     if bins is None:
         return Binned(kind, range(int(first), int(last) + 2))
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise SchemaError(f"bins ({bins!r:.60}) must be a whole number from 1 up; try bins: 10")
+        raise SchemaError(
+            f"bins ({bins!r:.60}) must be a whole number from 1 up, or auto; try bins: 10, or bins: auto to find them privately"
+        )
     if bins > MAX_BINS:
         raise SizeError(f"bins ({bins!r:.60}) must be at most {MAX_BINS}; use wider bins")
     if kind == "number":

@@ -48,7 +48,7 @@ class Column:
     of `missing_values` or, for cut columns, to the end bins (`nearest`). With `levels: discover` the column is open too: `measure` finds texts of
     its cells that match `pattern`, of at most `max_length` characters, at most `max_levels` beside those that it is to `keep`.
 
-    Values of a cut column come back on its grid: multiples of `step`, or numbers of so many `decimals`; without either whole numbers, days, or as
+    Values of a cut column come back on its grid: multiples of `step` (of a time of day '00:01', '00:15'), or numbers of so many `decimals`; without either whole numbers, days, seconds, or as
     many decimals as the edges and the narrowest bin warrant. Each of the `special` values (a top code, zero, -1 for never) is a level of its own.
 
     >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
@@ -69,7 +69,7 @@ class Column:
     title: str | None = None
     description: str | None = None
     unit: str | None = None
-    step: float | None = None
+    step: float | str | None = None
     decimals: int | None = None
     special: Sequence[float | str] | None = None
     max_bins: int | None = None

@@ -12,7 +12,7 @@ from dpcipher.schema import text_column
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.listed import Listed
 from dpcipher.schema.missing import MISSING_LABEL
-from dpcipher.schema.open_column import check_open
+from dpcipher.schema.open_column import AUTO, check_open
 from dpcipher.schema.words import check_words
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def check_declaration(column: "Column") -> None:
         text_column.check_discover(column)
         return
     text_column.check_declared(column)
+    _check_auto(column)
     for name in ("levels", "edges"):
         if not isinstance(getattr(column, name), tuple | None):
             raise SchemaError(f"{name} ({getattr(column, name)!r:.60}) must be a list; try {name}: [1, 2]")
@@ -87,7 +88,23 @@ def check_declaration(column: "Column") -> None:
         )
     for name in ("step", "decimals", "special"):
         if column.kind in ("categorical", "ordinal", "boolean") and getattr(column, name) is not None:
-            raise SchemaError(f"{name} is for integer, number and date columns; leave it out")
+            raise SchemaError(f"{name} is for integer, number, date and time columns; leave it out")
+
+
+def _check_auto(column: "Column") -> None:
+    """Refuse `auto` where something else is meant, and say what."""
+    if column.levels == AUTO:
+        raise SchemaError(
+            "levels (auto) must be a list, or discover, which finds levels privately; try {kind: categorical, levels: discover, pattern: '[A-Z]+', max_length: 10}"
+        )
+    if column.edges == AUTO:
+        raise SchemaError(
+            "edges (auto) must be a list; bins: auto finds edges privately, between min and max"
+        )
+    if AUTO in (column.min, column.max) and column.bins != AUTO:
+        raise SchemaError(
+            "a min or max that is auto needs bins: auto; try {min: auto, max: auto, bins: auto}"
+        )
 
 
 def checked_spec(name: object, spec: object, known: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Any]:

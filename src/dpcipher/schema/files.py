@@ -45,6 +45,7 @@ _ADVICE = {
     "integer": "check: set min and max to what is publicly possible",
     "number": "check: set min, max and bins to what is publicly possible",
     "date": "check: set min and max to what is publicly possible",
+    "time": "check: set min and max to what is publicly possible",
     "boolean": "check: is this a yes/no column?",
 }
 

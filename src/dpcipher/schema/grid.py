@@ -1,4 +1,4 @@
-"""The values that a cut column can take: whole numbers, days, or numbers of so many decimals."""
+"""The values that a cut column can take: whole numbers, days, minutes, or numbers of so many decimals."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
+from dpcipher.schema.points import parse_second
 
 Places = NDArray[np.int64]
 
@@ -74,16 +75,27 @@ def _decimal_grid(decimals: int) -> Grid:
 
 
 def _of_step(kind: str, step: object) -> Grid:
+    if kind == "time":
+        return _of_clock(step)
     if kind not in ("integer", "number"):
-        raise SchemaError("step is for integer and number columns; leave it out")
+        raise SchemaError("step is for integer, number and time columns; leave it out")
     number = isinstance(step, int | float) and not isinstance(step, bool)
     if not isinstance(step, int | float) or not number or not 0 < step < _EXACT:
         raise SchemaError(f"step ({step!r:.60}) must be a number above 0, such as 10 or 0.25")
-    places = _decimals_of([step])
+    places = decimals_of([step])
     numerator = int(Decimal(repr(step)).scaleb(places))
     if places > MAX_DECIMALS or (kind == "integer" and places):
         raise SchemaError(f"step ({step!r}) must be whole in an integer column, and not finer than 1e-15")
     return Grid(numerator, 10**places)
+
+
+def _of_clock(step: object) -> Grid:
+    """The times that are so many minutes apart, from midnight on."""
+    if not isinstance(step, str) or not parse_second(step, "step"):
+        raise SchemaError(
+            f"step ({step!r:.60}) must be a time above 00:00 in a time column, such as '00:01' for whole minutes"
+        )
+    return Grid(parse_second(step, "step"))
 
 
 def default_grid(declared: Iterable[float], edges: Sequence[float]) -> Grid | None:
@@ -93,7 +105,7 @@ def default_grid(declared: Iterable[float], edges: Sequence[float]) -> Grid | No
     (Grid(numerator=1, denominator=1), Grid(numerator=1, denominator=1000))
     """
     narrowest = min(high - low for low, high in pairwise(edges))
-    written = _decimals_of(declared)
+    written = decimals_of(declared)
     decimals = max(0, ceil(log10(VALUES_PER_BIN) - log10(narrowest)))
     if written <= WRITTEN_DECIMALS:
         decimals = max(decimals, written)
@@ -105,7 +117,7 @@ def default_grid(declared: Iterable[float], edges: Sequence[float]) -> Grid | No
     return grid
 
 
-def _decimals_of(numbers: Iterable[float]) -> int:
+def decimals_of(numbers: Iterable[float]) -> int:
     """The most digits after the point that any of these numbers is written with."""
     exponents = (Decimal(repr(number)).normalize().as_tuple().exponent for number in numbers)
     return max([0, *(-exponent for exponent in exponents if isinstance(exponent, int))])

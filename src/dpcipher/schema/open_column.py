@@ -189,7 +189,7 @@ def _points(
     forced: tuple[float, ...],
     most: int,
     special: tuple[float, ...],
-    step: float | None,
+    step: float | str | None,
     decimals: int | None,
 ) -> Points:
     points = grid_points(kind, low, high, forced, most)

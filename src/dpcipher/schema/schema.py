@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.drawing.card import Card, Shown
-from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean
+from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import files, rows, shown, spec
 from dpcipher.schema.column import Column
@@ -32,6 +32,7 @@ from dpcipher.schema.rules import compiled
 from dpcipher.schema.rules.compiled import Compiled
 from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
+from dpcipher.schema.text_column import lets_anything
 from dpcipher.schema.words import check_text, joined
 
 _CODE_LIMIT = 2**31
@@ -318,9 +319,14 @@ class Schema(Shown):
     def load(cls, path: str | PathLike[str]) -> "Schema":
         """Read a schema file: YAML or JSON by its extension, or the domain JSON of private-pgm."""
         try:
-            return cls.from_dict(files.read(path))
+            schema = cls.from_dict(files.read(path))
         except (SchemaError, SizeError) as wrong:
             raise type(wrong)(f"{path}: {wrong}") from None
+        for name in (column.name for column in schema.columns if lets_anything(column)):
+            warn(
+                f"column {name!r}: its pattern lets any text of a cell be published that many people share, names and addresses too; say which"
+            )
+        return schema
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema as YAML or JSON, by the extension of the path."""

@@ -29,6 +29,7 @@ _LONGEST_PATTERN = 1000
 MOST_CODES = 2**31 - 3
 # What no level holds, whatever the pattern says: control characters, line ends, halves of characters; and what looks like a level for missing cells.
 _UNFIT = r"[\pC\p{Zl}\p{Zp}]|\A\(missing"
+_ANYTHING = ("Jane Doe, 1 Main St.", "jane@example.org", "+1 555-0100", "!?;#")
 _NEEDS = "; try {kind: categorical, levels: discover, pattern: '[A-Z]{2}[0-9]*', max_length: 10}"
 
 
@@ -55,6 +56,14 @@ def check_discover(column: "Column") -> None:
         raise SchemaError(
             f"other ({column.other!r:.60}) must be the name of the level of what is not found; try other: other"
         )
+
+
+def lets_anything(column: "Column") -> bool:
+    """Whether its pattern says nothing: names, addresses and mere signs all fit it."""
+    if column.levels != DISCOVER:
+        return False
+    fit = pc.match_substring_regex(pa.array(_ANYTHING), _whole(str(column.pattern)))
+    return bool(pc.all(fit).as_py())
 
 
 def check_declared(column: "Column") -> None:

@@ -85,7 +85,6 @@ def _variable(node: Element) -> Variable:
     low, high = _range(node, kind)
     listed = _listed(node, kind, valid, low, high)
     singles = () if listed is not None else tuple(n for code in valid if (n := as_number(code)) is not None)
-    computed = node.find("sumStat") is not None or node.find(".//catStat") is not None
     return Variable(
         node.get("name") or node.get("ID") or "",
         kind,
@@ -100,9 +99,33 @@ def _variable(node: Element) -> Variable:
         title=_text(node.find("labl")),
         description=_text(node.find("txt")) or _text(node.find("qstn/qstnLit")),
         unit=node.get("measUnit"),
+        decimals=_decimals(node),
         source="its categories" if listed is not None else "its valid range (valrng)",
-        notes=("statistics in the dictionary were not used",) if computed else (),
+        notes=_notes(node, kind if listed is None else "text"),
     )
+
+
+def _decimals(node: Element) -> int | None:
+    """The number of decimals (`dcml`), where it is stated."""
+    decimals = as_number(node.get("dcml"))
+    return decimals if isinstance(decimals, int) else None
+
+
+def _notes(node: Element, kind: VariableKind) -> tuple[str, ...]:
+    notes = []
+    if kind == "number" and _decimals(node) is None and "REAL" not in _units(node):
+        notes.append("continuous, its decimals are not stated: kind: integer if its values are whole")
+    if node.find("sumStat") is not None or node.find(".//catStat") is not None:
+        notes.append("statistics in the dictionary were not used")
+    return tuple(notes)
+
+
+def _units(node: Element) -> set[str]:
+    """Whether its valid ranges are said to be of whole numbers (INT) or not (REAL, or ends that are not whole)."""
+    ranges = node.findall("valrng/range")
+    ends = [as_number(end) for part in ranges for key, end in part.items() if key.startswith(("min", "max"))]
+    stated = {units for part in ranges if (units := part.get("UNITS"))}
+    return {"REAL"} if any(isinstance(end, float) for end in ends) else stated
 
 
 def _kind(node: Element, form: Element | None, valid: list[str]) -> VariableKind:
@@ -113,7 +136,12 @@ def _kind(node: Element, form: Element | None, valid: list[str]) -> VariableKind
         return "text"
     if form is None and valid and any(as_number(code) is None for code in valid):
         return "text"
-    whole = node.get("dcml") == "0" or (node.get("dcml") is None and node.get("intrvl") != "contin")
+    decimals, units = _decimals(node), _units(node)
+    whole = (
+        decimals == 0
+        if decimals is not None
+        else units == {"INT"} or (not units and node.get("intrvl") != "contin")
+    )
     return "integer" if whole else "number"
 
 

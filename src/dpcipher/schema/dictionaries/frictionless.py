@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
+from dpcipher.schema.dictionaries.dialect import read_dialect
 from dpcipher.schema.dictionaries.tables import choose_table
 from dpcipher.schema.dictionaries.variable import (
     AUTO,
@@ -70,7 +71,10 @@ def read_frictionless(plain: Mapping[str, Any], table: str | None) -> Dictionary
     variables = [
         _variable(one, schema.get("missingValues"), len(keys) == 1 and one["name"] in keys) for one in fields
     ]
-    return Dictionary("frictionless", variables, about.get("title"), about.get("description"))
+    form, notes = read_dialect(about, fields)
+    return Dictionary(
+        "frictionless", variables, about.get("title"), about.get("description"), format=form, notes=notes
+    )
 
 
 def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
@@ -101,9 +105,10 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
         description=one.get("description"),
         unit=one.get("unit"),
         pattern=_pattern(rules.get("pattern")),
+        longest=_longest(rules.get("maxLength")),
         declared=declared if isinstance(declared, Mapping) else {},
         source="its constraints",
-        notes=("the time of day is dropped",) if form == "datetime" else (),
+        notes=_notes(one),
     )
 
 
@@ -151,6 +156,20 @@ def _pattern(pattern: object) -> str:
     except (pa.ArrowInvalid, UnicodeEncodeError):
         return ""
     return pattern
+
+
+def _longest(characters: object) -> int | None:
+    whole = isinstance(characters, int) and not isinstance(characters, bool)
+    return characters if isinstance(characters, int) and whole and characters > 0 else None
+
+
+def _notes(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a person should know of the cells."""
+    if one.get("type") == "datetime":
+        return ("the time of day is dropped",)
+    if one.get("bareNumber") is False:
+        return ("its numbers have other signs beside them (bareNumber), and must be converted first",)
+    return ()
 
 
 def _is_iso(form: str) -> bool:

@@ -6,7 +6,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpcipher.schema.dictionaries.variable import Dictionary, Variable, as_number, whole_levels
+from dpcipher.schema.dictionaries.variable import (
+    Dictionary,
+    Variable,
+    as_number,
+    whole_levels,
+)
 
 
 def is_nist(plain: object) -> bool:
@@ -44,6 +49,7 @@ def _variable(name: str, entry: Mapping[str, object]) -> Variable:
         low=low,
         high=high,
         singles=singles,
+        bounds_show_decimals=True,
         missing=(*missing, *texts),
         labels=labels,
         **words,

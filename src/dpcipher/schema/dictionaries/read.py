@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dpcipher.errors import ParameterError, SchemaError, did_you_mean
+from dpcipher.schema.dictionaries.age_rules import age_rules
 from dpcipher.schema.dictionaries.ddi import read_ddi
 from dpcipher.schema.dictionaries.frictionless import is_frictionless, read_frictionless
 from dpcipher.schema.dictionaries.nist import is_nist, read_nist
@@ -85,7 +86,10 @@ def _schema(dictionary: Dictionary, name: str, open_ranges: bool) -> dict[str, o
     words = {key: one_line(getattr(dictionary, key), key) for key in ("title", "description")}
     plain: dict[str, object] = {key: text for key, text in words.items() if text}
     plain["columns"] = [{"name": variable.name, **variable.spec()} for variable in kept]
-    plain["notes"] = [variable.origin() for variable in variables]
+    rules, origins = age_rules(kept)
+    plain |= {"rules": rules} if rules else {}
+    plain |= {"format": dict(dictionary.format)} if dictionary.format else {}
+    plain["notes"] = [*dictionary.notes, *(variable.origin() for variable in variables), *origins]
     if any(variable.needs_signature for variable in kept):
         plain["imported_from"] = " ".join(part for part in (name[:200], f"({dictionary.form})") if part)
     return plain

@@ -4,16 +4,17 @@ What the dictionary leaves open is left to `measure`, which finds it privately: 
 where it came from. A person signs for all of them, since a dictionary may have been computed from the rows: its largest income can be somebody's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dpcipher.schema.grid import WRITTEN_DECIMALS, decimals_of
 from dpcipher.schema.listed import Level
 from dpcipher.schema.missing import MAX_CODES
 from dpcipher.schema.points import EXACT, parse_day
 from dpcipher.schema.words import one_line
 
-MAX_UNIT = 128  # whole numbers of a wider range are binned
+MAX_UNIT = 32  # levels of whole numbers; in pairs of generated columns the noise of more of them exceeds what bins leave out
 AUTO, DISCOVER = "auto", "discover"
 # Which texts of a column that lists no levels may be published, where the dictionary does not say: codes and short names, no sentences and no addresses.
 SHORT_TEXT, LONGEST_TEXT = r"[\pL\pN][\pL\pN ._/&+'()-]*", 40
@@ -26,7 +27,7 @@ class Variable:
     """The facts about one variable.
 
     `values` are its levels, where they are listed. `low` and `high` bound a number, date or time; `singles` are values of it with a meaning of their own, inside
-    the range or beside it. `pattern` says which texts a column without `values` may hold. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column. `declared` are parts of a column as we
+    the range or beside it. `decimals` are those of its numbers, unless its bounds are written with as many as they are. `pattern` says which texts a column without `values` may hold, and `longest` how many characters. `blank` says that cells may be empty. `left_out` is the reason why it cannot become a column. `declared` are parts of a column as we
     write them ourselves, which go before everything else. `source` says where in the dictionary levels and ranges stood.
     """
 
@@ -44,6 +45,9 @@ class Variable:
     description: Any = None
     unit: Any = None
     pattern: str = ""
+    longest: int | None = None
+    decimals: int | None = None
+    bounds_show_decimals: bool = False
     left_out: str = ""
     declared: Mapping[str, Any] = field(default_factory=dict)
     source: str = "the dictionary"
@@ -79,7 +83,7 @@ class Variable:
                 "kind": "categorical",
                 "levels": DISCOVER,
                 "pattern": self.pattern or SHORT_TEXT,
-                "max_length": LONGEST_TEXT,
+                "max_length": min(self.longest or LONGEST_TEXT, LONGEST_TEXT),
             }
         return {"kind": self.kind, **self._range()}
 
@@ -91,7 +95,18 @@ class Variable:
             if last - first < MAX_UNIT:
                 return {"min": first, "max": last}
         spec = {"min": AUTO if low is None else low, "max": AUTO if high is None else high, "bins": AUTO}
-        return spec | ({"special": sorted(self.singles)} if self.singles else {})
+        spec |= {"special": sorted(self.singles)} if self.singles else {}
+        decimals = self._decimals([end for end in (low, high) if end is not None])
+        return spec if decimals is None else spec | {"decimals": decimals}
+
+    def _decimals(self, ends: Sequence[float]) -> int | None:
+        """Its decimals, where they are stated and floats of this range are fine enough for them."""
+        decimals = written_decimals(ends) if self.bounds_show_decimals else self.decimals
+        if self.kind != "number" or decimals is None or not 0 <= decimals <= WRITTEN_DECIMALS:
+            return None
+        wide = len(ends) < 2 or (ends[1] - ends[0]) * 10**decimals >= 2
+        fine = all(abs(end) * 10**decimals < EXACT for end in (*ends, *self.singles))
+        return decimals if wide and fine else None
 
     def _bounds(self) -> tuple[Any, Any]:
         if self.low is not None and self.high is not None and not self.low < self.high:
@@ -127,12 +142,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """All that a dictionary says: its variables in order, and its own title and description."""
+    """All that a dictionary says: its variables in order, its own title and description, and how its files are written."""
 
     form: str
     variables: Sequence[Variable]
     title: Any = None
     description: Any = None
+    format: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 def as_number(value: object) -> float | int | None:
@@ -150,6 +167,16 @@ def as_number(value: object) -> float | int | None:
     if not abs(number) < EXACT:
         return None
     return int(number) if number.is_integer() else number
+
+
+def written_decimals(bounds: Iterable[float]) -> int | None:
+    """The decimals that the bounds of a range are written with; None where there are none, or so many that they were computed.
+
+    >>> written_decimals([16.3, 52864.7]), written_decimals([0, 10]), written_decimals([1 / 3])
+    (1, None, None)
+    """
+    decimals = decimals_of(bounds)
+    return decimals if 0 < decimals <= WRITTEN_DECIMALS else None
 
 
 def whole_levels(codes: Sequence[str]) -> Sequence[Level]:

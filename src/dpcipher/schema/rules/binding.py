@@ -73,10 +73,10 @@ def _against(column: Column, sign: str, token: Token) -> Formula:
 def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Threshold:
     """A cut column compared with a number or a date; by equality also with a bin, or a kind of missing, named by its label."""
     value = number_of(column, token.text)
-    if settled(column) and sign in ("==", "!="):
+    if sign in ("==", "!="):
         code = column.find(token.text)
-        # After the bins come special values and kinds of missing, each a level of its own.
-        if code is not None and (value is None or code >= column.ordered_levels):
+        # After the bins come special values and kinds of missing, each a level of its own, also where bins are still to be found.
+        if code is not None and (code >= column.ordered_levels or (value is None and settled(column))):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
