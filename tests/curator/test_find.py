@@ -346,6 +346,26 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(unit: Unit,
     assert nearest == pytest.approx(dict.fromkeys(nearest, 1.0), rel=1e-3)  # what is declared is needed
 
 
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_a_range_that_is_found_tells_neighbours_apart_by_no_more_than_is_declared(
+    unit: Unit, budget: Any
+) -> None:
+    """Its bands are a question of their own with a larger share; the range and all after it follow from noisy answers."""
+    epsilon, delta = budget
+    method = Cipher(epsilon, delta=delta, unit=unit.relation, max_rows=unit.max_rows)
+    schema = Schema((AGE, replace(INCOME, min="auto", max="auto"), SEX))
+    frame = people(4_000)
+    frame.loc[: unit.max_rows - 1] = [20, 30_000.0, "F"]
+    here, nearest = record(method, frame, schema, seed=3), 0.0
+    for other in neighbours(frame, unit):
+        there = record(method, other, schema, replay=here, seed=3)
+        rows = [row for row in compare(method, here, there) if row[0] == "intervals of income"]
+        assert rows
+        nearest = max([nearest, *(cost / declared for _, cost, declared in rows)])
+    assert nearest == pytest.approx(1.0, rel=1e-3)
+
+
 def test_a_person_column_limits_rows_on_the_grid() -> None:
     """The rows that stay are chosen by that person's own rows; the rest is as without a limit."""
     frame = people(600).assign(who=np.arange(600) // 3)
