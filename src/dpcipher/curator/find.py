@@ -1,6 +1,7 @@
 """Bins found privately: noisy counts of intervals of an open column's grid, and from them the edges of its bins.
 
-The counts are asked level by level: first of intervals that cover the grid, then of the parts of those that hold enough rows for a cut to pay. Of two
+The counts are asked level by level: first of intervals that cover the grid (columns whose range is to be found begin with a question of their own, which
+takes a larger share), then of the parts of those that hold enough rows for a cut to pay. Of two
 parts the difference is asked, where that costs no more than their counts: what the interval holds is known already.
 Everything after the noise is post-processing: which intervals are asked about next, the edges, the closed schema, and the bin of each cell of the
 grid. No count that the search asked is released: edges were chosen by its noise, and estimates from it would not be unbiased. Once the edges are found,
@@ -59,7 +60,7 @@ def coarse_share(schema: Schema) -> Fraction:
 
 def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
     """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
-    return finding_share(schema) / sum(search.levels for search in searches)
+    return finding_share(schema) / sum(search.shares for search in searches)
 
 
 def after_finding(budget: Budget, schema: Schema) -> Budget:
@@ -106,15 +107,18 @@ def find_bins(
     each = level_share(searches, session.schema)
     coarse = coarse_share(session.schema) if sets else Fraction(0)
     noise = NoiseModel(session.part(1 - share - coarse), session.unit)
+    for first in _with_first_shares(searches):
+        _ask(session, first, each * sum(search.first_shares for search in first))
     asked, risks = searches, dict[int, BinRisk]()
     while asked:
-        _ask(session, asked, each * len(asked))
         rows = session.n_rows or max(1.0, float(np.mean([search.total for search in searches])))
         risks = {
             search.axis: bin_risk(session.schema, search.axis, noise, float(rows), tables)
             for search in searches
         }
         asked = [search for search in asked if search.refine(risks[search.axis])]
+        if asked:
+            _ask(session, asked, each * len(asked))
     _close(session, searches, risks, sets)
 
 
@@ -126,6 +130,13 @@ def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
         for axis, attr in enumerate(schema.attrs)
         if attr not in schema.compounds and schema.column(attr).bins == AUTO
     ]
+
+
+def _with_first_shares(searches: Sequence[Search]) -> list[list[Search]]:
+    """Those whose range is to be found, and the others: each kind is a question of its own, since the first begins with a larger share."""
+    unbounded = [search for search in searches if search.is_unbounded]
+    bounded = [search for search in searches if not search.is_unbounded]
+    return [kind for kind in (unbounded, bounded) if kind]
 
 
 def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:

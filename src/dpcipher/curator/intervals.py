@@ -13,7 +13,8 @@ from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.open_grid import band_edges
-from dpcipher.selection.binning import BOUND_CHANCE, BinRisk, Leaves, choose_cuts, clear_of_noise
+from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
+from dpcipher.selection.ranges import inhabited_bands, powers_from_one, sides_of_zero, with_margin
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
 Known = tuple[float, float]  # the noisy count of an interval, and its variance
@@ -78,6 +79,16 @@ class Search:
         return 1 + max(self._levels_of(stop - start) for start, stop in self._top)
 
     @property
+    def first_shares(self) -> int:
+        """How many shares of a later level the first takes: of a range that is to be found, as much as all later ones, for rows beyond its ends are lost."""
+        return max(1, self.levels - 1) if self.is_unbounded else 1
+
+    @property
+    def shares(self) -> int:
+        """How many equal shares all levels take."""
+        return self.first_shares + self.levels - 1
+
+    @property
     def n_asked(self) -> int:
         """How many numbers are asked for next."""
         return sum(split.n_asked for split in self._splits)
@@ -90,8 +101,6 @@ class Search:
 
     def learn(self, noisy: Floats, variance: float) -> None:
         """Take in noisy answers; the parts of an interval are made to agree with it, by least squares."""
-        if not self._known:
-            self.total = float(noisy.sum())
         answers = iter(noisy.tolist())
         for split in self._splits:
             heard = [next(answers) for _ in range(split.n_asked)]
@@ -102,6 +111,9 @@ class Search:
             else:
                 self._known |= self._agreeing(split, self._known[split.whole], heard, variance)
                 self._parts[split.whole] = split.parts
+        if not self._parts:
+            start, stop = self._bounds()
+            self.total = sum(count for part, (count, _) in self._known.items() if start <= part[0] < stop)
 
     def refine(self, risk: BinRisk) -> bool:
         """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
@@ -120,16 +132,14 @@ class Search:
 
     def edges(self, risk: BinRisk) -> list[float]:
         """The edges of the bins; an end in which rows are not clearly there is one bin."""
-        leaves = self._leaves()
-        if self.is_unbounded:
-            leaves = leaves.within(*self._bounds()).trimmed(self.forced)
-        first, last = int(leaves.starts[0]), leaves.stop
-        start, stop = max(first, self._inhabited(0)), min(last, self._inhabited(1))
+        bounds = self._bounds()
+        start, stop = self._inhabited(0, bounds), self._inhabited(1, bounds)
+        first, last = self._range(bounds, start, stop)
         if len({first, start, stop, *self.forced}) > self.most:
-            start, stop = first, last
+            (first, last), (start, stop) = bounds, bounds
         outside = {place for place in (first, stop, *self.forced) if not start <= place < stop} - {last}
         inside = [place for place in self.forced if start < place < stop]
-        cuts = choose_cuts(leaves.within(start, stop), risk, self.most - len(outside), inside)
+        cuts = choose_cuts(self._leaves().within(start, stop), risk, self.most - len(outside), inside)
         return [*self.points[sorted(outside.union(cuts))].tolist(), self.points[last].item()]
 
     def recoding(self, column: Column, edges: Sequence[float]) -> Codes:
@@ -139,18 +149,48 @@ class Search:
         return np.concatenate([codes, np.arange(bins, column.size)]).astype(np.int32)
 
     def _bounds(self) -> Interval:
-        """The outermost bands that clearly hold rows, or the fullest where none does; declared cuts stay inside."""
+        """The ends of what the first intervals seem to hold rows in; declared ends and cuts stay."""
+        if not self.is_unbounded:
+            return 0, len(self.points) - 1
         counts, variances = np.array([self._known[band] for band in self._top]).T
-        limit = clear_of_noise(len(counts), laplace=self._laplace, chance=BOUND_CHANCE)
-        clear = np.flatnonzero(counts > limit * np.sqrt(variances))
-        kept = [self._top[place] for place in (clear if len(clear) else [np.argmax(counts)])]
-        kept += [band for band in self._top if {band[0], band[1]} & set(self.forced)]
-        return min(start for start, _ in kept), max(stop for _, stop in kept)
+        lows, highs = self.points[np.array(self._top)].T.astype(float)
+        days = self.column.kind == "date"
+        first, last = inhabited_bands(
+            counts,
+            np.zeros(len(counts)) if days else powers_from_one(lows, highs),
+            [slice(0, len(counts))] if days else sides_of_zero(lows),
+            float(np.sqrt(variances[0])),
+            laplace=self._laplace,
+        )
+        kept = [*self._top[first:last], *(band for band in self._top if {*band} & {*self.forced})]
+        return self._with_declared_ends(min(start for start, _ in kept), max(stop for _, stop in kept))
 
-    def _inhabited(self, end: Literal[0, 1]) -> int:
+    def _range(self, bounds: Interval, start: int, stop: int) -> Interval:
+        """The range around the rows that are clearly there, with the bands beside theirs that seem to hold some; declared ends and cuts stay."""
+        if not self.is_unbounded:
+            return bounds
+        signed = self.column.kind != "date"
+        low, high = with_margin(self.points[start].item(), self.points[stop].item(), signed=signed)
+        first, last = np.searchsorted(self.points, low, "right") - 1, np.searchsorted(self.points, high)
+        places = [int(first), int(last), *(place + side for place in self.forced for side in (-1, 1))]
+        places += [end for band in self._bands(bounds) if band[1] <= start or stop <= band[0] for end in band]
+        return self._with_declared_ends(max(0, min(places)), min(len(self.points) - 1, max(places)))
+
+    def _bands(self, bounds: Interval) -> list[Interval]:
+        """The first intervals between two places."""
+        return [part for part in self._top if bounds[0] <= part[0] and part[1] <= bounds[1]]
+
+    def _with_declared_ends(self, first: int, last: int) -> Interval:
+        """A range of places with the ends that are declared in place of its own."""
+        return (
+            first if self.column.min == AUTO else 0,
+            last if self.column.max == AUTO else len(self.points) - 1,
+        )
+
+    def _inhabited(self, end: Literal[0, 1], bounds: Interval) -> int:
         """Where rows clearly begin (0) or end (1): at the outermost part that clearly holds some; inside it, at its outermost such part, and so on."""
-        parts: Sequence[Interval] = self._top
-        place = self._top[-end][end]
+        parts: Sequence[Interval] = self._bands(bounds)
+        place = parts[-end][end]
         clear = clear_of_noise(self.most, laplace=self._laplace)
         while parts:
             holding = [

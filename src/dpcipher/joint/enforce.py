@@ -27,7 +27,7 @@ from dpcipher.joint.inside_cells import arranged
 from dpcipher.joint.tally import Tally
 from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema.rows import by_column
-from dpcipher.schema.rules.atoms import Coded
+from dpcipher.schema.rules.atoms import Drawn
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.rules.witness import Contradiction, find_row
 from dpcipher.schema.schema import Schema
@@ -181,7 +181,7 @@ class Enforcer:
         schema = self.schema
 
         def broken(codes: Codes) -> Bools:
-            view = Coded(schema.compiled.columns, by_column(schema, codes))
+            view = Drawn(schema.compiled.columns, by_column(schema, codes))
             return np.broadcast_to(rule.formula.truth(view).broken, len(codes))
 
         claimed = schema.cover(rule.claimed).axes

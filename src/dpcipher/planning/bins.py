@@ -64,7 +64,7 @@ def plan_bins(
         plans.append(
             BinPlan(
                 search.column.name,
-                each * search.levels * rest,
+                each * search.shares * rest,
                 search.levels,
                 sd,
                 search.most,

@@ -55,12 +55,13 @@ def stand_in_schema(schema: "Schema") -> "Schema":
 
 
 def recoded(codes: Codes, grid: "Schema", schema: "Schema") -> Codes:
-    """Codes on a grid as those of a closed schema whose edges are among the points of the grid; columns with the same levels stay."""
+    """Codes on a grid as those of a closed schema whose edges are among the points of the grid; cells beyond the ends go to the end bins."""
     out = np.array(codes)
     for axis, attr in enumerate(schema.attrs):
         fine, wide = grid.parts(attr)[0].domain, schema.parts(attr)[0].domain
         if fine != wide and isinstance(fine, Binned) and isinstance(wide, Binned):
             home = np.searchsorted(np.asarray(wide.edges), np.asarray(fine.edges)[:-1], "right") - 1
+            home = np.clip(home, 0, wide.n_bins - 1)
             look_up = np.concatenate([home, np.arange(wide.n_bins, schema.shape[axis])])
             out[:, axis] = look_up[codes[:, axis]]
     return out

@@ -26,7 +26,6 @@ from dpcipher.selection.rounds import TYPICAL
 
 Places = NDArray[np.int64]
 
-BOUND_CHANCE = 10_000  # the same for the ends of a range: a false end is far away, and rows beyond a near one only go to the end bin
 CHANCE = 5  # one in so many: the chance that noise alone is taken for rows; settled on generated columns (benchmarks/search.py)
 BOTH = 2  # a pair is an error of two columns: half of it counts for each, and a column is in twice as many pairs as there are pairs per column
 
@@ -104,15 +103,6 @@ class Leaves:
     counts: Floats
     variances: Floats
 
-    def trimmed(self, forced: Sequence[int] = ()) -> "Leaves":
-        """Without the ends that nothing but noise is in, for a range that is to be found; forced cuts stay inside."""
-        first, last = self._quiet(1), len(self.counts) - self._quiet(-1)
-        if first >= last:
-            return self
-        for place in np.searchsorted(self.starts, np.asarray(forced, dtype=np.int64)):
-            first, last = min(first, int(place) - 1), max(last, int(place) + 1)
-        return self._part(first, last)
-
     def within(self, start: int, stop: int) -> "Leaves":
         """The leaves between two places of the grid."""
         return self._part(int(np.searchsorted(self.starts, start)), int(np.searchsorted(self.starts, stop)))
@@ -121,22 +111,6 @@ class Leaves:
         stop = int(self.starts[last]) if last < len(self.starts) else self.stop
         part = slice(first, last)
         return Leaves(self.starts[part], stop, self.widths[part], self.counts[part], self.variances[part])
-
-    def _quiet(self, step: int) -> int:
-        """How many leaves of an end to leave out: of those before rows are clearly there, up to where their noisy sum is least."""
-        sums = np.concatenate([[0.0], np.cumsum(self.counts[::step])])
-        noise = np.sqrt(np.concatenate([[0.0], np.cumsum(self.variances[::step])]))
-        clear = sums > threshold(len(sums)) * noise
-        return int(np.argmin(sums[: int(np.argmax(clear))])) if clear.any() else len(self.counts)
-
-
-def threshold(n: int) -> float:
-    """In standard deviations, what the largest of so many noises stays below: √(2 ln n), the universal threshold of Donoho and Johnstone (1994).
-
-    >>> round(threshold(100), 2)
-    3.03
-    """
-    return math.sqrt(2 * math.log(max(n, 2)))
 
 
 def clear_of_noise(n: int, *, laplace: bool, chance: int = CHANCE) -> float:

@@ -67,7 +67,10 @@ class Threshold:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two columns compare so. `ranks` are the numbers of the levels of columns that have levels; a missing value makes it unknown."""
+    """Two columns compare so. `ranks` are the numbers of the levels of columns that have levels; a missing value makes it unknown.
+
+    Unlike a threshold, which is an edge, the other column may have values beyond the range of this one: what end bins took in from there counts.
+    """
 
     left: str
     sign: str
@@ -87,7 +90,7 @@ class Pair:
 
     def _bounds(self, view: View, column: str) -> tuple[Floats, Floats]:
         if column not in self.ranks:
-            return view.bounds(column)
+            return view.reach(column)
         ranks = self.ranks[column]
         numbers = ranks[np.minimum(view.codes(column), len(ranks) - 1)]
         return numbers, numbers
@@ -136,7 +139,7 @@ def _compared(left: tuple[Floats, Floats], sign: str, right: tuple[Any, Any]) ->
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Rows, or cells, of which the codes are known: a value may be anything within its bin."""
+    """Rows that were coded, or cells of them: a value may be anything within its bin, and beyond the end bins of `other: nearest`."""
 
     columns: Mapping[str, Column]
     by_column: Mapping[str, Whole]
@@ -160,9 +163,26 @@ class Coded:
         low, high = bin_bounds(domain)
         return low[codes], high[codes]
 
+    def reach(self, column: str) -> tuple[Floats, Floats]:
+        """The ends of all values that the bin has taken in: an end bin of `other: nearest` goes on without end."""
+        (low, high), domain = self.bounds(column), self.columns[column].domain
+        if self.columns[column].other != "nearest" or not isinstance(domain, Binned):
+            return low, high
+        codes = self.by_column[column]
+        return np.where(codes == 0, -np.inf, low), np.where(codes == domain.n_bins - 1, np.inf, high)
+
 
 @dataclass(frozen=True, eq=False)
-class Valued(Coded):
+class Drawn(Coded):
+    """Rows that are drawn from codes: a value will lie within its bin, even within an end bin of `other: nearest`."""
+
+    def reach(self, column: str) -> tuple[Floats, Floats]:
+        """The ends of the bin."""
+        return self.bounds(column)
+
+
+@dataclass(frozen=True, eq=False)
+class Valued(Drawn):
     """Rows whose values are known too."""
 
     table: pa.Table

@@ -17,7 +17,7 @@ from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.refused import broken_rule
-from dpcipher.schema.rules.atoms import Coded, HasLevel, Valued
+from dpcipher.schema.rules.atoms import Coded, Drawn, HasLevel, Valued
 from dpcipher.schema.rules.cuts import range_cuts, settled, shown, thresholds_of
 from dpcipher.schema.rules.logic import Formula, clauses, columns_of, literals
 from dpcipher.schema.rules.rule import MAX_MAPPED, BoundRule, Rule
@@ -45,8 +45,8 @@ class Compiled:
     watched: tuple[BoundRule, ...]
 
     def broken_cells(self, codes: Mapping[str, Codes]) -> Bools:
-        """Which coded rows break a watched rule whatever their values inside the bins are."""
-        return self._broken(Coded(self.columns, codes), len(next(iter(codes.values()))))
+        """Which drawn rows break a watched rule whatever their values inside the bins will be."""
+        return self._broken(Drawn(self.columns, codes), len(next(iter(codes.values()))))
 
     def broken_rows(self, codes: Mapping[str, Codes], table: pa.Table) -> Bools:
         """Which rows break a watched rule by their values."""

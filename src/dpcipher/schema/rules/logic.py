@@ -50,6 +50,9 @@ class View(Protocol):
     def bounds(self, column: str) -> tuple[Floats, Floats]:
         """The least and the greatest number that the value may be; anything where it is missing."""
 
+    def reach(self, column: str) -> tuple[Floats, Floats]:
+        """The same with values that lay outside the range and went to the end bins."""
+
 
 class Atom(Protocol):
     """One comparison, its columns found in the schema."""

@@ -1,0 +1,90 @@
+"""Rows outside a range that was found: coded on the grid and given new codes, or coded by the closed schema, they are the same rows."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpcipher.curator.intervals import Search
+from dpcipher.curator.measure import measure
+from dpcipher.engines.solve import solve
+from dpcipher.schema import Column, Schema
+from dpcipher.selection.ranges import inhabited_bands, sides_of_zero
+
+OPEN: dict[str, Any] = {"min": "auto", "max": "auto", "bins": "auto"}
+
+
+def spans(n: int, seed: int) -> pd.DataFrame:
+    """Pairs of days, counted from some day on, of which the second is not before the first, and a level; some long before the others."""
+    rng = np.random.default_rng(seed)
+    start = np.where(rng.random(n) < 0.05, rng.integers(0, 300, n), rng.integers(8_000, 9_000, n))
+    frame = pd.DataFrame({"start": start, "end": start + rng.integers(0, 200, n)})
+    return frame.assign(x=np.where(frame["start"] < 100, "a", rng.choice(["a", "b"], n)))
+
+
+def schema_of(kind: Any, open_columns: list[str], rules: tuple[str, ...] = ("start <= end",)) -> Schema:
+    """Both columns open, or one of them."""
+    closed: dict[str, Any] = {"edges": [0, 100, *range(300, 10_000, 300)]}
+    columns = [Column(name, kind, **(OPEN if name in open_columns else closed)) for name in ("start", "end")]
+    return Schema((*columns, Column("x", "categorical", levels=["a", "b"])), rules=rules)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("open_columns", [["start"], ["end"], ["start", "end"]], ids=str)
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_new_codes_of_the_grid_are_the_codes_of_the_closed_schema(
+    kind: str, open_columns: list[str], seed: int
+) -> None:
+    """Whatever range is found: no row that keeps the rules is refused or moved by it, and none is counted in a structural zero."""
+    schema = schema_of(kind, open_columns, ("start <= end", "start < 100 -> x == a"))
+    table = pa.Table.from_pandas(spans(500, seed), preserve_index=False)
+    grid, rng = schema.on_grid(), np.random.default_rng(seed)
+    codes, found = grid.encode(table), {}
+    for name in open_columns:
+        points = np.asarray(grid.column(name).domain.edges)  # type: ignore[union-attr]
+        near = points[(points >= 50) & (points <= 9_000)]
+        found[name] = sorted({*rng.choice(near, 6, replace=False).tolist(), 99.0, 100.0, 102.0})
+    closed = schema.closed(found)
+    for name in open_columns:
+        axis = schema.attrs.index(name)
+        search = Search(schema.column(name), grid.column(name), axis, zcdp=True, differences=False)
+        codes[:, axis] = search.recoding(closed.column(name), found[name])[codes[:, axis]]
+    assert np.array_equal(codes, closed.encode(table))
+    for axes, mask in closed.zero_masks:
+        assert not mask[tuple(codes[:, list(axes)].T)].any()
+
+
+def test_a_found_schema_takes_the_rows_that_it_was_found_from() -> None:
+    """Early rows that go to the first bin of `start` keep the rule, though that bin begins after their `end`; drawn rows keep it by their values."""
+    schema, frame = schema_of("integer", ["start"]), spans(3_000, 1)
+    frame.loc[:20, ["start", "end"]] = [1, 2]
+    for _ in range(3):
+        release = measure(frame, schema, epsilon=0.2, unit="add-remove")
+        again = measure(frame, release.schema, epsilon=0.2, unit="add-remove")
+        assert again.schema.fingerprint() == release.schema.fingerprint()
+        rows: Any = solve(release).sample(2_000, seed=1)
+        assert (rows["start"] <= rows["end"]).all()
+
+
+def test_runs_of_bands_stand_out_together() -> None:
+    """Four bands of two standard deviations each, none of which is clear by itself; noise of the same size elsewhere is not taken in."""
+    counts = np.zeros(60)
+    counts[[5, 11, 50]] = 20.0
+    counts[30:34] = 20.0
+    found = inhabited_bands(counts, np.zeros(60), [slice(0, 60)], 10.0, laplace=False)
+    assert found == (30, 34)
+
+
+def test_the_other_side_of_zero_is_taken_in_where_rows_are_clearly_there() -> None:
+    """What is empty around zero costs neither side anything; a side in which there may be noise alone is left out."""
+    starts = np.array([*-(2.0 ** np.arange(20, -20, -1)), 0.0, *(2.0 ** np.arange(-20, 20))])
+    counts = np.zeros(len(starts))
+    counts[-3:] = 1_000.0
+    sides = sides_of_zero(starts)
+    assert inhabited_bands(counts, np.zeros(len(starts)), sides, 10.0, laplace=True) == (78, 81)
+    counts[1] = 30.0
+    assert inhabited_bands(counts, np.zeros(len(starts)), sides, 10.0, laplace=True) == (78, 81)
+    counts[2:5] = 60.0
+    assert inhabited_bands(counts, np.zeros(len(starts)), sides, 10.0, laplace=True) == (1, 81)
