@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import dpcipher as dc
 from dpcipher.cli.synth import command
 from dpcipher.errors import ParameterError, SizeError
-from dpcipher.inference.combine import Combined, combine
+from dpcipher.inference.combine import RULES, Combined, Rule, combine
 from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 
@@ -62,6 +62,24 @@ def test_rules_are_checked() -> None:
         combine([1.0, 2.0], [1.0, 1.0], rule="imputation")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="two sets"):
         combine([1.0], [1.0], rule="imputations")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_combined_estimate_says_which_rule_it_is_by_and_for_which_sets(rule: Rule) -> None:
+    """The rule is a field, and the first note names it with the call that makes such sets."""
+    found = combine([1.0, 2.0], [1.0, 1.0], rule=rule)
+    made_by = {"sanitizations": "measure(sets=m)", "imputations": "solve(release, draws=m)"}
+    assert found.rule == rule
+    assert f"rule={rule!r}" in found.notes[0]
+    assert made_by.get(rule, "posterior(release, columns)") in found.notes[0]
+
+
+def test_draws_of_one_sanitization_are_combined_as_imputations() -> None:
+    """What the refusal of the paper's rule advises is accepted: the number of sanitizations is no matter of the other rules."""
+    said = combine([1.0, 3.0], [0.5, 0.5], rule="imputations", sanitizations=1)
+    assert said == combine([1.0, 3.0], [0.5, 0.5], rule="imputations")
+    with pytest.raises(ParameterError, match="rule='imputations'"):
+        combine([1.0, 3.0], [0.5, 0.5], sanitizations=1)
 
 
 def test_intervals_of_both_rules_cover_and_those_of_the_wrong_rule_do_not() -> None:
