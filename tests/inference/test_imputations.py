@@ -13,6 +13,7 @@ from dpcipher.errors import ParameterError, SizeError
 from dpcipher.inference.combine import RULES, Combined, Rule, combine
 from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.schema import Column
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 2})
 TRUTH = np.array([[0.35, 0.25], [0.15, 0.25]])
@@ -121,8 +122,41 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         dc.solve(release(0), draws=3, engine="paper")
     wide = dc.Schema.from_domain({f"v{number}": 10 for number in range(6)})
     tables = {(name,): np.full(10, 50) for name in wide.attrs}
-    with pytest.raises(SizeError, match="measure"):
-        dc.solve(dc.Release.from_tables(tables, wide, scale=1.0), draws=3)
+    large = dc.Release.from_tables(tables, wide, scale=1.0)
+    for columns in (None, [f"v{number}" for number in range(5)]):
+        with pytest.raises(SizeError, match=r"columns=.*measure"):
+            dc.solve(large, draws=3, columns=columns)
+    with pytest.raises(ParameterError, match=r"columns.*without draws.*project"):
+        dc.solve(large, columns="v0")  # type: ignore[call-overload]
+
+
+def test_draws_of_some_columns_are_those_of_the_posterior() -> None:
+    """From a table too large to be drawn whole: the joints have these columns alone, in this order, with the posterior's own numbers."""
+    sizes = {"a": 2, "b": 2, "wide": 100, "wider": 100}
+    tables = {("a", "b"): np.array([[210, 150], [90, 150]]), ("b", "wide"): np.full((2, 100), 3)}
+    source = dc.Release.from_tables(
+        {**tables, ("wider",): np.full(100, 6)}, dc.Schema.from_domain(sizes), scale=4.0
+    )
+    joints = dc.solve(source, draws=2, columns=("b", "a"), seed=3)
+    drawn = dc.posterior(source, ("b", "a"), draws=2, seed=3, population=False)
+    assert [joint.schema.names for joint in joints] == [("b", "a")] * 2
+    assert all(
+        np.allclose(np.asarray(joint.project(("b", "a"))), table)
+        for joint, table in zip(joints, drawn.draws, strict=True)
+    )
+    assert list(joints[0].sample(9, seed=1).columns) == ["b", "a"]
+    assert any("2 of 4 columns" in note for note in joints[0].health.notes)
+
+
+def test_draws_name_the_numbers_that_are_known_up_to_bins() -> None:
+    """The note names the column and the way out; a column with a level for each number has none."""
+    ages = Column("age", "integer", min=20, max=79, bins=3)
+    schema = dc.Schema((ages, Column("children", "integer", min=0, max=3)))
+    source = dc.Release.from_tables({("age", "children"): np.full((3, 4), 40)}, schema, scale=4.0)
+    notes = [note for note in dc.solve(source, draws=2)[0].health.notes if "bins" in note]
+    assert len(notes) == 1
+    assert notes[0].startswith("age: ")
+    assert "values='middle'" in notes[0]
 
 
 def test_the_command_writes_one_file_a_draw(tmp_path: Path) -> None:
