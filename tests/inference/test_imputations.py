@@ -1,16 +1,18 @@
 """Several sets from one release: proper draws, and the rules that combine them, by hand and by simulation."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import dpcipher as dc
 from dpcipher.cli.synth import command
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.inference.combine import RULES, Combined, Rule, combine
+from dpcipher.joint.imputed import Imputed
 from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.schema import Column
@@ -159,13 +161,72 @@ def test_draws_name_the_numbers_that_are_known_up_to_bins() -> None:
     assert "values='middle'" in notes[0]
 
 
-def test_the_command_writes_one_file_a_draw(tmp_path: Path) -> None:
-    """`dpcipher synth --draws 3` gives three files of rows."""
-    path = release(0).save(tmp_path / "a.release.parquet")
-    done = CliRunner().invoke(
-        command, [str(path), "--draws", "3", "--seed", "1", "-o", str(tmp_path / "rows.csv")]
-    )
+def synth(*words: str) -> Result:
+    """What `dpcipher synth` does."""
+    return CliRunner().invoke(command, words)
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The file of a release of two columns, in the folder that commands work in."""
+    monkeypatch.chdir(tmp_path)
+    return str(release(0).save(tmp_path / "a.release.parquet"))
+
+
+def test_the_command_writes_one_file_a_draw(saved: str) -> None:
+    """`dpcipher synth --draws 3` gives three files of rows, and says once what holds for all of them."""
+    done = synth(saved, "--draws", "3", "--seed", "1", "-o", "rows.csv")
     assert done.exit_code == 0, done.output
-    sets = [pd.read_csv(tmp_path / f"rows-{number}.csv") for number in (1, 2, 3)]
+    sets = [pd.read_csv(f"rows-{number}.csv") for number in (1, 2, 3)]
     assert len({rows.to_csv() for rows in sets}) == 3
     assert all(list(rows.columns) == ["a", "b"] for rows in sets)
+    assert done.stdout.count("Wrote ") == 3
+    assert done.stdout.count("rule='imputations'") == 2  # fit_models and combine, in one line
+    assert done.stdout.count("engine posterior") == 1
+
+
+def test_the_command_tells_programs_the_rule_and_what_it_assumes(saved: str) -> None:
+    """With --json; Parquet files carry the rule themselves."""
+    done = synth(saved, "--draws", "2", "--columns", "a", "--seed", "1", "-o", "rows.parquet", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["rule"] == "imputations"
+    assert any("1 of 2 columns" in note for note in told["notes"])
+    sets = [pd.read_parquet(item["rows"]) for item in told["files"]]
+    assert [list(rows.columns) for rows in sets] == [["a"]] * 2
+    assert [Imputed.of(rows) for rows in sets] == [Imputed()] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (("-n", "100000"), "wrong size"),
+        (("--given", "a=1"), "keep those with the condition"),
+        (("--independent",), "too wide"),
+    ],
+)
+def test_options_that_break_the_rule_are_refused(saved: str, option: tuple[str, ...], reason: str) -> None:
+    """With what they would do to it, before anything is drawn."""
+    done = synth(saved, "--draws", "2", *option, "-o", "rows.csv")
+    assert done.exit_code == 2
+    assert "must be left out with --draws" in done.output
+    assert reason in " ".join(done.output.split())
+    assert not list(Path().glob("rows*"))
+
+
+def test_columns_without_draws_and_unknown_values_are_refused(saved: str) -> None:
+    """Each with what to do."""
+    assert "--columns needs --draws" in synth(saved, "--columns", "a", "-o", "rows.csv").output
+    refused = synth(saved, "--values", "midle", "-o", "rows.csv")
+    assert "did you mean 'middle'" in f"{refused.output}{refused.exception}"
+
+
+def test_the_command_writes_middles(tmp_path: Path) -> None:
+    """`--values middle` writes one number for each bin."""
+    schema = dc.Schema((Column("age", "integer", min=0, max=19, bins=4),))
+    path = dc.Release.from_tables({("age",): [40, 30, 20, 10]}, schema, scale=2.0).save(
+        tmp_path / "r.parquet"
+    )
+    done = synth(str(path), "--values", "middle", "-o", str(tmp_path / "rows.csv"))
+    assert done.exit_code == 0, done.output
+    assert set(pd.read_csv(tmp_path / "rows.csv")["age"]) == {2, 7, 12, 17}
