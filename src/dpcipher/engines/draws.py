@@ -21,8 +21,8 @@ RULE = (
     "estimates by Rubin's rule: fit_models(sets, formula, rule='imputations'), combine(..., rule='imputations'), or pool in R's mice"
 )
 BINNED = (
-    "{names}: known up to bins. Rows have values drawn inside them, unrelated to the other columns: slopes on such numbers come out too near 0, which no "
-    "interval holds. values='middle' (synth --values middle) writes the middle of each bin instead, as models from a release take it"
+    "{names}: known up to bins. With values='middle' (synth --values middle) rows have the middle of each bin, as models from a release take it; otherwise values drawn "
+    "inside it, unrelated to the other columns: slopes on such numbers then come out too near 0, which no interval holds"
 )
 PART = "these sets are of {part} of {whole} columns; another draw has other rows, so that sets of other columns cannot be joined to them"
 
