@@ -135,8 +135,8 @@ def test_published_tables_become_rows() -> None:
 def test_several_sets_give_several_joints() -> None:
     """m independent sanitizations solve to m different joints."""
     schema = dc.Schema.from_domain({"a": 3, "b": 2})
-    rows = pd.DataFrame({"a": np.arange(300) % 3, "b": np.arange(300) % 2})
-    joints = dc.solve(dc.measure(rows, schema, epsilon=5, unit="replace", sets=3))
+    rows = pd.DataFrame({"a": np.repeat([0, 1, 2], [180, 80, 40])}).assign(b=lambda frame: frame["a"] % 2)
+    joints = dc.solve(dc.measure(rows, schema, epsilon=1, unit="replace", sets=3))
     assert len(joints) == 3
     assert all(joint.n_rows == 300 for joint in joints)
     tables = [np.asarray(joint.project(("a", "b"))).tobytes() for joint in joints]

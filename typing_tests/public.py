@@ -57,6 +57,7 @@ def the_data_user(release: dc.Release) -> None:
     assert_type(dc.posterior(release, "a", interactions=3).draws, NDArray[np.float64])
     assert_type(dc.estimate(release, lambda joint: joint[0].sum(), ("a", "b")), Estimate)
     assert_type(dc.solve(release, draws=5), list[dc.Joint])
+    assert_type(dc.solve(release, draws=5, columns=("a", "b")), list[dc.Joint])
     joint = dc.solve(release)
     assert_type(joint, dc.Joint | list[dc.Joint])
     assert isinstance(joint, dc.Joint)

@@ -1,18 +1,21 @@
 """Several sets from one release: proper draws, and the rules that combine them, by hand and by simulation."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import dpcipher as dc
-from dpcipher.cli.synth import command
+from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SizeError
-from dpcipher.inference.combine import Combined, combine
+from dpcipher.inference.combine import RULES, Combined, Rule, combine
+from dpcipher.joint.imputed import Imputed
 from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.schema import Column
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 2})
 TRUTH = np.array([[0.35, 0.25], [0.15, 0.25]])
@@ -64,6 +67,24 @@ def test_rules_are_checked() -> None:
         combine([1.0], [1.0], rule="imputations")
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_combined_estimate_says_which_rule_it_is_by_and_for_which_sets(rule: Rule) -> None:
+    """The rule is a field, and the first note names it with the call that makes such sets."""
+    found = combine([1.0, 2.0], [1.0, 1.0], rule=rule)
+    made_by = {"sanitizations": "measure(sets=m)", "imputations": "solve(release, draws=m)"}
+    assert found.rule == rule
+    assert f"rule={rule!r}" in found.notes[0]
+    assert made_by.get(rule, "posterior(release, columns)") in found.notes[0]
+
+
+def test_draws_of_one_sanitization_are_combined_as_imputations() -> None:
+    """What the refusal of the paper's rule advises is accepted: the number of sanitizations is no matter of the other rules."""
+    said = combine([1.0, 3.0], [0.5, 0.5], rule="imputations", sanitizations=1)
+    assert said == combine([1.0, 3.0], [0.5, 0.5], rule="imputations")
+    with pytest.raises(ParameterError, match="rule='imputations'"):
+        combine([1.0, 3.0], [0.5, 0.5], sanitizations=1)
+
+
 def test_intervals_of_both_rules_cover_and_those_of_the_wrong_rule_do_not() -> None:
     """Over many releases, Rubin's rule on table draws and the fully synthetic rule on population draws hold the truth; the rule for m sanitizations
     does not, since sets of one release share its noise."""
@@ -103,17 +124,109 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         dc.solve(release(0), draws=3, engine="paper")
     wide = dc.Schema.from_domain({f"v{number}": 10 for number in range(6)})
     tables = {(name,): np.full(10, 50) for name in wide.attrs}
-    with pytest.raises(SizeError, match="measure"):
-        dc.solve(dc.Release.from_tables(tables, wide, scale=1.0), draws=3)
+    large = dc.Release.from_tables(tables, wide, scale=1.0)
+    for columns in (None, [f"v{number}" for number in range(5)]):
+        with pytest.raises(SizeError, match=r"columns=.*measure"):
+            dc.solve(large, draws=3, columns=columns)
+    with pytest.raises(ParameterError, match=r"columns.*without draws.*project"):
+        dc.solve(large, columns="v0")  # type: ignore[call-overload]
 
 
-def test_the_command_writes_one_file_a_draw(tmp_path: Path) -> None:
-    """`dpcipher synth --draws 3` gives three files of rows."""
-    path = release(0).save(tmp_path / "a.release.parquet")
-    done = CliRunner().invoke(
-        command, [str(path), "--draws", "3", "--seed", "1", "-o", str(tmp_path / "rows.csv")]
+def test_draws_of_some_columns_are_those_of_the_posterior() -> None:
+    """From a table too large to be drawn whole: the joints have these columns alone, in this order, with the posterior's own numbers."""
+    sizes = {"a": 2, "b": 2, "wide": 100, "wider": 100}
+    tables = {("a", "b"): np.array([[210, 150], [90, 150]]), ("b", "wide"): np.full((2, 100), 3)}
+    source = dc.Release.from_tables(
+        {**tables, ("wider",): np.full(100, 6)}, dc.Schema.from_domain(sizes), scale=4.0
     )
+    joints = dc.solve(source, draws=2, columns=("b", "a"), seed=3)
+    drawn = dc.posterior(source, ("b", "a"), draws=2, seed=3, population=False)
+    assert [joint.schema.names for joint in joints] == [("b", "a")] * 2
+    assert all(
+        np.allclose(np.asarray(joint.project(("b", "a"))), table)
+        for joint, table in zip(joints, drawn.draws, strict=True)
+    )
+    assert list(joints[0].sample(9, seed=1).columns) == ["b", "a"]
+    assert any("2 of 4 columns" in note for note in joints[0].health.notes)
+
+
+def test_draws_name_the_numbers_that_are_known_up_to_bins() -> None:
+    """The note names the column and the way out; a column with a level for each number has none."""
+    ages = Column("age", "integer", min=20, max=79, bins=3)
+    schema = dc.Schema((ages, Column("children", "integer", min=0, max=3)))
+    source = dc.Release.from_tables({("age", "children"): np.full((3, 4), 40)}, schema, scale=4.0)
+    notes = [note for note in dc.solve(source, draws=2)[0].health.notes if "bins" in note]
+    assert len(notes) == 1
+    assert notes[0].startswith("age: ")
+    assert "values='middle'" in notes[0]
+
+
+def synth(*words: str) -> Result:
+    """What `dpcipher synth` does."""
+    return CliRunner().invoke(main, ["synth", *words])
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The file of a release of two columns, in the folder that commands work in."""
+    monkeypatch.chdir(tmp_path)
+    return str(release(0).save(tmp_path / "a.release.parquet"))
+
+
+def test_the_command_writes_one_file_a_draw(saved: str) -> None:
+    """`dpcipher synth --draws 3` gives three files of rows, and says once what holds for all of them."""
+    done = synth(saved, "--draws", "3", "--seed", "1", "-o", "rows.csv")
     assert done.exit_code == 0, done.output
-    sets = [pd.read_csv(tmp_path / f"rows-{number}.csv") for number in (1, 2, 3)]
+    sets = [pd.read_csv(f"rows-{number}.csv") for number in (1, 2, 3)]
     assert len({rows.to_csv() for rows in sets}) == 3
     assert all(list(rows.columns) == ["a", "b"] for rows in sets)
+    assert done.stdout.count("Wrote ") == 3
+    assert done.stdout.count("rule='imputations'") == 2  # fit_models and combine, in one line
+    assert done.stdout.count("engine posterior") == 1
+
+
+def test_the_command_tells_programs_the_rule_and_what_it_assumes(saved: str) -> None:
+    """With --json; Parquet files carry the rule themselves."""
+    done = synth(saved, "--draws", "2", "--columns", "a", "--seed", "1", "-o", "rows.parquet", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["rule"] == "imputations"
+    assert any("1 of 2 columns" in note for note in told["notes"])
+    sets = [pd.read_parquet(item["rows"]) for item in told["files"]]
+    assert [list(rows.columns) for rows in sets] == [["a"]] * 2
+    assert [Imputed.of(rows) for rows in sets] == [Imputed()] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (("-n", "100000"), "wrong size"),
+        (("--given", "a=1"), "keep those with the condition"),
+        (("--independent",), "too wide"),
+    ],
+)
+def test_options_that_break_the_rule_are_refused(saved: str, option: tuple[str, ...], reason: str) -> None:
+    """With what they would do to it, before anything is drawn."""
+    done = synth(saved, "--draws", "2", *option, "-o", "rows.csv")
+    assert done.exit_code == 2
+    assert "must be left out with --draws" in done.output
+    assert reason in " ".join(done.output.split())
+    assert not list(Path().glob("rows*"))
+
+
+def test_columns_without_draws_and_unknown_values_are_refused(saved: str) -> None:
+    """Each with what to do."""
+    assert "--columns needs --draws" in synth(saved, "--columns", "a", "-o", "rows.csv").output
+    refused = synth(saved, "--values", "midle", "-o", "rows.csv")
+    assert "did you mean 'middle'" in refused.output
+
+
+def test_the_command_writes_middles(tmp_path: Path) -> None:
+    """`--values middle` writes one number for each bin."""
+    schema = dc.Schema((Column("age", "integer", min=0, max=19, bins=4),))
+    path = dc.Release.from_tables({("age",): [40, 30, 20, 10]}, schema, scale=2.0).save(
+        tmp_path / "r.parquet"
+    )
+    done = synth(str(path), "--values", "middle", "-o", str(tmp_path / "rows.csv"))
+    assert done.exit_code == 0, done.output
+    assert set(pd.read_csv(tmp_path / "rows.csv")["age"]) == {2, 7, 12, 17}

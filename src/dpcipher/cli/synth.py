@@ -13,7 +13,10 @@ from dpcipher.cli.conditions import read_conditions
 from dpcipher.cli.schema_file import load_schema
 from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
+from dpcipher.joint.imputed import BREAKS, RULE
 from dpcipher.joint.joint import Joint, checked_n_rows
+from dpcipher.joint.middles import checked_values
+from dpcipher.joint.report import SolveReport
 from dpcipher.joint.spark import spark_rows, spark_session, write_spark
 from dpcipher.joint.tally import Tally
 from dpcipher.release.release import Release
@@ -58,6 +61,18 @@ from dpcipher.tables.write import check_writable
     type=int,
     metavar="M",
     help="M files for multiple imputation: draws of the private table given the noise, from one release.",
+)
+@click.option(
+    "--columns",
+    type=options.Attrs(),
+    help="With --draws: only these columns, e.g. --columns age,sex; for releases whose full table is too large to be drawn.",
+)
+@click.option(
+    "--values",
+    metavar="drawn|middle",
+    default="drawn",
+    show_default=True,
+    help="What stands for a bin of a number: a value drawn inside it, or its middle.",
 )
 @click.option("--independent", is_flag=True, help="Draw independent rows instead of evenly spread ones.")
 @click.option(
@@ -106,6 +121,8 @@ def command(
     engine: str,
     reading: str,
     draws: int | None,
+    columns: tuple[str, ...] | None,
+    values: str,
     independent: bool,
     spark: bool,
     raw_text: bool,
@@ -117,8 +134,8 @@ def command(
 
     RELEASE is a release file, or a joint saved with --save-joint. Published tables are CSV files with one row per cell, the
     columns' levels and a column `count`. A release of m sets gives m files: rows-1.csv, rows-2.csv, … So does --draws m, from any release: analyse
-    each file as if it were the private table, and pool the results by Rubin's rule for multiple imputation (`combine` with
-    rule="imputations", or `pool` in R's mice).
+    each file as if it were the private table, and pool the results by Rubin's rule for multiple imputation (`fit_models` or `combine` with
+    rule="imputations", or `pool` in R's mice). Parquet files say so themselves; CSV files cannot.
 
     \b
     Example:
@@ -127,8 +144,11 @@ def command(
       dpcipher synth people.release.parquet -n 1_000_000_000 --spark -o rows.parquet
       dpcipher synth people.release.parquet --given region=coast --given age=27..44 -o coast.csv
       dpcipher synth people.release.parquet --draws 5 -o imputed.csv
+      dpcipher synth people.release.parquet --draws 5 --columns age,income --values middle -o imputed.parquet
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
+    written = checked_values(values)
+    _check_imputations(draws, columns, n_rows=n_rows, given=given, independent=independent)
     source = _source(release, **published)
     conditions = read_conditions(source.schema, given)
     _check_draw(source.schema, n_rows, conditions)
@@ -137,12 +157,15 @@ def command(
         check_writable(target, labelled=True)
     with output.progress() as say:
         say("solving")
-        joints = _joints(source, engine, reading, draws, seed, say)
+        joints = _joints(source, engine, reading, draws, columns, seed, say)
         say("drawing rows")
         files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         tallies = [joint.tally() for joint in joints]
         for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
-            rows = joint.stream(n_rows, seed=seed, given=conditions, independent=independent)
+            own_seed = seed if seed is None or draws is None else seed + number
+            rows = joint.stream(
+                n_rows, seed=own_seed, given=conditions, independent=independent, values=written
+            )
             if session is not None:
                 write_spark(spark_rows(joint, session, rows), file)
             else:
@@ -180,6 +203,18 @@ def _source(
     return Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)
 
 
+def _check_imputations(draws: int | None, columns: tuple[str, ...] | None, **changed: Any) -> None:
+    """Refuse options that only --draws has, and those that break the rule for its files."""
+    if draws is None:
+        if columns is not None:
+            raise click.UsageError("--columns needs --draws; without it rows have all columns")
+        return
+    for name, value in changed.items():
+        if value not in (None, (), False):
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option} must be left out with --draws: {BREAKS[name]}")
+
+
 def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, object]) -> None:
     """Refuse what the draw would refuse before the solve, which may take minutes."""
     if n_rows is not None:
@@ -192,6 +227,7 @@ def _joints(
     engine: str,
     reading: str,
     draws: int | None,
+    columns: tuple[str, ...] | None,
     seed: int | None,
     say: Callable[[str], None],
 ) -> list[Joint]:
@@ -201,7 +237,7 @@ def _joints(
         return [source]
     if draws is not None:
         drawn = secrets.randbits(63) if seed is None else seed
-        return solve(source, engine=engine, draws=draws, seed=drawn, progress=say)
+        return solve(source, engine=engine, draws=draws, columns=columns, seed=drawn, progress=say)
     return solve(source, set="all", engine=engine, reading=reading, progress=say)
 
 
@@ -213,10 +249,15 @@ def _numbered(path: Path, number: int, of: int) -> Path:
 
 def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: bool) -> None:
     lines, facts = [], []
+    shared = _shared_report(joints)
     for joint, file in zip(joints, files, strict=True):
         rows = joint.n_rows if n_rows is None else n_rows
         health = joint.health
-        lines.append(f"Wrote    {file}: {rows:,} rows, {len(joint.schema.columns)} columns\n{health}")
+        lines.append(f"Wrote    {file}: {rows:,} rows, {len(joint.schema.columns)} columns")
+        if shared is None:
+            lines.append(str(health))
+        elif health.rules is not None:
+            lines.append(str(health.rules))
         facts.append(
             {
                 "rows": str(file),
@@ -228,4 +269,13 @@ def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: b
                 **({} if health.rules is None else {"rules": asdict(health.rules)}),
             }
         )
-    output.show("\n".join(lines), {"files": facts}, as_json=json_)
+    result: dict[str, Any] = {"files": facts}
+    if joints[0].health.is_draw:
+        result |= {"rule": RULE, "notes": list(joints[0].health.notes)}
+    output.show("\n".join([*lines, *([] if shared is None else [str(shared)])]), result, as_json=json_)
+
+
+def _shared_report(joints: list[Joint]) -> SolveReport | None:
+    """What all draws of one release have to say, once; None where every joint has a report of its own."""
+    reports = [replace(joint.health, rules=None) for joint in joints]
+    return reports[0] if len(reports) > 1 and all(report == reports[0] for report in reports) else None

@@ -67,6 +67,7 @@ def solve(
     release: Release,
     *,
     draws: int,
+    columns: str | Sequence[str] | None = None,
     engine: str = "auto",
     reading: str | Reading = "literal",
     lam: float | None = None,
@@ -89,6 +90,7 @@ def solve(
     *,
     set: int | Literal["all"] | None = None,
     draws: int | None = None,
+    columns: str | Sequence[str] | None = None,
     engine: str = "auto",
     reading: str | Reading = "literal",
     lam: float | None = None,
@@ -106,7 +108,8 @@ def solve(
     engine's population); it is not a privacy matter, since everything here is post-processing.
 
     `draws=m` gives m joints instead that differ as much as the noise leaves open: draws of the private table given the release, for
-    multiple imputation from one release (`combine` with rule="imputations"). They need a full table of at most 20,000 cells.
+    multiple imputation from one release (`fit_models` of these joints, or `combine` with rule="imputations"). They need a full table of at most 20,000
+    cells; where it is larger, `columns` names those of one analysis, and the joints are of them alone.
 
     Where the noisy number of rows is not above zero nothing is known: the joint is then uniform over the rows that the schema allows,
     draws none by default, says so in its `health`, and a `DpcipherWarning` says it too. `progress` is told what is going on, column by column.
@@ -125,7 +128,11 @@ def solve(
                 "engine and set must be left out with draws: they come from the posterior given all sets, not from an engine"
             )
         say("drawing from the posterior")
-        return draw_joints(release, draws, seed)
+        return draw_joints(release, draws, seed, columns=columns)
+    if columns is not None:
+        raise ParameterError(
+            f"columns ({columns!r:.80}) must be left out without draws: a fit is of all columns, and project(columns) of the joint gives the table of some"
+        )
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
     numbers = [set] if isinstance(set, int) else range(release.sets)

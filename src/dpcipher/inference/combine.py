@@ -39,6 +39,13 @@ ONE_SET = (
 Rule = Literal["sanitizations", "imputations", "population"]
 RULES: tuple[str, ...] = get_args(Rule)
 ASSUMED = "the intervals hold as far as no interaction matters beyond those that the release's tables show"
+FITS: dict[str, str] = {
+    "sanitizations": "combined by rule='sanitizations', T = B/m + W, which is for m independent sanitizations, measure(sets=m). Sets that were drawn from "
+    "one release, by solve(release, draws=m) or dpcipher synth --draws, need rule='imputations': this one makes their intervals too short",
+    "imputations": "combined by rule='imputations', Rubin's T = W + (1 + 1/m)B, which is for draws of the private table given one release: "
+    "solve(release, draws=m) or dpcipher synth --draws",
+    "population": "combined by rule='population', T = (1 + 1/m)B - W, which is for independent rows of draws of the population, posterior(release, columns).draws",
+}
 BIAS = "bias from shrinkage and clipping is not in the variance; see docs/evaluate.md for measured coverage"
 
 
@@ -56,6 +63,7 @@ class Combined:
     between: Floats
     sets: int
     notes: tuple[str, ...] = ()
+    rule: Rule = "sanitizations"
 
     @property
     def std_error(self) -> Floats:
@@ -85,7 +93,7 @@ def combine(
     `rule` says where the sets come from: m independent "sanitizations" (`measure(sets=m)`), "imputations" of the private table
     (`solve(release, draws=m)`), or rows of m draws of the "population" (`posterior`); the top of this module has the formulas. Sets have as
     many rows as the private table. Say `sanitizations` if there were fewer than sets: several sets from one solution share its noise, so B
-    misses it and the rule is refused.
+    misses it and the rule for sanitizations is refused; the others do not ask how many there were.
 
     >>> both = combine([1.0, 3.0], [0.5, 0.5])
     >>> float(both.estimate), float(both.variance), float(both.dof)
@@ -96,14 +104,15 @@ def combine(
     each, spread = _checked(estimates, variances)
     m = len(each)
     _check_rule(rule, m)
-    _check_sanitizations(m, sanitizations)
+    if rule == "sanitizations":
+        _check_sanitizations(m, sanitizations)
     if m == 1:
         infinite = np.full(each.shape[1:], np.inf)
         return Combined(each[0], spread[0], infinite, spread[0], np.zeros(each.shape[1:]), 1, (ONE_SET,))
     within, between = spread.mean(axis=0), each.var(axis=0, ddof=1)
     variance, dof = _RULES[rule](within, between, m)
     note = BIAS if rule == "sanitizations" else ASSUMED
-    return Combined(each.mean(axis=0), variance, dof, within, between, m, (note,))
+    return Combined(each.mean(axis=0), variance, dof, within, between, m, (FITS[rule], note), rule)
 
 
 def _sanitizations(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:

@@ -6,7 +6,9 @@ from typing import Any
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
+from dpcipher.inference.combine import Rule
 from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, check_family
+from dpcipher.inference.joint_sets import joint_frames, joints_among, text_levels
 from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
 from dpcipher.inference.unmeasured import Unmeasured
@@ -28,6 +30,7 @@ def fit_models(
     missing: Missing | None = None,
     values: Mapping[str, Sequence[float]] | None = None,
     unmeasured: Unmeasured | None = None,
+    rule: Rule | None = None,
     sanitizations: int | None = None,
     firth: bool | None = None,
 ) -> Models:
@@ -43,7 +46,10 @@ def fit_models(
     `unmeasured="none"` takes those that the formula does not ask for to be none.
 
     **Sets** are a list of data frames, or one frame (then the variance leaves out the privacy noise, and a note says so): one fit per set, combined
-    by `combine`, which has the rule and its limits. `firth=None` penalises every set as soon as one is separated.
+    by `combine`, which has the rules and their limits. `rule` says where the sets come from: "sanitizations" or, for frames and files of
+    `solve(release, draws=m)`, "imputations". Frames that were sampled from such draws, and their Parquet files, say so themselves; CSV files do not, and without `rule` are
+    taken for sanitizations, as a note says. The joints that `solve` returns can be given themselves: a set of each is drawn with `seed`, bins by their
+    middle, and has its rule. `missing="drop"` leaves out rows with a missing value, of joints by default. `firth=None` penalises every set as soon as one is separated.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -60,7 +66,7 @@ def fit_models(
         check_seed(seed)
         if draws is not None:
             check_draws(draws)
-        _check_unused("sets of rows", sanitizations=sanitizations, firth=firth)
+        _check_unused("sets of rows", rule=rule, sanitizations=sanitizations, firth=firth)
         return fit_release(
             sets,
             formula,
@@ -73,8 +79,24 @@ def fit_models(
             unmeasured="open" if unmeasured is None else unmeasured,
         )
     _check_sets(sets)
-    _check_unused("a release", draws=draws, seed=seed, missing=missing, values=values, unmeasured=unmeasured)
-    return fit_sets(sets, formula, family, levels=levels or {}, sanitizations=sanitizations, firth=firth)
+    _check_unused("a release", draws=draws, values=values, unmeasured=unmeasured)
+    if missing not in (None, "drop"):
+        raise ParameterError(
+            f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
+        )
+    joints = joints_among(sets)
+    if not joints:
+        _check_unused("a release or its joints", seed=seed)
+    return fit_sets(
+        joint_frames(joints, seed) if joints else sets,
+        formula,
+        family,
+        levels=text_levels(joints, levels or {}) if joints else levels or {},
+        rule=rule,
+        sanitizations=sanitizations,
+        firth=firth,
+        drop_missing=missing == "drop" or bool(joints),
+    )
 
 
 def _check_formula(formula: object) -> None:

@@ -9,12 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.combine import combine
+from dpcipher.inference.combine import Rule, combine
 from dpcipher.inference.design import data_frames, design_matrices, identified, split_formula
 from dpcipher.inference.fitted import Family, Models
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
+from dpcipher.inference.missing_rows import columns_of_model, without_missing
 from dpcipher.inference.ordinal import fit_ordinal
 from dpcipher.inference.regressions import fit_poisson
+from dpcipher.inference.set_rules import rule_of
 from dpcipher.marginals.arrays import Floats
 
 Fit = tuple[Floats, Floats]  # estimates and their variances
@@ -32,12 +34,17 @@ def fit_sets(
     family: Family,
     *,
     levels: Mapping[str, Sequence[Any]],
+    rule: Rule | None,
     sanitizations: int | None,
     firth: bool | None,
+    drop_missing: bool,
 ) -> Models:
-    """Fit one model to each of m data sets and combine the fits."""
+    """Fit one model to each of m data sets and combine the fits, by the `rule` that is asked for or that the sets say is theirs."""
     frames = data_frames(sets, levels)
     outcome, right = split_formula(formula, frames[0])
+    columns = columns_of_model(right, outcome, frames[0])
+    chosen, said = rule_of(sets if isinstance(sets, list | tuple) else [sets], rule, columns)
+    frames, dropped = without_missing(frames, columns, drop=drop_missing)
     designs, terms = design_matrices(frames, right)
     penalised = False
     notes: list[str] = []
@@ -53,8 +60,8 @@ def fit_sets(
         if family == "multinomial":
             terms = tuple(f"{name}: {term}" for name in classes[1:] for term in terms)
     estimates, variances = (np.array(part) for part in zip(*fits, strict=True))
-    combined = combine(estimates, variances, sanitizations=sanitizations)
-    notes += [*_unidentified(estimates, terms), *combined.notes]
+    combined = combine(estimates, variances, rule=chosen, sanitizations=sanitizations)
+    notes += [*_unidentified(estimates, terms), *dropped, *said, *combined.notes]
     return Models(terms, family, estimates, variances, combined, penalised, tuple(notes), formula)
 
 

@@ -4,10 +4,12 @@ The tables tell bins apart, not the values in them. `given={"age": 20}` therefor
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpcipher.errors import warn
 from dpcipher.marginals.arrays import Floats
@@ -46,7 +48,9 @@ def put_values(schema: Schema, table: pa.Table, asked: Asked, rng: np.random.Gen
             inside = codes == code
             numbers[inside] = rng.choice(values, int(inside.sum()))
         changed = pa.array(np.isin(codes, list(by_bin)))
-        table = table.set_column(place, name, pc.if_else(changed, _cells(column, numbers, cells.type), cells))
+        table = table.set_column(
+            place, name, pc.if_else(changed, typed_cells(column, numbers, cells.type), cells)
+        )
     return table
 
 
@@ -63,7 +67,8 @@ def _by_bin(column: Column, wanted: list[object]) -> dict[int, Floats]:
     return {code: np.array(numbers) for code, numbers in values.items() if code not in whole}
 
 
-def _cells(column: Column, numbers: Floats, kind: pa.DataType) -> pa.Array:
+def typed_cells(column: Column, numbers: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """Numbers, days or seconds as cells of a column of this type."""
     assert isinstance(column.domain, Binned)
     typed = column.domain.arrow(numbers)
     return as_text(typed).cast(kind) if pa.types.is_string(kind) else typed.cast(kind)

@@ -20,6 +20,8 @@ from dpcipher.joint import file, shown
 from dpcipher.joint.batch import InBatches
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.imputed import Imputed, wide_bins
+from dpcipher.joint.middles import Values, checked_values
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.joint.spark import spark_rows
@@ -101,16 +103,20 @@ class Joint(Shown, Drawable):
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         independent: bool = False,
+        values: Values = "drawn",
     ) -> Any:
         """Synthetic rows, as the kind of table that went in (a pandas data frame from a loaded release).
 
         Rows are spread evenly over the distribution, so that their tables match it nearly to rounding; `independent=True` draws
         independent rows instead. `given={"sex": "F"}` samples from the conditional distribution: exactly from a table, by
         importance resampling from a chain (see `effective_rows`); a value inside a bin, as in `given={"age": 20}`, draws from that bin and is
-        the value of every row. `seed` repeats a draw: sampling costs no privacy.
+        the value of every row. `seed` repeats a draw: sampling costs no privacy. `values="middle"` writes the middle of each bin, on the grid of its
+        column, where a value inside it is drawn by default: such values are unrelated to the other columns, which draws slopes toward 0.
+
+        Rows of a draw (`solve(release, draws=m)`) say so in the `attrs` of a pandas frame and the metadata of an Arrow table: `fit_models` then has its rule.
         """
-        parts = list(self.batches(n_rows, seed=seed, given=given, independent=independent))
-        return mirror(self.kind, pa.concat_tables(parts))
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent, values=values)
+        return mirror(self.kind, stream.table())
 
     def batches(
         self,
@@ -119,6 +125,7 @@ class Joint(Shown, Drawable):
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         independent: bool = False,
+        values: Values = "drawn",
         size: int | None = None,
         tally: Tally | None = None,
     ) -> Iterator[pa.Table]:
@@ -126,7 +133,9 @@ class Joint(Shown, Drawable):
 
         The first table is empty, so that a draw of no rows has its columns too.
         """
-        stream = self.stream(n_rows, seed=seed, given=given, independent=independent, size=size)
+        stream = self.stream(
+            n_rows, seed=seed, given=given, independent=independent, values=values, size=size
+        )
         return chain([stream.empty()], (stream.batch(number, tally=tally) for number in range(len(stream))))
 
     def stream(
@@ -136,6 +145,7 @@ class Joint(Shown, Drawable):
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         independent: bool = False,
+        values: Values = "drawn",
         size: int | None = None,
     ) -> RowStream:
         """The same rows as `sample`, by the million: `stream.write("rows.parquet")` writes them in bounded memory, `stream.batch(k)` is one batch.
@@ -147,7 +157,26 @@ class Joint(Shown, Drawable):
         drawn_seed = secrets.randbits(63) if seed is None else seed
         most = CHUNK if size is None else checked_n_rows(size, "size")
         return RowStream(
-            self.schema, self.core, count, drawn_seed, most, given or {}, independent, self._masses
+            self.schema,
+            self.core,
+            count,
+            drawn_seed,
+            most,
+            given or {},
+            independent,
+            self._masses,
+            checked_values(values),
+            self._imputed(count, bool(given), independent, values),
+        )
+
+    def _imputed(self, n_rows: int, given: bool, independent: bool, values: Values) -> Imputed | None:
+        """What rows of this draw say of themselves; None where the joint is no draw."""
+        if not self.health.is_draw:
+            return None
+        changed = {"n_rows": n_rows != self.n_rows, "given": given, "independent": independent}
+        return Imputed(
+            wide_bins(self.schema) if values == "drawn" else (),
+            tuple(name for name, is_changed in changed.items() if is_changed),
         )
 
     def sample_spark(
@@ -158,10 +187,11 @@ class Joint(Shown, Drawable):
         seed: int | None = None,
         given: Mapping[str, object] | None = None,
         independent: bool = False,
+        values: Values = "drawn",
         partitions: int | None = None,
     ) -> Any:
         """The rows of `stream` as a data frame of a Spark session, drawn by its executors when they are needed."""
-        stream = self.stream(n_rows, seed=seed, given=given, independent=independent)
+        stream = self.stream(n_rows, seed=seed, given=given, independent=independent, values=values)
         return spark_rows(self, session, stream, partitions=partitions)
 
     def coded(self, n_rows: int, rng: np.random.Generator, *, independent: bool = False) -> Codes:

@@ -7,6 +7,8 @@ from typing import Any
 from dpcipher.errors import warn
 from dpcipher.joint.tally import RuleCost
 
+DRAWS = "posterior"  # the engine of draws
+
 
 @dataclass(frozen=True)
 class SolveReport:
@@ -28,6 +30,11 @@ class SolveReport:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     rules: RuleCost | None = None
+
+    @property
+    def is_draw(self) -> bool:
+        """Whether the joint is a draw of the private table given a release, for multiple imputation, and no fit."""
+        return self.engine == DRAWS
 
     def warn(self) -> None:
         """Give every warning to whoever called the library."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, MissingExtra, ParameterError, TableFileError
+from dpcipher.joint.middles import Values
 from dpcipher.joint.stream import RowStream
 
 if TYPE_CHECKING:
@@ -34,7 +35,13 @@ def spark_rows(joint: "Joint", session: Any, stream: RowStream, *, partitions: i
     """The rows of a stream as a Spark data frame of `session`; times of day, for which Spark has no type of old, are texts."""
     count = _checked_partitions(partitions, stream)
     drawing = _Drawing(
-        _joint_bytes(joint), stream.n_rows, stream.seed, stream.size, stream.independent, dict(stream.given)
+        _joint_bytes(joint),
+        stream.n_rows,
+        stream.seed,
+        stream.size,
+        stream.independent,
+        dict(stream.given),
+        stream.values,
     )
     numbers = session.range(0, len(stream), 1, count)
     return numbers.mapInArrow(drawing, session.createDataFrame(_plain(stream.empty())).schema)
@@ -72,6 +79,7 @@ class _Drawing:
     size: int
     independent: bool
     given: Mapping[str, object] = field(hash=False)
+    values: Values
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stream = _stream(self)
@@ -89,7 +97,11 @@ def _stream(drawing: _Drawing) -> RowStream:
         path = Path(folder) / "joint.npz"
         path.write_bytes(drawing.joint)
         joint = Joint.load(path)
-    options: dict[str, Any] = {"given": drawing.given, "independent": drawing.independent}
+    options: dict[str, Any] = {
+        "given": drawing.given,
+        "independent": drawing.independent,
+        "values": drawing.values,
+    }
     return joint.stream(drawing.n_rows, seed=drawing.seed, size=drawing.size, **options)
 
 

@@ -20,6 +20,8 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.enforce import Enforcer
 from dpcipher.joint.given import Asked, asked_values, put_values
+from dpcipher.joint.imputed import Imputed
+from dpcipher.joint.middles import Values, put_middles
 from dpcipher.joint.tally import Tally
 from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.schema import Schema
@@ -39,7 +41,7 @@ class RowStream:
     """`n_rows` synthetic rows, in `len(stream)` batches; `stream.batch(k)` is one of them, and iterating gives all.
 
     `seed` is a whole number, also where none was asked for: with it somebody else draws the same rows. `masses` are the probabilities of the levels of the
-    columns whose values are drawn inside bins.
+    columns whose values are drawn inside bins, unless `values` are their middles. Rows that are an imputation say so, as `table` and in files.
     """
 
     schema: Schema
@@ -50,6 +52,8 @@ class RowStream:
     given: Mapping[str, object] = field(default_factory=dict)
     independent: bool = False
     masses: Mapping[str, Floats] = field(default_factory=dict)
+    values: Values = "drawn"
+    imputed: Imputed | None = None
 
     def __post_init__(self) -> None:
         _ = self._plan, self._asked  # what cannot be drawn is refused now, not with the first batch
@@ -68,6 +72,13 @@ class RowStream:
         self, number: int, *, tally: Tally | None = None, dictionaries: bool = False
     ) -> tuple[Codes, pa.Table]:
         """The codes of one batch, and its rows."""
+        codes, rows = self._drawn_batch(number, tally, dictionaries)
+        if self.values == "middle":
+            rows = put_middles(self.schema, codes, rows, kept=self._asked)
+        return codes, rows
+
+    def _drawn_batch(self, number: int, tally: Tally | None, dictionaries: bool) -> tuple[Codes, pa.Table]:
+        """The same with a value drawn in every bin."""
         if not 0 <= number < len(self):
             raise ParameterError(f"number ({number}) of a batch must lie in 0..{len(self) - 1}")
         rng = self._generator(number)
@@ -84,6 +95,13 @@ class RowStream:
             self.schema, self.core, decode, rng, self.independent, self._allowed, tuple(self._asked)
         )
         return enforcer.rows(codes, self.tally() if tally is None else tally)
+
+    def table(self) -> pa.Table:
+        """All rows as one table."""
+        return self._marked(pa.concat_tables([self.empty(), *self]))
+
+    def _marked(self, rows: pa.Table) -> pa.Table:
+        return rows if self.imputed is None else self.imputed.mark(rows)
 
     def tally(self) -> Tally:
         """An empty count of what rules cost."""
@@ -108,7 +126,7 @@ class RowStream:
         `workers` batches are drawn at once, by default as many as there are processors; the file is the same for any number. Stata (.dta) and
         SPSS (.sav) files, with the labels of the schema, are written from memory.
         """
-        rows = self._drawn(_checked_workers(workers), tally, progress)
+        rows = map(self._marked, self._drawn(_checked_workers(workers), tally, progress))
         if is_labelled(path):
             write_labelled(path, rows, self.schema)
         else:
@@ -121,9 +139,12 @@ class RowStream:
         if not len(self):
             yield self.empty()
 
+        # Arrow leaves the metadata of a table with dictionaries out of its Parquet file.
+        dictionaries = self.imputed is None
+
         def draw(number: int) -> tuple[pa.Table, Tally]:
             own = self.tally()
-            return self.batch(number, tally=own, dictionaries=True), own
+            return self.batch(number, tally=own, dictionaries=dictionaries), own
 
         told = max(1, len(self) // _TOLD)
         for number, (rows, own) in enumerate(_in_order(draw, len(self), workers)):

@@ -50,6 +50,17 @@ class BinValues:
         ranks = np.floor(spread.draw(bins, uniforms, within=span)).astype(np.int64)
         return self.grid.values(self._places(np.clip(ranks, first, last)))  # rounding may reach the next bin
 
+    def nearest(self, points: Floats) -> NDArray[Any]:
+        """The value of each bin that is nearest to a point in it, given in the order of the bins; the higher one of two."""
+        if self.grid is None:
+            return points
+        ranks = self._ranks(self.grid, points)
+        above, below = (
+            self.grid.values(self._places(np.clip(rank, self.starts[:-1], self.starts[1:] - 1)))
+            for rank in (ranks, ranks - 1)
+        )
+        return np.where(np.abs(above - points) <= np.abs(points - below), above, below)
+
     def _reals(self, bins: NDArray[np.integer], points: Floats, within: Range | None) -> Floats:
         """The points, kept in their bins and in the range: rounding may reach the next bin's edge."""
         low, high = self.starts[bins], self.starts[bins + 1]

@@ -152,6 +152,12 @@ class Binned:
             values[special] = np.asarray(self.special)[codes[special] - self.n_bins]
         return self.arrow(values)
 
+    @property
+    def middles(self) -> NDArray[Any]:
+        """The value nearest to the middle of each bin, as a number, day or second."""
+        low, high = (ends[: self.n_bins] for ends in self.ends)
+        return low if isinstance(self.edges, range) else self._values.nearest((low + high) / 2)
+
     @cached_property
     def _values(self) -> BinValues:
         edges, closed = tuple(self.edges), self.kind == "number"

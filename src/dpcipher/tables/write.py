@@ -1,6 +1,7 @@
 """Rows back to the user: as the kind of table that went in, or as a file that is complete or absent."""
 
 import base64
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from dpcipher.schema.cells import quoted, quoted_text, starts_formula
 
 Formulas = Literal["quote", "keep"]
 
+PANDAS_ATTRS = b"PANDAS_ATTRS"  # where Parquet files and Arrow tables have the `attrs` of a pandas frame
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
 _LABELLED = (".dta", ".sav")
 _GROUP_ROWS, _GROUP_BYTES = 2**20, 2**26  # in a group of rows of a Parquet file, at least one of them
@@ -43,12 +45,14 @@ def mirror(kind: str, table: pa.Table) -> object:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """A frame whose integers and booleans stay such beside missing values, and whose dates are datetimes."""
+    """A frame whose integers and booleans stay such beside missing values, and whose dates are datetimes; with its `attrs`, where the table has them."""
     frame = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         mapper = _nullable if column.null_count else None
         frame[name] = column.to_pandas(date_as_object=False, types_mapper=mapper)
-    return pd.DataFrame(frame)
+    whole = pd.DataFrame(frame)
+    whole.attrs.update(json.loads((table.schema.metadata or {}).get(PANDAS_ATTRS, b"{}")))
+    return whole
 
 
 def _nullable(kind: pa.DataType) -> pd.Int64Dtype | pd.BooleanDtype | None:

@@ -1,0 +1,46 @@
+"""Rows of sets with a missing value in a column of the model: left out where that is asked for, refused otherwise."""
+
+import pandas as pd
+
+from dpcipher.errors import ParameterError
+from dpcipher.inference.formula import parsed
+
+DROPPED = (
+    "rows with a missing value in {names} were left out, {share} of a set: the estimates are about the others"
+)
+
+
+def columns_of_model(right: str, outcome: str, frame: pd.DataFrame) -> list[str]:
+    """The columns that a formula uses, in the order of the frame; the outcome alone where its right side cannot be read."""
+    try:
+        used = {outcome, *map(str, parsed(right, right).required_variables)}
+    except ParameterError:
+        used = {outcome}
+    return [name for name in frame.columns if name in used]
+
+
+def without_missing(
+    frames: list[pd.DataFrame], columns: list[str], *, drop: bool
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """The rows of every set that have a value in all of these columns, and a note on how many have not."""
+    absent = [frame[columns].isna() for frame in frames]
+    names = [name for name in columns if any(empty[name].any() for empty in absent)]
+    if not names:
+        return frames, []
+    if not drop:
+        raise ParameterError(
+            f"columns ({', '.join(names)}) must have a value in every row (one of levels, where these are given). missing='drop' leaves the other rows out of "
+            f"every set, as [frame.dropna(subset={names}) for frame in sets] does"
+        )
+    kept = [frame[~empty.any(axis=1)] for frame, empty in zip(frames, absent, strict=True)]
+    if not all(map(len, kept)):
+        raise ParameterError(
+            f"columns ({', '.join(names)}) have no row with a value in all of them in some set"
+        )
+    shares = [1 - len(few) / len(frame) for few, frame in zip(kept, frames, strict=True)]
+    return kept, [DROPPED.format(names=", ".join(names), share=_range(shares))]
+
+
+def _range(shares: list[float]) -> str:
+    low, high = (f"{100 * share:.1f}" for share in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"

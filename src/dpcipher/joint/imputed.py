@@ -1,0 +1,76 @@
+"""Rows that are a draw of the private table given one release, and that say so wherever they are taken.
+
+The rule that combines several sets depends on where they come from, which rows alone do not show. pandas frames carry it in `attrs`, Arrow tables and
+Parquet files in their metadata, where `pandas.read_parquet` finds it. CSV files, and frames of other libraries, cannot carry it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from dpcipher.schema.binned import Binned
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.write import PANDAS_ATTRS
+
+KEY, RULE = "dpcipher", "imputations"
+
+# What an option of a draw does to Rubin's rule, which takes each set for a guess at the whole private table.
+BREAKS: Mapping[str, str] = {
+    "n_rows": "with another number of rows than the private table's the variance within sets has the wrong size: too small with more rows",
+    "given": "a part of the table drawn with as many rows as all of it makes the variance within sets too small; draw all rows and keep those with the condition",
+    "independent": "rows drawn independently scatter by the sampling error once more, which makes intervals too wide",
+}
+
+
+@dataclass(frozen=True)
+class Imputed:
+    """What makes rows one of m imputations: `binned` columns have values drawn inside their bins; `changed` are options that the rule does not allow for."""
+
+    binned: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    def mark(self, rows: pa.Table) -> pa.Table:
+        """The rows with this in their metadata."""
+        attrs = json.dumps(self.attrs).encode()
+        return rows.replace_schema_metadata({**(rows.schema.metadata or {}), PANDAS_ATTRS: attrs})
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The same for a pandas frame."""
+        return {KEY: {"rule": RULE, "binned": list(self.binned), "changed": list(self.changed)}}
+
+    @classmethod
+    def of(cls, rows: object) -> "Imputed | None":
+        """What a frame or an Arrow table says of itself; None where it says nothing that we know."""
+        match _attrs(rows).get(KEY):
+            case {"rule": "imputations", "binned": [*binned], "changed": [*changed]}:
+                return cls(tuple(map(str, binned)), tuple(name for name in BREAKS if name in changed))
+            case _:
+                return None
+
+
+def _attrs(rows: object) -> Mapping[str, Any]:
+    if isinstance(rows, pd.DataFrame):
+        return {str(key): value for key, value in rows.attrs.items()}
+    if not isinstance(rows, pa.Table):
+        return {}
+    try:
+        attrs = json.loads((rows.schema.metadata or {}).get(PANDAS_ATTRS, b"{}"))
+    except ValueError:
+        return {}
+    return attrs if isinstance(attrs, dict) else {}
+
+
+def wide_bins(schema: Schema) -> tuple[str, ...]:
+    """The columns whose values are drawn inside bins."""
+    return tuple(column.name for column in schema.columns if column.draws_values and _is_wide(column.domain))
+
+
+def _is_wide(domain: object) -> bool:
+    assert isinstance(domain, Binned)  # values are drawn in bins alone
+    low, high = domain.ends
+    return bool((high > low).any())
