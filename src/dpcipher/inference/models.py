@@ -80,6 +80,25 @@ def fit_models(
         )
     _check_sets(sets)
     _check_unused("a release", draws=draws, values=values, unmeasured=unmeasured)
+    return _fit_rows(
+        sets, formula, family, levels=levels or {}, seed=seed, missing=missing,
+        rule=rule, sanitizations=sanitizations, firth=firth,
+    )  # fmt: skip
+
+
+def _fit_rows(
+    sets: Any,
+    formula: str,
+    family: Family,
+    *,
+    levels: Mapping[str, Sequence[Any]],
+    seed: int | None,
+    missing: Missing | None,
+    rule: Rule | None,
+    sanitizations: int | None,
+    firth: bool | None,
+) -> Models:
+    """One fit for each set of rows, or for a set drawn from each joint."""
     if missing not in (None, "drop"):
         raise ParameterError(
             f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
@@ -91,7 +110,7 @@ def fit_models(
         joint_frames(joints, seed) if joints else sets,
         formula,
         family,
-        levels=text_levels(joints, levels or {}) if joints else levels or {},
+        levels=text_levels(joints, levels) if joints else levels,
         rule=rule,
         sanitizations=sanitizations,
         firth=firth,
