@@ -14,6 +14,7 @@ of entries of t, once the one-way table of their attribute is among them, and so
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from dpcipher.release.coarse import Coarse
 from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
 
 MOST_SHARED = 5_000
+MOST_TRIED = 100  # pairs of levels of an axis, when two are looked for that zeros leave alone
 
 
 def zero_cells(axes: Axes, shape: Sequence[int], zeros: Iterable[tuple[Axes, Bools]]) -> Bools:
@@ -34,6 +36,18 @@ def zero_cells(axes: Axes, shape: Sequence[int], zeros: Iterable[tuple[Axes, Boo
     for known, mask in zeros:
         empty |= broadcast_over(np.asarray(mask.all(axis=dropped(known, axes))), known, axes)
     return empty
+
+
+def _possible_pairs(possible: Bools) -> list[tuple[int, int]] | None:
+    """Two levels of every axis between which all cells are possible, among the levels with the most of them; None where none are found."""
+    if not possible.ndim:
+        return [] if possible else None
+    rank = np.argsort(-possible.reshape(len(possible), -1).sum(axis=1), kind="stable")
+    for first, second in islice(combinations(rank.tolist(), 2), MOST_TRIED):
+        others = _possible_pairs(np.asarray(possible[first] & possible[second]))
+        if others is not None:
+            return [(first, second), *others]
+    return None
 
 
 @dataclass(frozen=True)
@@ -121,11 +135,20 @@ class WithZeros:
         return float(self._variances(cover, sparse.csr_matrix(spread[None, :]))[0])
 
     def interaction_variance(self, cover: Axes, axes: Axes) -> float:
-        """The noise variance of a unit contrast of the first two levels of every axis; 0 where an axis has one level."""
+        """The noise variance of a unit contrast of two levels of every axis, between which all cells are possible; 0 where an axis has one possible level.
+
+        Where zeros leave no such levels, the mean variance of a cell stands for it: a noisy table must not pass for an exact one.
+        """
+        possible = np.asarray(self.blocks[cover].possible.any(axis=dropped(cover, axes)))
+        if any(np.count_nonzero(margin(possible, axes, (axis,))) < 2 for axis in axes):
+            return 0.0
+        levels = _possible_pairs(possible)
+        if levels is None:
+            return self.mean_variance(cover, axes)
         contrast = np.ones(())
-        for axis in axes:
+        for axis, (first, second) in zip(axes, levels, strict=True):
             step = np.zeros(self.shape[axis])
-            step[:2] = (0.5**0.5, -(0.5**0.5)) if len(step) > 1 else 0.0
+            step[first], step[second] = 0.5**0.5, -(0.5**0.5)
             contrast = np.multiply.outer(contrast, step)
         return self.linear_variance(cover, axes, contrast)
 
