@@ -95,7 +95,7 @@ def test_sets_of_several_sanitizations_keep_the_paper_s_rule() -> None:
     """The joints of a release with m sets are no draws."""
     fits = [dc.solve(RELEASE, set=0), dc.solve(RELEASE, set=0)]
     assert dc.fit_models(fits, "sick ~ age", seed=1).combined.rule == "sanitizations"
-    alone = dc.fit_models(fits[0], "sick ~ age", seed=1)
+    alone = dc.fit_models(fits[:1], "sick ~ age", seed=1)
     assert any("m = 1" in note for note in alone.notes)
 
 

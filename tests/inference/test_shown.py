@@ -16,6 +16,7 @@ from dpcipher.drawing.forest import Estimate, forest_plot
 from dpcipher.errors import ParameterError
 from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.shown import headline
+from dpcipher.posteriors.sampler import SamplerReport
 
 SCHEMA = dc.Schema.from_domain({"y": 2, "a": 2, "b": 3})
 
@@ -83,9 +84,9 @@ def test_a_plot_of_a_column_has_the_terms_that_name_it(
     )
     models = dc.fit_models(rows, "y ~ age * marriage + I(age ** 2) + `marital status`")
     if not terms:
-        release = ReleaseFit(
-            np.zeros(6), np.ones(6, dtype=bool), None, pd.DataFrame(), ("y", *rows.columns[1:])
-        )
+        columns_of = ("y", *rows.columns[1:])
+        report = SamplerReport(4, 50, 0.8, 0, 1.0, 200.0, 0.9)
+        release = ReleaseFit(np.zeros(6), np.ones(6, dtype=bool), None, pd.DataFrame(), columns_of, report)
         with pytest.raises(ParameterError, match="must be in a term"):
             dc.plot(replace(models, release=release), columns)
         return

@@ -162,7 +162,7 @@ def test_rows_that_break_them_are_moved_or_refused_without_a_value():
     fields[1]["constraints"] = {"required": True}
     strict = Schema.import_dictionary({"fields": fields})
     assert strict.encode(rows.slice(0, 2)).shape == (2, 2)
-    with pytest.raises(DataError, match="rule 2 are refused") as refused:
+    with pytest.raises(DataError, match=r"rule 2 .* are refused") as refused:
         strict.encode(rows)
     assert "19" not in str(refused.value)
 

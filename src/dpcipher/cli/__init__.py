@@ -79,8 +79,11 @@ class Flow(click.Group):
             click.echo(f"\n{words}", err=True)
             _tell(ctx, "KeyboardInterrupt", words, INTERRUPTED)
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except DpcipherError as error:
+            message = as_typed(str(error), self._options(ctx))
+            raise _told(ctx, click.ClickException(message), type(error).__name__) from None
         except Exception as error:
-            message = as_typed(_message(error), self._options(ctx))
+            message = _message(error)
             raise _told(ctx, click.ClickException(message), type(error).__name__) from None
 
     def _options(self, ctx: click.Context) -> dict[str, click.Option]:
@@ -97,9 +100,7 @@ _ADVICE = re.compile(r"\b(try|[Uu]se|or|with|for) ([a-z_]+)=('?)(\w[\w+-]*(?:\.\
 
 
 def _message(error: Exception) -> str:
-    """What a person is told; of a bug only where it showed."""
-    if isinstance(error, DpcipherError):
-        return str(error)
+    """What a person is told of an error that is not ours; of a bug only where it showed."""
     if isinstance(error, OSError):
         return f"{error.filename or 'file'}: {error.strerror or type(error).__name__}"
     if isinstance(error, MemoryError):
