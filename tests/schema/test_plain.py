@@ -1,7 +1,6 @@
 """JSON within bounds: what json reads is read the same, and what would hang or fill the memory is refused."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from dpcipher.errors import did_you_mean
 from dpcipher.schema.plain import MAX_CONTAINERS, MAX_DEPTH, MAX_DIGITS, check_plain, read_json
+from effort import at_most
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 scalars = (
@@ -51,10 +51,8 @@ def test_what_json_writes_is_read_back(value):
 )
 def test_what_no_file_of_ours_needs_is_refused_at_once(text, why):
     """Each refusal is a ValueError that says why, within a second of processor time."""
-    start = time.process_time()
-    with pytest.raises(ValueError, match=why):
+    with at_most(seconds=1.5), pytest.raises(ValueError, match=why):
         read_json(text)
-    assert time.process_time() - start < 1.5
 
 
 def test_brackets_in_texts_are_not_counted():
@@ -78,8 +76,7 @@ def test_depth_counts_lists_and_objects():
 
 def test_a_hint_is_never_sought_among_endless_names():
     """Names of a made-up file cost no time; a slip of the pen still gets its hint."""
-    start = time.process_time()
-    assert did_you_mean("ab" * 5_000, ["ba" * 5_000] * 900) == ""
-    assert did_you_mean("abc", [f"abd{i}" for i in range(100_000)]) == ""
-    assert did_you_mean("sxe", ["age", "sex", "x" * 10_000]) == "; did you mean 'sex'?"
-    assert time.process_time() - start < 1.5
+    with at_most(seconds=1.5):
+        assert did_you_mean("ab" * 5_000, ["ba" * 5_000] * 900) == ""
+        assert did_you_mean("abc", [f"abd{i}" for i in range(100_000)]) == ""
+        assert did_you_mean("sxe", ["age", "sex", "x" * 10_000]) == "; did you mean 'sex'?"

@@ -1,7 +1,6 @@
 """Schemas that somebody made up: refused with a reason, before they take time or memory."""
 
 import json
-import time
 import tracemalloc
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema, Zero
 from dpcipher.schema.binned import Binned
+from effort import at_most
 
 WIDE = {"kind": "integer", "min": 0, "max": 2**31 - 3}
 
@@ -99,16 +99,15 @@ BOMBS = {
 def test_a_few_bytes_never_ask_for_much(name):
     """Loaded or refused, a schema takes little time and memory, whatever sizes it names."""
     tracemalloc.start()
-    start = time.process_time()
-    try:
-        Schema.from_dict(BOMBS[name])
-    except SizeError:
-        assert name not in ("range", "named levels", "compounds")
-    else:
-        assert name in ("range", "named levels", "compounds")
-    spent, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
+    with at_most(seconds=10):
+        try:
+            Schema.from_dict(BOMBS[name])
+        except SizeError:
+            assert name not in ("range", "named levels", "compounds")
+        else:
+            assert name in ("range", "named levels", "compounds")
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert spent < 10
     assert peak < 200e6
 
 
@@ -133,10 +132,8 @@ def test_a_few_bytes_never_ask_for_much(name):
 def test_made_up_yaml_is_refused(text, tmp_path):
     """Depth, long numbers, odd tags and repeated keys are a SchemaError, at once."""
     (tmp_path / "s.yaml").write_text(text)
-    start = time.process_time()
-    with pytest.raises(SchemaError, match=r"s\.yaml: is not readable as YAML"):
+    with at_most(seconds=10), pytest.raises(SchemaError, match=r"s\.yaml: is not readable as YAML"):
         Schema.load(tmp_path / "s.yaml")
-    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("kind", ["integer", "date"])
