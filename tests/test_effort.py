@@ -1,6 +1,7 @@
 import time
 
 import pytest
+
 from effort import at_most
 
 
