@@ -30,6 +30,7 @@ from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules import compiled
 from dpcipher.schema.rules.compiled import Compiled
+from dpcipher.schema.rules.implied import zero_masks
 from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.text_column import lets_anything
@@ -217,8 +218,8 @@ class Schema(Shown):
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
-        """The structural zeros, and what rules make of them: axes, and True where no row can be."""
-        return (*(zero.mask(self) for zero in self.zeros), *self.compiled.masks.items())
+        """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
+        return zero_masks(self)
 
     @cached_property
     def bound_rules(self) -> tuple[BoundRule, ...]:
