@@ -6,7 +6,6 @@ years old)") and of the consistency constraints that NIST publishes with the exc
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -111,32 +110,14 @@ def rules(dictionary: Mapping[str, Any], industries: Sequence[str]) -> list[Zero
 
 
 def implied(schema: Schema) -> list[Zero]:
-    """The rules for two columns, with those that follow from them by way of a third: N children mean group quarters, so no family.
-
-    A method that draws column after column would otherwise reach rows that no level of a later column may follow.
-    """
-    possible = {
-        pair: np.ones([schema.shape[axis] for axis in pair], bool)
-        for pair in combinations(range(len(schema.shape)), 2)
-    }
+    """The rules for two columns, with those that follow from them by way of a third, which a feature set may leave out: N children mean group quarters, so no family."""
+    possible: dict[tuple[int, ...], NDArray[np.bool_]] = {}
     for pair, mask in schema.zero_masks:
-        possible[pair] &= ~mask
-    while True:
-        before = sum(int(table.sum()) for table in possible.values())
-        for first, second, by in permutations(range(len(schema.shape)), 3):
-            if first < second:
-                possible[first, second] &= _view(possible, first, by) @ _view(possible, by, second)
-        if before == sum(int(table.sum()) for table in possible.values()):
-            return [zero for pair, table in possible.items() for zero in _zeros(schema, pair, table)]
+        possible[pair] = possible.get(pair, np.True_) & ~mask
+    return [zero for pair, table in sorted(possible.items()) for zero in _zeros(schema, pair, table)]
 
 
-def _view(
-    possible: Mapping[tuple[int, int], NDArray[np.bool_]], rows: int, columns: int
-) -> NDArray[np.bool_]:
-    return possible[rows, columns] if rows < columns else possible[columns, rows].T
-
-
-def _zeros(schema: Schema, pair: tuple[int, int], possible: NDArray[np.bool_]) -> Iterator[Zero]:
+def _zeros(schema: Schema, pair: tuple[int, ...], possible: NDArray[np.bool_]) -> Iterator[Zero]:
     """The impossible cells of a pair, levels of the first column with the same partners in one zero."""
     names = [schema.attrs[axis] for axis in pair]
     labels = [np.array(schema.labels(name)) for name in names]
