@@ -95,8 +95,11 @@ class Search:
 
     def truth(self, source: CountSource) -> Counts:
         """What is asked for next, without noise. Private."""
-        cells = source.counts((self.axis,))[: len(self.points) - 1]
-        sums = np.concatenate([[0], np.cumsum(cells)])
+        return self.asked(source.counts((self.axis,)))
+
+    def asked(self, cells: Counts) -> Counts:
+        """What is asked for next of rows with these counts in the cells of the grid, and in levels beside them. As private as the counts."""
+        sums = np.concatenate([[0], np.cumsum(cells[: len(self.points) - 1])])
         return np.array([number for split in self._splits for number in split.asked(sums)])
 
     def learn(self, noisy: Floats, variance: float) -> None:

@@ -115,7 +115,7 @@ def plan_auto(
     check_auto(auto, schema, Terms(budget, unit), sets)
     levels = level_plan(schema, budget, unit)
     schema = with_expected_levels(schema, levels, n_rows)
-    bins = plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows)
+    bins = plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows, n_rows_told=n_rows_told)
     schema = with_expected_bins(schema, bins)  # tables are chosen once bins are found
     target, columns = auto.on(schema), len(schema.attrs)
     left = after_finding(budget, schema).composable()

@@ -168,7 +168,7 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
     spent, coarse = (float(sum(parts)) for parts in zip(*((b.share, b.coarse) for b in bins), strict=True))
     most = "cells and noise above are those of the most bins, with what is left then; say n_rows for those expected"
     said = (
-        "cells and noise above are those of the bins expected (more where rows are uneven), with what is left then"
+        "cells and noise above are those of the bins expected, with what is left then"
         if bins[0].expected
         else most
     )
@@ -179,8 +179,7 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
 
 
 def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
-    shares = [{"share": str(found.share), "coarse": str(found.coarse)} for found in bins]
-    return {"bins": [vars(found) | each for found, each in zip(bins, shares, strict=True)]} if bins else {}
+    return {"bins": [found.to_dict() for found in bins]} if bins else {}
 
 
 def _held(plan: "Plan | AutoPlan") -> list[str]:

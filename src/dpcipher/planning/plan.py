@@ -170,7 +170,7 @@ def plan(
     request = request_on(schema)  # with the most that may be found: what `measure` refuses is refused
     levels = level_plan(schema, budget, protects)
     likely = with_expected_levels(schema, levels, rows)
-    bins = plan_bins(likely, budget, protects, given_tables(request), rows)
+    bins = plan_bins(likely, budget, protects, given_tables(request), rows, n_rows_told=told)
     planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
     return replace(planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows))
 
