@@ -24,8 +24,8 @@ class BinPlan:
     """The search for the bins of one open column.
 
     At most `share` of the budget is spent, over at most `levels` levels, each with noise of standard deviation `sd` on the count of an interval. At most
-    `most` bins are found, and an interval is cut where its noisy count is above `rows_to_cut`. `found` has the bins that a rehearsal found of rows that are even, a
-    bell, skewed or of few values, and `expected` their mean: these need a number of rows. Coarse counts of the bins then take `coarse`.
+    `most` bins are found, and an interval is cut where its noisy count is above `rows_to_cut`. `found` has the bins that a rehearsal found of rows that are even,
+    bell-shaped, skewed or of few values, and `expected` their mean: these need a number of rows. Coarse counts of the bins then take `coarse`.
     """
 
     column: str
@@ -38,17 +38,6 @@ class BinPlan:
     is_unbounded: bool
     coarse: Fraction = Fraction(0)
     found: Mapping[str, int] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        text = f"{self.column}: at most {self.most} bins"
-        if self.found:
-            shapes = ", ".join(f"{bins} if {shape}" for shape, bins in self.found.items())
-            text += f", about {self.expected} expected ({shapes}); an interval is cut from about {self.rows_to_cut:,} rows on"
-        text += f"; up to {float(self.share):.3g} of the budget, noise sd {self.sd:,.1f}"
-        text += f"; coarse counts of them {float(self.coarse):.3g}" if self.coarse else ""
-        return text + (
-            "; values outside the range that is found go to the end bins" if self.is_unbounded else ""
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""

@@ -1,10 +1,11 @@
 """Plans on one page: a table for people, plain values for programs."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dpcipher.planning.tables import TablePlan
-from dpcipher.selection.rounds import SECOND
+from dpcipher.selection.rounds import SECOND, TYPICAL
 
 if TYPE_CHECKING:
     from dpcipher.planning.auto import AutoPlan, Step
@@ -12,7 +13,17 @@ if TYPE_CHECKING:
     from dpcipher.planning.plan import Plan
 
 SHOWN = 12
-_HEADS = ("table", "cells", "rows/cell", "noise sd", "reconciled sd", "TVD", "reconciled TVD", "weight")
+_HEADS = (
+    "table",
+    "cells",
+    "rows/cell",
+    "noise sd",
+    "reconciled sd",
+    "TVD",
+    "reconciled TVD",
+    "solved TVD",
+    "weight",
+)
 _STEP_HEADS = ("step", "share", "tables", "noise sd")
 
 
@@ -29,7 +40,8 @@ def to_text(plan: "Plan") -> str:
         *([f"… and {hidden} smaller tables"] if hidden else []),
         *_headings(plan, shown),
         "",
-        "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
+        "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone, as measured and reconciled.",
+        *_solved(plan),
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
         *_bins(plan.bins),
         *(plan.levels.lines() if plan.levels else []),
@@ -59,7 +71,17 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
 
 
 def _table(table: TablePlan) -> dict[str, Any]:
-    names = ("n_cells", "sd", "absolute", "reconciled_sd", "count", "tvd", "reconciled_tvd", "weight")
+    names = (
+        "n_cells",
+        "sd",
+        "absolute",
+        "reconciled_sd",
+        "count",
+        "tvd",
+        "reconciled_tvd",
+        "solved_tvd",
+        "weight",
+    )
     facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.name, "scale": table.mechanism.scale}
     return facts | {name: getattr(table, name) for name in names}
 
@@ -88,8 +110,20 @@ def _line(table: TablePlan) -> tuple[str, ...]:
         _number(table.reconciled_sd),
         _share(table.tvd),
         _share(table.reconciled_tvd),
+        _share(table.solved_tvd),
         f"{table.weight:.3f}",
     )
+
+
+def _solved(plan: "Plan") -> list[str]:
+    """The error that counts in the end, on average."""
+    distances = [table.solved_tvd for table in plan.tables if table.solved_tvd is not None]
+    if not distances:
+        return []
+    return [
+        f"solved TVD: the same of solved tables and synthetic rows, {fmean(distances):.3f} on average: engines shrink noise toward what smaller tables say. "
+        f"It assumes tables of a typical dependence (a TVD of {TYPICAL / 2:g} from their margins) and is rough: within a factor of two, as a rule."
+    ]
 
 
 def _number(value: float | None) -> str:
@@ -97,7 +131,7 @@ def _number(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else "≥ 1" if value >= 1 else f"{value:.3f}"
 
 
 def grid(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -173,9 +207,44 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
         else most
     )
     return [
+        "",
         f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
-        *(f"         {found}" for found in bins),
+        *(f"         {line}" for line in grid([_bin_heads(bins[0]), *map(_bin_line, bins)])),
+        *_rehearsed(bins[0]),
+        "",
     ]
+
+
+def _bin_heads(found: "BinPlan") -> list[str]:
+    return ["column", "at most", "expected", *found.found, "cut from", "noise sd", "share"]
+
+
+def _bin_line(found: "BinPlan") -> list[str]:
+    expected, cut = ("-" if value is None else f"{value:,}" for value in (found.expected, found.rows_to_cut))
+    shapes = (f"{bins}" for bins in found.found.values())
+    return [
+        found.column,
+        f"{found.most}",
+        expected,
+        *shapes,
+        cut,
+        f"{found.sd:,.1f}",
+        f"{float(found.share):.3g}",
+    ]
+
+
+def _rehearsed(found: "BinPlan") -> list[str]:
+    """Where the expected numbers come from."""
+    if not found.found:
+        return []
+    return [
+        f"         expected: the mean of rehearsals with made-up rows that are {_listed(list(found.found))}; an interval is cut "
+        "from so many rows on."
+    ]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How many bins a search may find: the search itself, rehearsed with made-up rows of a few shapes and made-up noise of the size that it will have.
 
-Nothing is read. The rows are even, a bell, skewed, or of few values, between the declared ends of each column; an open end is taken to lie a public distance from
+Nothing is read. The rows are even, bell-shaped, skewed or of few values, between the declared ends of each column; an open end is taken to lie a public distance from
 the other, or from zero. The noise comes from a generator with a seed, so that the same plan says the same. The steps are those of `measure`.
 """
 
@@ -28,9 +28,9 @@ _UP_TO = np.array([0.0, 0.5, 0.7, 0.8, 0.88, 0.94, 0.98, 1.0])
 Shape = Callable[[Floats], Floats]  # the fraction of the rows below each place from 0 to 1
 SHAPES: Mapping[str, Shape] = {
     "even": lambda places: places,
-    "a bell": lambda places: ndtr(8 * places - 4),
+    "bell-shaped": lambda places: ndtr(8 * places - 4),
     "skewed": lambda places: ndtr(np.log(np.maximum(places, 1e-12)) + 3.5),  # as incomes: the median at 3 %
-    "few values": lambda places: _UP_TO[np.searchsorted(_VALUES, places)],
+    "of few values": lambda places: _UP_TO[np.searchsorted(_VALUES, places)],
 }
 
 
