@@ -187,7 +187,13 @@ def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, Bin
         for name in [search.column.name]
     }
     found = {name: len(points) - 1 for name, points in edges.items()}
-    session.remark("bins", {"share": str(session.of_charge(1 - session.left)), "found": found})
+    ranges = {
+        search.column.name: {"rows": search.rows_to_find, "guess": search.is_guess}
+        for search in searches
+        if search.is_unbounded
+    }
+    note = {"share": str(session.of_charge(1 - session.left)), "found": found}
+    session.remark("bins", note | ({"ranges": ranges} if ranges else {}))
     for number in range(sets):
         _measure_coarse(session, searches, schema, codes, coarse_share(session.schema) / sets, number)
     session.go_on(schema, codes)

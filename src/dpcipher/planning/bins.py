@@ -25,7 +25,8 @@ class BinPlan:
 
     At most `share` of the budget is spent, over at most `levels` levels, each with noise of standard deviation `sd` on the count of an interval. At most
     `most` bins are found, and an interval is cut where its noisy count is above `rows_to_cut`. `found` has the bins that a rehearsal found of rows that are even,
-    bell-shaped, skewed or of few values, and `expected` their mean: these need a number of rows. Coarse counts of the bins then take `coarse`.
+    bell-shaped, skewed or of few values, and `expected` their mean: these need a number of rows. Coarse counts of the bins then take `coarse`. A range that is
+    to be found stands out of the noise from `rows_to_find` rows on; None where it is declared.
     """
 
     column: str
@@ -38,6 +39,7 @@ class BinPlan:
     is_unbounded: bool
     coarse: Fraction = Fraction(0)
     found: Mapping[str, int] = field(default_factory=dict)
+    rows_to_find: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
@@ -70,6 +72,8 @@ def plan_bins(
         return bin_risk(schema, axis, noise, rows, tables)
 
     found = {} if n_rows is None else rehearse(searches, mechanism, risk, n_rows=n_rows, told=n_rows_told)
+    unbounded = [search.first_shares for search in begun if search.is_unbounded]
+    first = mechanism(Fraction(sum(unbounded), len(unbounded) or 1) or Fraction(1))  # they are asked together
     plans = []
     for search in begun:
         sd = sqrt(search.settled(mechanism(Fraction(1)).variance))
@@ -89,6 +93,7 @@ def plan_bins(
                 search.is_unbounded,
                 coarse / len(begun) * rest,
                 bins,
+                search.rows_to_find_at(first.variance) if search.is_unbounded else None,
             )
         )
     return tuple(plans)

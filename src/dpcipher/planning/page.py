@@ -211,6 +211,7 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
         f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
         *(f"         {line}" for line in grid([_bin_heads(bins[0]), *map(_bin_line, bins)])),
         *_rehearsed(bins[0]),
+        *(f"         {text}" for text in map(_range, bins) if text),
         "",
     ]
 
@@ -241,6 +242,16 @@ def _rehearsed(found: "BinPlan") -> list[str]:
         f"         expected: the mean of rehearsals with made-up rows that are {_listed(list(found.found))}; an interval is cut "
         "from so many rows on."
     ]
+
+
+def _range(found: "BinPlan") -> str:
+    """How many rows a range needs that is to be found."""
+    if found.rows_to_find is None:
+        return ""
+    return (
+        f"{found.column}: its range stands out of the noise from about {found.rows_to_find:,} rows on. With fewer it may be a guess; and fewer, far from the others, may lie "
+        "beyond it unseen, and go to its end bins."
+    )
 
 
 def _listed(words: Sequence[str]) -> str:

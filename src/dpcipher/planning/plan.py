@@ -173,7 +173,10 @@ def plan(
     likely = with_expected_levels(schema, levels)
     bins = plan_bins(likely, budget, protects, given_tables(request), rows, n_rows_told=told)
     planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
-    return replace(planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows))
+    warnings = (*planned.warnings, *_range_warnings(bins, rows))
+    return replace(
+        planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows), warnings=warnings
+    )
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:
@@ -268,6 +271,22 @@ def _warnings(
         f"The worst is {' × '.join(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
         f"What would help: {'; '.join(_remedies(request, worst, n_rows, ratio))}",
     )
+
+
+def _range_warnings(bins: Sequence[BinPlan], n_rows: int | None) -> list[str]:
+    """One warning for all columns whose range needs more rows to be found."""
+    hidden = [
+        found
+        for found in bins
+        if found.rows_to_find is not None and found.rows_to_find > (n_rows or math.inf)
+    ]
+    if not hidden:
+        return []
+    most = max(found.rows_to_find or 0 for found in hidden)
+    names = ", ".join(found.column for found in hidden)
+    return [
+        f"{n_rows:,} rows may be too few to find the range of {names}: about {most:,} stand out of the noise. Declare min and max where they are public"
+    ]
 
 
 def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:

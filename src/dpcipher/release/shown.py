@@ -51,7 +51,8 @@ def card(release: "Release") -> Card:
         ("column", "levels"),
         lines,
         notes=[
-            "Counts carry noise: dc.trust(release) says which pairs can be relied on, dc.plot(release, column) draws a column with its margins."
+            *found_ranges(release),
+            "Counts carry noise: dc.trust(release) says which pairs can be relied on, dc.plot(release, column) draws a column with its margins.",
         ],
     )
 
@@ -63,6 +64,18 @@ def _found(certificate: Mapping[str, Any]) -> str:
         "levels": len(certificate.get("levels", ())),
     }
     return ", ".join(f"{what} of {counted(number, 'column')}" for what, number in numbers.items() if number)
+
+
+def found_ranges(release: "Release") -> list[str]:
+    """Of each range that was found, whether rows stood out of the noise, and how many may go unseen beyond it."""
+    return [
+        f"The range of {name} is a guess: no rows stood out of the noise, as about {found['rows']:,} of them would have. Values beyond it are counted in its end bins; "
+        "declare min and max where they are public."
+        if found["guess"]
+        else f"The range of {name} was found. Rows far from the others, up to about {found['rows']:,} of them, may lie beyond it unseen, and are counted in its end bins."
+        for name, found in release.statement.certificate.get("bins", {}).get("ranges", {}).items()
+        if name in release.schema.names
+    ]
 
 
 def _n_rows(release: "Release") -> str:
