@@ -1,5 +1,6 @@
 """Rows outside a range that was found: coded on the grid and given new codes, or coded by the closed schema, they are the same rows."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dpcipher.curator.check import check
 from dpcipher.curator.intervals import Search
 from dpcipher.curator.measure import measure
 from dpcipher.engines.solve import solve
+from dpcipher.errors import DpcipherError
 from dpcipher.pages.choices import found_bins
 from dpcipher.planning.plan import plan
 from dpcipher.release.shown import found_ranges
@@ -69,6 +72,60 @@ def test_a_found_schema_takes_the_rows_that_it_was_found_from() -> None:
         assert again.schema.fingerprint() == release.schema.fingerprint()
         rows: Any = solve(release).sample(2_000, seed=1)
         assert (rows["start"] <= rows["end"]).all()
+
+
+KINDS: list[tuple[str, Any, Any]] = [
+    ("integer", 0, 1_200),
+    ("number", 0, 1_200),
+    ("date", "1970-01-01", "1980-12-31"),
+]
+
+
+@pytest.mark.parametrize("found", [False, True], ids=["declared range", "found range"])
+@pytest.mark.parametrize(("kind", "low", "high"), KINDS)
+def test_rows_that_break_a_rule_inside_a_bin_go_where_they_went_before(
+    tmp_path: Path, kind: Any, low: Any, high: Any, found: bool
+) -> None:
+    """Of 5,000 rows some hundred end before they start, nearly all inside a bin: the release that finds the bins and those that use them again count them alike."""
+    rng, ends = np.random.default_rng(1), OPEN if found else {"min": low, "max": high, "bins": "auto"}
+    start = rng.integers(0, 1_000, 5_000)
+    frame = pd.DataFrame({"start": start, "end": np.clip(start + rng.integers(-5, 200, 5_000), 0, 1_200)})
+    broken = int((frame["end"] < frame["start"]).sum())
+    if kind == "date":
+        frame = frame.apply(lambda days: pd.to_datetime(days, unit="D"))
+    columns = (Column("start", kind, **ends), Column("end", kind, missing="level", **ends))
+    schema = Schema(columns, rules=({"rule": "start <= end", "becomes": {"end": "(missing)"}},))
+    terms: Any = {"epsilon": 50.0, "unit": "add-remove", "workload": 1}
+    release = measure(frame, schema, **terms)
+    release.schema.save(tmp_path / "found.yaml")
+    again = measure(frame, Schema.load(tmp_path / "found.yaml"), **terms)
+    (first, second) = (float(np.asarray(each.project(("end",)))[-1]) for each in (release, again))
+    assert first == pytest.approx(second, abs=5)
+    # A row whose two values share a cell of the grid is not known to break it.
+    assert 0.85 * broken - 5 < first <= broken + 5
+    assert sum(release.schema.shape) < 200
+    coded = release.schema.encode(pa.Table.from_pandas(frame, preserve_index=False))
+    assert (coded[:, 1] == release.schema.shape[1] - 1).sum() == pytest.approx(second, abs=5)
+    seen = check(release.schema, frame)
+    assert [(finding.problem, finding.refused) for finding in seen.findings] == [("rule", False)]
+
+
+def test_found_edges_remember_their_search_only_where_a_rule_compares_columns() -> None:
+    """A threshold is an edge of every bin, so that no row breaks it inside one."""
+    for rules, kept in ((("start <= end",), True), (("start < 100 -> x == a",), False), ((), False)):
+        closed = schema_of("integer", ["start"], rules).closed({"start": [0.0, 100.0, 9_000.0]})
+        assert (closed.column("start").searched == ("auto", "auto")) is kept
+        assert (closed.judging is closed) is not kept
+        assert Schema.from_dict(closed.to_dict()).fingerprint() == closed.fingerprint()
+
+
+@pytest.mark.parametrize("searched", [5, [], [0], ["auto", "auto", 1], ["a", "b"], [50, 9_000]])
+def test_a_search_from_which_no_grid_follows_is_refused(searched: Any) -> None:
+    """Such a file is somebody's mistake, and says so before any row is read."""
+    with pytest.raises(DpcipherError, match="column 'x': "):
+        Schema((Column("x", "integer", edges=[0, 100, 9_000], searched=searched),)).shape
+    with pytest.raises(DpcipherError, match="leave it out beside bins: auto"):
+        Column("x", "integer", searched=["auto", "auto"], **OPEN).domain
 
 
 def test_runs_of_bands_stand_out_together() -> None:
