@@ -250,7 +250,8 @@ def _open_levels(column: Column) -> str:
 def _some(labels: tuple[str, ...], most: int = 6) -> str:
     """The first levels, and the last one, of many."""
     some = labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1])
-    return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in some)
+    lines = (" ".join(label.split()) for label in some)  # a level may hold the ends of lines
+    return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in lines)
 
 
 def _state(schema: Schema) -> str:

@@ -2,11 +2,12 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
 from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
-from dpcipher.curator.written import clock_facts, piled_up, read_otherwise
+from dpcipher.curator.written import clock_facts, has_minus_one, piled_up, read_otherwise
 from dpcipher.errors import SchemaError
 from dpcipher.schema.column import Column
 from dpcipher.schema.dictionaries.variable import MAX_UNIT
@@ -142,8 +143,10 @@ def _numbers(look: Look) -> Guess:
     if look.whole and high - low < MAX_NARROW:
         facts |= {"bins": "auto"} if high - low >= MAX_UNIT else {}
         return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)
+    coded = [-1] if look.whole and has_minus_one(look.values, low) else []
+    low = 0.0 if coded else low
     facts |= _bins(look, low, high)
-    if special := _special(look, facts, low, high):
+    if special := [*coded, *_special(look, facts, low, high)]:
         facts["special"] = special
         said.append(f"{', '.join(map(str, special))} in many rows: no amount, a top code or a code?")
     kind = "integer" if look.whole else "number"
@@ -154,7 +157,12 @@ def _special(look: Look, facts: dict[str, Any], low: float, high: float) -> list
     """The values that pile up, but for a zero that has a bin of its own."""
     alone = look.whole and {0, 1} <= set(facts.get("edges", ()))
     piled = [value for value in piled_up(look.values, low, high) if value or not alone]
-    return [int(value) if value == int(value) else value for value in piled]
+    return _whole(piled)
+
+
+def _whole(values: Sequence[float]) -> list[float]:
+    """Numbers as people write them: 50, not 50.0."""
+    return [int(value) if value == int(value) else value for value in values]
 
 
 def _on_grid(look: Look, kind: str, facts: dict[str, Any]) -> Column:
@@ -205,10 +213,10 @@ def _bins(look: Look, low: float, high: float) -> dict[str, Any]:
     values = look.values[(look.values >= low) & (look.values <= high)]
     if len(values) and is_skewed(values, low, high):
         edges = amount_edges(values, low, high, whole=look.whole)
-        return {"edges": [int(edge) for edge in edges] if look.whole else edges}
+        return {"edges": _whole(edges)}
     first, last, bins = even_steps(low, high, whole=look.whole)
     if not look.whole:
-        return {"min": first, "max": last, "bins": bins}
+        return {"min": _whole([first])[0], "max": _whole([last])[0], "bins": bins}
     return {"min": int(first), "max": int(last) - 1, "bins": bins}
 
 
