@@ -384,3 +384,35 @@ def test_numbers_that_a_database_holds_as_texts_are_known(write: str, said: str)
     numbers = np.random.default_rng(4).integers(100, 10**6, 1_000)
     frame = pd.DataFrame({"pay": [write.format(number) for number in numbers], "sex": ["F", "M"] * 500})
     assert any(said in note for note in draft(frame).provenance.notes)
+
+
+def test_texts_that_hardly_repeat_are_not_listed() -> None:
+    """A list of texts of which most are in one row is a list of rows, also where there are few of them."""
+    frame = pd.DataFrame(
+        {
+            "note": [f"said {i % 90}" for i in range(100)],
+            "sex": ["F", "M"] * 50,
+            "paid": [f"{1000 + i:,}" for i in range(100)],
+        }
+    )
+    frame.loc[3, "paid"] = "N/A"
+    schema = draft(frame)
+    assert schema.names == ("sex",)
+    notes = " ".join(schema.provenance.notes)
+    assert "'note' holds texts of which most are in one row" in notes
+    assert "'paid' holds numbers with marks between thousands" in notes
+    assert draft(frame.assign(note=["a", "b"] * 50)).names == ("note", "sex")
+
+
+def test_levels_that_look_alike_are_pointed_at() -> None:
+    """F and f and ' F' may be one level, which only a person knows."""
+    schema = draft(pd.DataFrame({"sex": ["F", "f", " F", "M"] * 50, "land": ["OR", "IN"] * 100}))
+    assert [note for note in schema.provenance.notes if "case or spaces alone" in note] == [
+        "check: 'sex' has levels that differ in case or spaces alone; if they are the same, make them so in the table"
+    ]
+
+
+def test_a_table_without_rows_is_said_to_have_none() -> None:
+    """And not to hold free text."""
+    with pytest.raises(SchemaError, match="has no rows to draft a schema from"):
+        draft(pd.DataFrame({"a": [], "b": []}))

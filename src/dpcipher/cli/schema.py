@@ -56,7 +56,9 @@ def draft(data: str, target: Path, json_: bool) -> None:
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
     if drafted.format != PLAIN:
         text += f"Read as  {said_format(drafted.format.to_spec())}\n"
-    text += "".join(f"{note}\n" for note in _left_out(drafted))
+    left_out, notes = _left_out(drafted), drafted.provenance.notes
+    text += "".join(f"{note}\n" for note in left_out)
+    text += "Notes    in the file say what else to check\n" if len(notes) > len(left_out) else ""
     text += (
         f'Next     check every level and range in it, then: dpcipher schema sign {target} --name "Your Name"'
     )

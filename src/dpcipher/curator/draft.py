@@ -22,6 +22,7 @@ MOST_LEVELS = 1_000
 FEW_VALUES = 12  # numbers with no more distinct values are taken for codes
 MAX_NARROW = 128  # the bins of whole numbers in a range up to here are found privately; wider ones are cut into round bins
 ENOUGH_ROWS = 20  # with fewer, values that are all different say nothing
+TWICE = 2  # rows for each text, on average, from which a list of them is no list of rows
 OFTEN = 20  # rows for each value, from which numbers that lie far apart are taken for codes
 APART = 10  # how far that is: the range over the number of values
 
@@ -60,6 +61,8 @@ def draft(data: object) -> Schema:
     for batch in source.batches(list(looks)):
         for name, look in looks.items():
             look.add(batch.column(name))
+    if not any(look.rows or look.missing for look in looks.values()):
+        raise SchemaError("the table has no rows to draft a schema from; write the schema by hand")
     guesses = [guess(look) for look in looks.values()]
     columns = tuple(column for column, _ in guesses if column)
     if not columns:
@@ -90,12 +93,17 @@ def guess(look: Look) -> Guess:
     )
     if mostly_numbers and _are_missing(look.codes):
         return _numbers(look)
-    otherwise = read_otherwise(look.texts)
-    if look.distinct <= MAX_LEVELS or _come_often(look):
-        note = f"check: {look.name!r} holds {otherwise}" if otherwise else _zeros_note(look)
+    otherwise = read_otherwise({text for text in look.texts if not _are_missing({text})})
+    if _repeat(look) and (look.distinct <= MAX_LEVELS or _come_often(look)):
+        note = f"check: {look.name!r} holds {otherwise}" if otherwise else _texts_note(look)
         return _made(look, "categorical", levels=_in_order(look.texts)), note
     if otherwise:
         return None, f"left out: {look.name!r} holds {otherwise}"
+    if not _repeat(look) and not mostly_numbers:
+        return (
+            None,
+            f"left out: {look.name!r} holds texts of which most are in one row; add it by hand if it is needed",
+        )
     if mostly_numbers:
         column, _ = _numbers(look)
         return (
@@ -180,6 +188,11 @@ def _on_grid(look: Look, kind: str, facts: dict[str, Any]) -> Column:
     return _made(look, kind, **{key: value for key, value in facts.items() if key != "special"})
 
 
+def _repeat(look: Look) -> bool:
+    """Whether texts come more than once, as levels do: a list of those that do not is a list of rows."""
+    return look.distinct <= FEW_VALUES or look.rows >= TWICE * look.distinct
+
+
 def _come_often(look: Look) -> bool:
     return look.distinct <= MOST_LEVELS and look.longest <= _SHORT and look.rows >= OFTEN * look.distinct
 
@@ -242,10 +255,13 @@ def _made(look: Look, kind: Any, **facts: Any) -> Column:
     return Column(look.name, kind, missing=missing, **facts)
 
 
-def _zeros_note(look: Look) -> str:
-    if not look.leading_zeros:
-        return ""
-    return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
+def _texts_note(look: Look) -> str:
+    """What to look at in a list of texts."""
+    if look.leading_zeros:
+        return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
+    if len({" ".join(text.split()).casefold() for text in look.texts}) < look.distinct:
+        return f"check: {look.name!r} has levels that differ in case or spaces alone; if they are the same, make them so in the table"
+    return ""
 
 
 def _are_missing(texts: set[str]) -> bool:

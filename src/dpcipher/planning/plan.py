@@ -28,6 +28,7 @@ from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute,
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
+from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
 
@@ -295,7 +296,8 @@ def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio:
     cells = math.floor(worst.n_cells / ratio)
     if cells > 1:
         largest = max(worst.attrs, key=lambda attr: request.schema.n_cells((attr,)))
-        remedies.append(f"wider bins: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
+        how = "a smaller max_bins" if request.schema.parts(largest)[0].bins == AUTO else "wider bins"
+        remedies.append(f"{how}: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
     gaussian = _gaussian_sd(request)
     if gaussian is not None and gaussian < worst.sd:
         remedies.append(
