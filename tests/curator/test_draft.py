@@ -404,6 +404,16 @@ def test_texts_that_hardly_repeat_are_not_listed() -> None:
     assert draft(frame.assign(note=["a", "b"] * 50)).names == ("note", "sex")
 
 
+@pytest.mark.parametrize(
+    ("name", "is_id"), [("paid", False), ("bid", False), ("userId", True), ("USER_ID", True)]
+)
+def test_names_that_end_like_an_id_are_none(name: str, is_id: bool) -> None:
+    """Amounts that were paid, all of them different, are numbers."""
+    amounts = np.random.default_rng(5).lognormal(5, 1, 500)
+    schema = draft(pd.DataFrame({name: amounts, "sex": ["F", "M"] * 250}))
+    assert (name not in schema.names) is is_id
+
+
 def test_levels_that_look_alike_are_pointed_at() -> None:
     """F and f and ' F' may be one level, which only a person knows."""
     schema = draft(pd.DataFrame({"sex": ["F", "f", " F", "M"] * 50, "land": ["OR", "IN"] * 100}))

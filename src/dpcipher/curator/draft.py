@@ -43,7 +43,9 @@ _MISSING_TEXTS = {
     "not applicable",
 }
 _MISSING_NUMBERS = {-9, -8, -7, -99, -98, -97, -88, -77, -999, -998, -997, -888, -777, -9999}
-_ID_NAME = re.compile(r"(?i)(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-])|[a-z]I[Dd]$")
+_ID_NAME = re.compile(
+    r"(?i:(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-]))|[a-z]I[Dd]$"  # userID, not paid
+)
 _SHORT = 40  # characters; longer texts are sentences
 
 _RANKED = "do they count or rank?"
