@@ -422,6 +422,14 @@ def test_levels_that_look_alike_are_pointed_at() -> None:
     ]
 
 
+def test_few_numbers_with_a_fraction_are_levels() -> None:
+    """Grades of 1.5, 2 and 2.5 are no amounts, and nothing lies between them."""
+    column = draft(pd.DataFrame({"grade": [1.5, 2.0, 2.5] * 50, "sex": ["F", "M"] * 75})).column("grade")
+    assert (column.kind, column.levels) == ("ordinal", (1.5, 2, 2.5))
+    few = draft(pd.DataFrame({"grade": [1.5, 2.0, 2.5], "sex": ["F", "M", "F"]})).column("grade")
+    assert few.kind == "number"
+
+
 def test_a_table_without_rows_is_said_to_have_none() -> None:
     """And not to hold free text."""
     with pytest.raises(SchemaError, match="has no rows to draft a schema from"):

@@ -150,6 +150,9 @@ def _numbers(look: Look) -> Guess:
         return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
             look, said
         )
+    if not look.whole and len(levels) <= FEW_VALUES and look.rows >= OFTEN * len(levels):
+        said.append("few numbers, taken for levels that rank")
+        return _made(look, "ordinal", levels=_whole(levels), **facts), _check(look, said)
     if look.whole and high - low < MAX_NARROW:
         facts |= {"bins": "auto"} if high - low >= MAX_UNIT else {}
         return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)

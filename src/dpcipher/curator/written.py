@@ -29,12 +29,12 @@ _OTHERWISE = (
         "numbers with a sign beside them; remove it first, and say it with unit",
     ),
     (
-        r"[-+]?\d{1,3}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?|[-+]?\d{1,3}",
-        "numbers with marks between thousands; remove the marks first, or declare them in format, where the table is a text file",
+        r"[-+]?\d+,(\d{1,2}|\d{4,})|[-+]?\d+",
+        "numbers with a decimal comma; write a point first, or declare it in format, where the table is a text file",
     ),
     (
-        r"[-+]?\d+,\d+|[-+]?\d+",
-        "numbers with a decimal comma; write a point first, or declare it in format, where the table is a text file",
+        r"[-+]?\d{1,3}(([,.' \u00a0\u202f])\d{3}(\2\d{3})*)?([.,]\d{1,2})?",
+        "numbers with marks between thousands; remove the marks first, or declare them in format, where the table is a text file",
     ),
     (
         r"(?i)\d{1,2}(:\d{2}){0,2}\s?[ap]\.?m\.?",

@@ -48,7 +48,7 @@ def found_bins(release: Release) -> list[str]:
     return [
         f"Where bins begin and end was found privately in {_numbered(release, bins['found'])}: from noisy counts, for "
         f"{_percent(bins['share'])} of the same budget.",
-        *found_ranges(release),
+        *(f"Between which ends: {text[0].lower()}{text[1:]}" for text in found_ranges(release)),
     ]
 
 

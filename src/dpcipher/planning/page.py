@@ -211,7 +211,7 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
         f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
         *(f"         {line}" for line in grid([_bin_heads(bins[0]), *map(_bin_line, bins)])),
         *_rehearsed(bins[0]),
-        *(f"         {text}" for text in map(_range, bins) if text),
+        *_ranges(bins),
         "",
     ]
 
@@ -244,14 +244,15 @@ def _rehearsed(found: "BinPlan") -> list[str]:
     ]
 
 
-def _range(found: "BinPlan") -> str:
+def _ranges(bins: "Sequence[BinPlan]") -> list[str]:
     """How many rows a range needs that is to be found."""
-    if found.rows_to_find is None:
-        return ""
-    return (
-        f"{found.column}: its range stands out of the noise from about {found.rows_to_find:,} rows on. With fewer it may be a guess; and fewer, far from the others, may lie "
+    sought = {found.column: found.rows_to_find for found in bins if found.rows_to_find is not None}
+    if not sought:
+        return []
+    return [
+        f"         range of {', '.join(sought)}: stands out of the noise from about {max(sought.values()):,} rows on. With fewer it may be a guess; and fewer, far from the others, may lie "
         "beyond it unseen, and go to its end bins."
-    )
+    ]
 
 
 def _listed(words: Sequence[str]) -> str:
