@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dpcipher.planning.tables import TablePlan
-from dpcipher.selection.rounds import SECOND, TYPICAL
+from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
     from dpcipher.planning.auto import AutoPlan, Step
@@ -121,8 +121,7 @@ def _solved(plan: "Plan") -> list[str]:
     if not distances:
         return []
     return [
-        f"solved TVD: the same of solved tables and synthetic rows, {fmean(distances):.3f} on average: engines shrink noise toward what smaller tables say. "
-        f"It assumes tables of a typical dependence (a TVD of {TYPICAL / 2:g} from their margins) and is rough: within a factor of two, as a rule."
+        f"solved TVD: expected of solved tables and synthetic rows, in which noise is shrunk; {fmean(distances):.3f} on average. Rough: for columns of typical dependence."
     ]
 
 
