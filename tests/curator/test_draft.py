@@ -434,3 +434,13 @@ def test_a_table_without_rows_is_said_to_have_none() -> None:
     """And not to hold free text."""
     with pytest.raises(SchemaError, match="has no rows to draft a schema from"):
         draft(pd.DataFrame({"a": [], "b": []}))
+
+
+def test_a_level_of_two_lines_is_shown_on_one(tmp_path: Path) -> None:
+    """`schema show` has a line for each column."""
+    draft(pd.DataFrame({"note": ["one\ntwo", "three"] * 50, "sex": ["F", "M"] * 50})).save(
+        tmp_path / "s.yaml"
+    )
+    shown = CliRunner().invoke(main, ["schema", "show", str(tmp_path / "s.yaml")])
+    assert [line.split()[0] for line in shown.output.splitlines()[:2]] == ["note", "sex"]
+    assert "one two" in shown.output

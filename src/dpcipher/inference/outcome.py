@@ -152,10 +152,9 @@ def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[
     names = [str(label) for label in column.cat.categories]
     if family == "logistic" and len(names) != 2:
         linear = name in formula.binned or _are_numbers(names)
-        others = ["multinomial", "ordinal", *(["linear"] if linear else [])]
-        hint = " or ".join(f"family={other!r}" for other in others)
+        others = "'multinomial', 'ordinal' or 'linear'" if linear else "'multinomial' or 'ordinal'"
         raise ParameterError(
-            f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; try {hint}"
+            f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; try family={others}"
         )
     if len(names) < 2:
         raise ParameterError(f"outcome ({name}) must have at least 2 levels")
