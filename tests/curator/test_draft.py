@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -340,3 +341,106 @@ def test_the_command_says_what_it_left_out(tmp_path):
     told = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
     assert told["format"] == {"separator": ";"}
     assert [note for note in told["notes"] if "'name'" in note]
+
+
+def test_sorted_rows_are_looked_at_from_end_to_end() -> None:
+    """The first rows of a sorted file say nothing of the others: half a million rows in order have the bins of the same rows in disorder."""
+    values = np.round(np.random.default_rng(2).lognormal(8, 1, 500_000)).astype(int)
+    mixed, rising = (draft(pd.DataFrame({"pay": each})).column("pay") for each in (values, np.sort(values)))
+    assert mixed.edges is not None
+    assert rising.edges is not None
+    assert set(rising.edges) >= set(mixed.edges[2:])
+    assert abs(len(rising.edges) - len(mixed.edges)) <= 2
+
+
+def test_minus_one_below_amounts_is_a_code() -> None:
+    """Days since the last contact, -1 for never: a level of its own, and no bin below zero."""
+    rng = np.random.default_rng(3)
+    days = np.where(rng.random(5_000) < 0.7, -1, rng.integers(1, 900, 5_000))
+    schema = draft(pd.DataFrame({"days": np.sort(days)}))
+    column = schema.column("days")
+    assert column.special == (-1,)
+    assert column.min == 0 or column.edges[0] == 0
+    assert "-1 in many rows" in " ".join(schema.provenance.notes)
+    few = np.where(rng.random(5_000) < 0.001, -1, rng.integers(1, 900, 5_000))
+    assert not draft(pd.DataFrame({"days": few})).column("days").special
+
+
+def test_codes_of_digits_are_written_so_that_every_reader_takes_them_for_texts(tmp_path: Path) -> None:
+    """04109 is a text for YAML 1.1, since it is no octal number, and 4109 for version 1.2."""
+    schema = draft(pd.DataFrame({"zip": ["04109", "01067", "10115"] * 50, "x": ["0o17", "a", "b"] * 50}))
+    schema.save(tmp_path / "zip.yaml")
+    text = (tmp_path / "zip.yaml").read_text(encoding="utf-8")
+    assert all(f'"{code}"' in text for code in ("04109", "01067", "10115", "0o17"))
+    assert Schema.load(tmp_path / "zip.yaml").column("zip").levels == ("01067", "04109", "10115")
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [("{:,}", "marks between thousands"), ("{},5", "a decimal comma"), ("€{}", "a sign beside them")],
+)
+def test_numbers_that_a_database_holds_as_texts_are_known(write: str, said: str) -> None:
+    """A table that is no text file has no format that could say it."""
+    numbers = np.random.default_rng(4).integers(100, 10**6, 1_000)
+    frame = pd.DataFrame({"pay": [write.format(number) for number in numbers], "sex": ["F", "M"] * 500})
+    assert any(said in note for note in draft(frame).provenance.notes)
+
+
+def test_texts_that_hardly_repeat_are_not_listed() -> None:
+    """A list of texts of which most are in one row is a list of rows, also where there are few of them."""
+    frame = pd.DataFrame(
+        {
+            "note": [f"said {i % 90}" for i in range(100)],
+            "sex": ["F", "M"] * 50,
+            "paid": [f"{1000 + i:,}" for i in range(100)],
+        }
+    )
+    frame.loc[3, "paid"] = "N/A"
+    schema = draft(frame)
+    assert schema.names == ("sex",)
+    notes = " ".join(schema.provenance.notes)
+    assert "'note' holds texts of which most are in one row" in notes
+    assert "'paid' holds numbers with marks between thousands" in notes
+    assert draft(frame.assign(note=["a", "b"] * 50)).names == ("note", "sex")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_id"), [("paid", False), ("bid", False), ("userId", True), ("USER_ID", True)]
+)
+def test_names_that_end_like_an_id_are_none(name: str, is_id: bool) -> None:
+    """Amounts that were paid, all of them different, are numbers."""
+    amounts = np.random.default_rng(5).lognormal(5, 1, 500)
+    schema = draft(pd.DataFrame({name: amounts, "sex": ["F", "M"] * 250}))
+    assert (name not in schema.names) is is_id
+
+
+def test_levels_that_look_alike_are_pointed_at() -> None:
+    """F and f and ' F' may be one level, which only a person knows."""
+    schema = draft(pd.DataFrame({"sex": ["F", "f", " F", "M"] * 50, "land": ["OR", "IN"] * 100}))
+    assert [note for note in schema.provenance.notes if "case or spaces alone" in note] == [
+        "check: 'sex' has levels that differ in case or spaces alone; if they are the same, make them so in the table"
+    ]
+
+
+def test_few_numbers_with_a_fraction_are_levels() -> None:
+    """Grades of 1.5, 2 and 2.5 are no amounts, and nothing lies between them."""
+    column = draft(pd.DataFrame({"grade": [1.5, 2.0, 2.5] * 50, "sex": ["F", "M"] * 75})).column("grade")
+    assert (column.kind, column.levels) == ("ordinal", (1.5, 2, 2.5))
+    few = draft(pd.DataFrame({"grade": [1.5, 2.0, 2.5], "sex": ["F", "M", "F"]})).column("grade")
+    assert few.kind == "number"
+
+
+def test_a_table_without_rows_is_said_to_have_none() -> None:
+    """And not to hold free text."""
+    with pytest.raises(SchemaError, match="has no rows to draft a schema from"):
+        draft(pd.DataFrame({"a": [], "b": []}))
+
+
+def test_a_level_of_two_lines_is_shown_on_one(tmp_path: Path) -> None:
+    """`schema show` has a line for each column."""
+    draft(pd.DataFrame({"note": ["one\ntwo", "three"] * 50, "sex": ["F", "M"] * 50})).save(
+        tmp_path / "s.yaml"
+    )
+    shown = CliRunner().invoke(main, ["schema", "show", str(tmp_path / "s.yaml")])
+    assert [line.split()[0] for line in shown.output.splitlines()[:2]] == ["note", "sex"]
+    assert "one two" in shown.output

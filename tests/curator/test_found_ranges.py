@@ -1,5 +1,6 @@
 """Rows outside a range that was found: coded on the grid and given new codes, or coded by the closed schema, they are the same rows."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dpcipher.curator.check import check
 from dpcipher.curator.intervals import Search
 from dpcipher.curator.measure import measure
 from dpcipher.engines.solve import solve
+from dpcipher.errors import DpcipherError
+from dpcipher.pages.choices import found_bins
+from dpcipher.planning.plan import plan
+from dpcipher.release.shown import found_ranges
 from dpcipher.schema import Column, Schema
-from dpcipher.selection.ranges import inhabited_bands, sides_of_zero
+from dpcipher.selection.ranges import inhabited_bands, rows_to_find, sides_of_zero, stand_out
 
 OPEN: dict[str, Any] = {"min": "auto", "max": "auto", "bins": "auto"}
 
@@ -68,6 +74,60 @@ def test_a_found_schema_takes_the_rows_that_it_was_found_from() -> None:
         assert (rows["start"] <= rows["end"]).all()
 
 
+KINDS: list[tuple[str, Any, Any]] = [
+    ("integer", 0, 1_200),
+    ("number", 0, 1_200),
+    ("date", "1970-01-01", "1980-12-31"),
+]
+
+
+@pytest.mark.parametrize("found", [False, True], ids=["declared range", "found range"])
+@pytest.mark.parametrize(("kind", "low", "high"), KINDS)
+def test_rows_that_break_a_rule_inside_a_bin_go_where_they_went_before(
+    tmp_path: Path, kind: Any, low: Any, high: Any, found: bool
+) -> None:
+    """Of 5,000 rows some hundred end before they start, nearly all inside a bin: the release that finds the bins and those that use them again count them alike."""
+    rng, ends = np.random.default_rng(1), OPEN if found else {"min": low, "max": high, "bins": "auto"}
+    start = rng.integers(0, 1_000, 5_000)
+    frame = pd.DataFrame({"start": start, "end": np.clip(start + rng.integers(-5, 200, 5_000), 0, 1_200)})
+    broken = int((frame["end"] < frame["start"]).sum())
+    if kind == "date":
+        frame = frame.apply(lambda days: pd.to_datetime(days, unit="D"))
+    columns = (Column("start", kind, **ends), Column("end", kind, missing="level", **ends))
+    schema = Schema(columns, rules=({"rule": "start <= end", "becomes": {"end": "(missing)"}},))
+    terms: Any = {"epsilon": 50.0, "unit": "add-remove", "workload": 1}
+    release = measure(frame, schema, **terms)
+    release.schema.save(tmp_path / "found.yaml")
+    again = measure(frame, Schema.load(tmp_path / "found.yaml"), **terms)
+    (first, second) = (float(np.asarray(each.project(("end",)))[-1]) for each in (release, again))
+    assert first == pytest.approx(second, abs=5)
+    # A row whose two values share a cell of the grid is not known to break it.
+    assert 0.85 * broken - 5 < first <= broken + 5
+    assert sum(release.schema.shape) < 200
+    coded = release.schema.encode(pa.Table.from_pandas(frame, preserve_index=False))
+    assert (coded[:, 1] == release.schema.shape[1] - 1).sum() == pytest.approx(second, abs=5)
+    seen = check(release.schema, frame)
+    assert [(finding.problem, finding.refused) for finding in seen.findings] == [("rule", False)]
+
+
+def test_found_edges_remember_their_search_only_where_a_rule_compares_columns() -> None:
+    """A threshold is an edge of every bin, so that no row breaks it inside one."""
+    for rules, kept in ((("start <= end",), True), (("start < 100 -> x == a",), False), ((), False)):
+        closed = schema_of("integer", ["start"], rules).closed({"start": [0.0, 100.0, 9_000.0]})
+        assert (closed.column("start").searched == ("auto", "auto")) is kept
+        assert (closed.judging is closed) is not kept
+        assert Schema.from_dict(closed.to_dict()).fingerprint() == closed.fingerprint()
+
+
+@pytest.mark.parametrize("searched", [5, [], [0], ["auto", "auto", 1], ["a", "b"], [50, 9_000]])
+def test_a_search_from_which_no_grid_follows_is_refused(searched: Any) -> None:
+    """Such a file is somebody's mistake, and says so before any row is read."""
+    with pytest.raises(DpcipherError, match="column 'x': "):
+        Schema((Column("x", "integer", edges=[0, 100, 9_000], searched=searched),)).shape
+    with pytest.raises(DpcipherError, match="leave it out beside bins: auto"):
+        Column("x", "integer", searched=["auto", "auto"], **OPEN).domain
+
+
 def test_runs_of_bands_stand_out_together() -> None:
     """Four bands of two standard deviations each, none of which is clear by itself; noise of the same size elsewhere is not taken in."""
     counts = np.zeros(60)
@@ -88,3 +148,51 @@ def test_the_other_side_of_zero_is_taken_in_where_rows_are_clearly_there() -> No
     assert inhabited_bands(counts, np.zeros(len(starts)), sides, 10.0, laplace=True) == (78, 81)
     counts[2:5] = 60.0
     assert inhabited_bands(counts, np.zeros(len(starts)), sides, 10.0, laplace=True) == (1, 81)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_a_range_stands_out_from_the_rows_that_are_said_on(laplace: bool) -> None:
+    """Drawn noise, rows over ten bands: 19 times out of 20 with so many rows, hardly ever with a third of them, and never by noise alone."""
+    rng, sd, bands = np.random.default_rng(2), 40.0, 161
+    powers, sides = np.abs(np.arange(bands) - 80.0) % 60, [slice(0, 80), slice(80, 81), slice(81, bands)]
+
+    def often(rows: float) -> float:
+        counts = np.zeros(bands)
+        counts[81:91] = rows / 10
+        noise = (
+            rng.laplace(scale=sd / np.sqrt(2), size=(1_000, bands))
+            if laplace
+            else rng.normal(scale=sd, size=(1_000, bands))
+        )
+        return float(np.mean([stand_out(counts + one, powers, sides, sd, laplace=laplace) for one in noise]))
+
+    enough = rows_to_find(bands, sd, laplace=laplace)
+    assert often(enough) > 0.93
+    assert often(enough / 3) < 0.3
+    assert often(0) < 0.03
+
+
+def test_a_release_says_whether_its_range_is_a_guess() -> None:
+    """Fifty rows stand out of no such noise, and fifty thousand always do; the statement outlives a file, and pages and commands read it."""
+    schema = Schema((Column("x", "number", **OPEN), Column("y", "boolean")))
+    rng = np.random.default_rng(1)
+    for n, guess in ((50, True), (50_000, False)):
+        frame = pd.DataFrame({"x": rng.lognormal(5, 1, n), "y": rng.random(n) < 0.5})
+        release = measure(frame, schema, epsilon=1.0, unit="add-remove")
+        found = release.statement.certificate["bins"]["ranges"]["x"]
+        assert found["guess"] is guess
+        planned = plan(schema, epsilon=1.0, unit="add-remove", n_rows=n)
+        assert planned.bins[0].rows_to_find == pytest.approx(found["rows"], rel=1e-3)
+        assert any("too few to find the range of x" in text for text in planned.warnings) is guess
+        (said,) = found_ranges(release)
+        assert said.startswith("A guess for x" if guess else "Found for x")
+        assert any(said[1:] in text for text in found_bins(release))
+
+
+def test_a_declared_range_is_not_spoken_of() -> None:
+    """Only what was found can be a guess."""
+    schema = Schema((Column("x", "number", min=0, max=100, bins="auto"), Column("y", "boolean")))
+    frame = pd.DataFrame({"x": [1.0] * 50, "y": [True] * 50})
+    release = measure(frame, schema, epsilon=1.0, unit="add-remove")
+    assert "ranges" not in release.statement.certificate["bins"]
+    assert found_ranges(release) == []

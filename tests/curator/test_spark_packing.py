@@ -67,6 +67,19 @@ def test_cells_that_travelled_have_the_same_codes(column: Column, cells: Sequenc
         assert [mine.dtype for mine in codes] == [theirs.dtype for theirs in expected]
 
 
+def test_rows_that_travelled_are_judged_on_the_grid_of_found_bins() -> None:
+    """Rows that break a rule inside a bin go where they go when they did not travel."""
+    ends = {"min": 0, "max": 60, "bins": "auto"}
+    columns = (Column("a", "integer", **ends), Column("b", "integer", missing="level", **ends))
+    open_schema = Schema(columns, rules=({"rule": "a <= b", "becomes": {"b": "(missing)"}},))
+    schema = open_schema.closed({"a": [0.0, 30.0, 61.0], "b": [0.0, 61.0]})
+    table = pa.table({"a": pa.array([5, 7, 60, 60]), "b": pa.array([6, 6, 59, None])})
+    how = packing(schema, {"a": "bigint", "b": "bigint"})
+    codes = how.encoded(packed_by_hand(how, table), schema)
+    assert [each.tolist() for each in codes] == [[0, 0, 1, 1], [0, 1, 1, 1]]
+    assert [each.tolist() for each in schema.encode_columns(table)] == [each.tolist() for each in codes]
+
+
 def test_many_columns_share_few_words() -> None:
     """Adult's fourteen columns are two words; what is no whole number, or the column of persons, travels as it is."""
     sizes = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)

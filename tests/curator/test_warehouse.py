@@ -168,6 +168,21 @@ def test_zeros_rules_and_compounds(warehouse: Warehouse, name: str) -> None:
     assert same(there, here(frame(rows, schema.names), schema, whole))
 
 
+def test_found_bins_whose_rules_compare_columns(warehouse: Warehouse) -> None:
+    """Rows that break a rule inside a bin are known on the grid of the search, and counted in the bins, as files do it."""
+    ends: dict[str, Any] = {"min": 0, "max": 60, "bins": "auto"}
+    columns = (Column("first", "integer", **ends), Column("last", "integer", missing="level", **ends))
+    rule = {"rule": "first <= last", "becomes": {"last": "(missing)"}}
+    found = {"first": [0.0, 10.0, 40.0, 61.0], "last": [0.0, 20.0, 61.0]}
+    schema, rng = Schema(columns, rules=(rule,)).closed(found), random.Random(6)
+    rows = [[rng.randrange(61), rng.choice([None, *range(61)])] for _ in range(400)]
+    there = receive(warehouse.table({"first": "BIGINT", "last": "BIGINT"}, rows), schema).tally([(0, 1)])
+    kept = [[first, last] for first, last in rows if last is not None and first <= last]
+    assert same(there, here(frame(rows, schema.names), schema, [(0, 1)]))
+    assert there.tables[0][:, :2].sum() == len(kept)
+    assert there.tables[0][0, 0] == sum(first < 10 and last < 20 for first, last in kept)
+
+
 REFUSED: dict[str, tuple[Schema, list[Any]]] = {
     "missing": (Schema((Column("sex", "categorical", levels=["F"], other="F"), YEARS)), [None, 5]),
     "unlisted": (Schema((Column("sex", "categorical", levels=["F"]), YEARS)), ["canary", 5]),

@@ -51,6 +51,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"certificate": NUMBERS | {"selection": NOTE | {"share": None}}}, "share"),
     ({"certificate": NUMBERS | {"selection": NOTE | {"predict": 3}}}, "selection predict"),
     *(({"certificate": NUMBERS | {"bins": bad}}, "bins .* must hold share and found") for bad in (None, 5, {}, {"found": 3, "share": "1"})),
+    *(
+        ({"certificate": NUMBERS | {"bins": {"found": {}, "share": "0", "ranges": bad}}}, text)
+        for bad, text in (
+            (5, "ranges .* must say of each column"),
+            ({"x": 5}, "ranges .* must say of each column"),
+            ({"x": {"rows": -1, "guess": True}}, "rows .* must be a whole number"),
+            ({"x": {"rows": 1, "guess": "no"}}, "guess .* must be true or false"),
+        )
+    ),
     ({"certificate": NUMBERS | {"bins": {"found": {"age": 3}}}}, "share"),
     *(({"certificate": NUMBERS | {"bins": {"share": "1/20", "found": {"age": bad}}}}, "found") for bad in (-1, "3", True, None)),
     ({"certificate": NUMBERS | {"levels": []}}, "levels .* must be a mapping"),

@@ -375,6 +375,27 @@ def test_a_format_is_detected(format: dict[str, Any], tmp_path: Path) -> None:
     assert len(coded_rows(path, drafted, "data")) == 27
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize(("mark", "thousands"), [("'", "'"), (" ", " "), ("\u00a0", " "), ("\u202f", " ")])
+def test_apostrophes_and_spaces_between_thousands_are_detected(
+    tmp_path: Path, mark: str, thousands: str, decimal: str
+) -> None:
+    """As they write in Switzerland and France; texts with such marks are left alone."""
+    values = np.round(np.random.default_rng(1).lognormal(7, 1, 300), 2)
+    rows = pd.DataFrame(
+        {"pay": [number(value, decimal, mark) for value in values], "code": ["12 34", "56 78", "a'b"] * 100}
+    )
+    rows.to_csv(tmp_path / "t.csv", sep=";", index=False)
+    assert detect(tmp_path / "t.csv").format == FileFormat(
+        separator=";", decimal=decimal, thousands=thousands
+    )
+    drafted = draft(tmp_path / "t.csv")
+    assert (drafted.column("pay").kind, drafted.column("code").kind) == ("number", "categorical")
+    assert len(coded_rows(tmp_path / "t.csv", drafted, "data")) == 300
+    rows[["code"]].to_csv(tmp_path / "t.csv", index=False)
+    assert detect(tmp_path / "t.csv").format == FileFormat()
+
+
 def test_texts_with_commas_are_no_decimal_commas(tmp_path: Path) -> None:
     """Thousands, lists and dates are left alone, and a column with decimal points speaks against a comma."""
     for cells, point in ((["1,234", "5,678"], "1"), (["1,2,3", "4,5,6"], "1"), (["1,5", "2,5"], "0.5")):

@@ -95,8 +95,10 @@ class Flow(click.Group):
 
 
 _JSON = "dpcipher.json"
-# What the library advises, as in "try delta=1e-6" or "use engine='rows'": a name and a plain value, no call.
-_ADVICE = re.compile(r"\b(try|[Uu]se|or|with|for) ([a-z_]+)=('?)(\w[\w+-]*(?:\.\w+)*)\3(?!\.?[\w('])")
+# What the library advises, as in "try delta=1e-6" or "use engine='rows' or 'table'": a name and plain values, no call.
+_ADVICE = re.compile(
+    r"\b(try|[Uu]se|or|with|for) ([a-z_]+)=('?)(\w[\w+-]*(?:\.\w+)*)\3((?:(?:, | or |, or )'\w+')*)(?!\.?[\w('])"
+)
 
 
 def _message(error: Exception) -> str:
@@ -113,14 +115,16 @@ def as_typed(message: str, options: Mapping[str, click.Option]) -> str:
 
     >>> as_typed("delta (None) must be given; try delta=1e-6", {"delta": click.Option(["--delta"])})
     'delta (None) must be given; try --delta 1e-6'
+    >>> as_typed("try family='multinomial', 'ordinal' or 'linear'", {"family": click.Option(["--family"])})
+    'try --family multinomial, ordinal or linear'
     """
 
     def typed(advice: re.Match[str]) -> str:
-        before, name, _, value = advice.groups()
+        before, name, _, value, others = advice.groups()
         if name not in options:
             return advice[0]
-        word = max(options[name].opts, key=len)
-        return f"{before} {word}" if options[name].is_flag else f"{before} {word} {value}"
+        word, more = max(options[name].opts, key=len), others.replace("'", "")
+        return f"{before} {word}" if options[name].is_flag else f"{before} {word} {value}{more}"
 
     return _ADVICE.sub(typed, message)
 

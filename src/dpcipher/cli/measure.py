@@ -12,6 +12,7 @@ from dpcipher.curator.measure import measure
 from dpcipher.pages.choices import choice, found
 from dpcipher.pages.words import budget_text, noise_range
 from dpcipher.release.release import Release
+from dpcipher.release.shown import found_ranges
 from dpcipher.schema.files import ENDINGS as SCHEMA_ENDINGS
 
 
@@ -135,6 +136,7 @@ def release_lines(release: Release) -> list[str]:
     return [
         f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{sets}",
         *([f"Found    {searched}"] if searched else []),
+        *(f"Range    {text}" for text in found_ranges(release)),
         *([f"Chosen   {chosen}"] if chosen else []),
         f"Noise    {noise_range(release) if release.totals else scales}",
         f"Budget   {budget_text(release.statement)}",

@@ -56,7 +56,9 @@ def draft(data: str, target: Path, json_: bool) -> None:
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
     if drafted.format != PLAIN:
         text += f"Read as  {said_format(drafted.format.to_spec())}\n"
-    text += "".join(f"{note}\n" for note in _left_out(drafted))
+    left_out, notes = _left_out(drafted), drafted.provenance.notes
+    text += "".join(f"{note}\n" for note in left_out)
+    text += "Notes    in the file say what else to check\n" if len(notes) > len(left_out) else ""
     text += (
         f'Next     check every level and range in it, then: dpcipher schema sign {target} --name "Your Name"'
     )
@@ -250,7 +252,8 @@ def _open_levels(column: Column) -> str:
 def _some(labels: tuple[str, ...], most: int = 6) -> str:
     """The first levels, and the last one, of many."""
     some = labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1])
-    return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in some)
+    lines = (" ".join(label.split()) for label in some)  # a level may hold the ends of lines
+    return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in lines)
 
 
 def _state(schema: Schema) -> str:

@@ -2,11 +2,12 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
 from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
-from dpcipher.curator.written import clock_facts, piled_up, read_otherwise
+from dpcipher.curator.written import clock_facts, has_minus_one, piled_up, read_otherwise
 from dpcipher.errors import SchemaError
 from dpcipher.schema.column import Column
 from dpcipher.schema.dictionaries.variable import MAX_UNIT
@@ -21,6 +22,7 @@ MOST_LEVELS = 1_000
 FEW_VALUES = 12  # numbers with no more distinct values are taken for codes
 MAX_NARROW = 128  # the bins of whole numbers in a range up to here are found privately; wider ones are cut into round bins
 ENOUGH_ROWS = 20  # with fewer, values that are all different say nothing
+TWICE = 2  # rows for each text, on average, from which a list of them is no list of rows
 OFTEN = 20  # rows for each value, from which numbers that lie far apart are taken for codes
 APART = 10  # how far that is: the range over the number of values
 
@@ -41,7 +43,9 @@ _MISSING_TEXTS = {
     "not applicable",
 }
 _MISSING_NUMBERS = {-9, -8, -7, -99, -98, -97, -88, -77, -999, -998, -997, -888, -777, -9999}
-_ID_NAME = re.compile(r"(?i)(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-])|[a-z]I[Dd]$")
+_ID_NAME = re.compile(
+    r"(?i:(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-]))|[a-z]I[Dd]$"  # userID, not paid
+)
 _SHORT = 40  # characters; longer texts are sentences
 
 _RANKED = "do they count or rank?"
@@ -59,6 +63,8 @@ def draft(data: object) -> Schema:
     for batch in source.batches(list(looks)):
         for name, look in looks.items():
             look.add(batch.column(name))
+    if not any(look.rows or look.missing for look in looks.values()):
+        raise SchemaError("the table has no rows to draft a schema from; write the schema by hand")
     guesses = [guess(look) for look in looks.values()]
     columns = tuple(column for column, _ in guesses if column)
     if not columns:
@@ -89,12 +95,17 @@ def guess(look: Look) -> Guess:
     )
     if mostly_numbers and _are_missing(look.codes):
         return _numbers(look)
-    otherwise = read_otherwise(look.texts)
-    if look.distinct <= MAX_LEVELS or _come_often(look):
-        note = f"check: {look.name!r} holds {otherwise}" if otherwise else _zeros_note(look)
+    otherwise = read_otherwise({text for text in look.texts if not _are_missing({text})})
+    if _repeat(look) and (look.distinct <= MAX_LEVELS or _come_often(look)):
+        note = f"check: {look.name!r} holds {otherwise}" if otherwise else _texts_note(look)
         return _made(look, "categorical", levels=_in_order(look.texts)), note
     if otherwise:
         return None, f"left out: {look.name!r} holds {otherwise}"
+    if not _repeat(look) and not mostly_numbers:
+        return (
+            None,
+            f"left out: {look.name!r} holds texts of which most are in one row; add it by hand if it is needed",
+        )
     if mostly_numbers:
         column, _ = _numbers(look)
         return (
@@ -139,11 +150,16 @@ def _numbers(look: Look) -> Guess:
         return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
             look, said
         )
+    if not look.whole and len(levels) <= FEW_VALUES and look.rows >= OFTEN * len(levels):
+        said.append("few numbers, taken for levels that rank")
+        return _made(look, "ordinal", levels=_whole(levels), **facts), _check(look, said)
     if look.whole and high - low < MAX_NARROW:
         facts |= {"bins": "auto"} if high - low >= MAX_UNIT else {}
         return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)
+    coded = [-1] if look.whole and has_minus_one(look.values, low) else []
+    low = 0.0 if coded else low
     facts |= _bins(look, low, high)
-    if special := _special(look, facts, low, high):
+    if special := [*coded, *_special(look, facts, low, high)]:
         facts["special"] = special
         said.append(f"{', '.join(map(str, special))} in many rows: no amount, a top code or a code?")
     kind = "integer" if look.whole else "number"
@@ -154,7 +170,12 @@ def _special(look: Look, facts: dict[str, Any], low: float, high: float) -> list
     """The values that pile up, but for a zero that has a bin of its own."""
     alone = look.whole and {0, 1} <= set(facts.get("edges", ()))
     piled = [value for value in piled_up(look.values, low, high) if value or not alone]
-    return [int(value) if value == int(value) else value for value in piled]
+    return _whole(piled)
+
+
+def _whole(values: Sequence[float]) -> list[float]:
+    """Numbers as people write them: 50, not 50.0."""
+    return [int(value) if value == int(value) else value for value in values]
 
 
 def _on_grid(look: Look, kind: str, facts: dict[str, Any]) -> Column:
@@ -170,6 +191,11 @@ def _on_grid(look: Look, kind: str, facts: dict[str, Any]) -> Column:
         except SchemaError:
             continue
     return _made(look, kind, **{key: value for key, value in facts.items() if key != "special"})
+
+
+def _repeat(look: Look) -> bool:
+    """Whether texts come more than once, as levels do: a list of those that do not is a list of rows."""
+    return look.distinct <= FEW_VALUES or look.rows >= TWICE * look.distinct
 
 
 def _come_often(look: Look) -> bool:
@@ -205,10 +231,10 @@ def _bins(look: Look, low: float, high: float) -> dict[str, Any]:
     values = look.values[(look.values >= low) & (look.values <= high)]
     if len(values) and is_skewed(values, low, high):
         edges = amount_edges(values, low, high, whole=look.whole)
-        return {"edges": [int(edge) for edge in edges] if look.whole else edges}
+        return {"edges": _whole(edges)}
     first, last, bins = even_steps(low, high, whole=look.whole)
     if not look.whole:
-        return {"min": first, "max": last, "bins": bins}
+        return {"min": _whole([first])[0], "max": _whole([last])[0], "bins": bins}
     return {"min": int(first), "max": int(last) - 1, "bins": bins}
 
 
@@ -234,10 +260,13 @@ def _made(look: Look, kind: Any, **facts: Any) -> Column:
     return Column(look.name, kind, missing=missing, **facts)
 
 
-def _zeros_note(look: Look) -> str:
-    if not look.leading_zeros:
-        return ""
-    return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
+def _texts_note(look: Look) -> str:
+    """What to look at in a list of texts."""
+    if look.leading_zeros:
+        return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
+    if len({" ".join(text.split()).casefold() for text in look.texts}) < look.distinct:
+        return f"check: {look.name!r} has levels that differ in case or spaces alone; if they are the same, make them so in the table"
+    return ""
 
 
 def _are_missing(texts: set[str]) -> bool:

@@ -107,19 +107,35 @@ def find_bins(
     each = level_share(searches, session.schema)
     coarse = coarse_share(session.schema) if sets else Fraction(0)
     noise = NoiseModel(session.part(1 - share - coarse), session.unit)
-    for first in _with_first_shares(searches):
-        _ask(session, first, each * sum(search.first_shares for search in first))
-    asked, risks = searches, dict[int, BinRisk]()
-    while asked:
-        rows = session.n_rows or max(1.0, float(np.mean([search.total for search in searches])))
-        risks = {
-            search.axis: bin_risk(session.schema, search.axis, noise, float(rows), tables)
-            for search in searches
-        }
-        asked = [search for search in asked if search.refine(risks[search.axis])]
-        if asked:
-            _ask(session, asked, each * len(asked))
+    risks = run_searches(
+        searches,
+        lambda asked, shares: _ask(session, asked, each * shares),
+        lambda axis, rows: bin_risk(session.schema, axis, noise, rows, tables),
+        n_rows=session.n_rows,
+    )
     _close(session, searches, risks, sets)
+
+
+def run_searches(
+    searches: Sequence[Search],
+    ask: Callable[[Sequence[Search], int], None],
+    risk: Callable[[int, float], BinRisk],
+    *,
+    n_rows: int | None,
+) -> dict[int, BinRisk]:
+    """Ask level by level, until no interval is worth cutting; the risk of each column's bins, by its axis.
+
+    `ask` asks one level of some columns, with so many shares of a level; `risk` is that of the bins of an axis of so many rows. The number of rows is
+    public, or what the first level tells. A plan that rehearses a search with made-up rows takes the same steps.
+    """
+    for first in _with_first_shares(searches):
+        ask(first, sum(search.first_shares for search in first))
+    rows = n_rows or max(1.0, float(np.mean([search.total for search in searches])))
+    risks = {search.axis: risk(search.axis, float(rows)) for search in searches}
+    asked = searches
+    while asked := [search for search in asked if search.refine(risks[search.axis])]:
+        ask(asked, len(asked))
+    return risks
 
 
 def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
@@ -171,7 +187,13 @@ def _close(session: Session, searches: Sequence[Search], risks: Mapping[int, Bin
         for name in [search.column.name]
     }
     found = {name: len(points) - 1 for name, points in edges.items()}
-    session.remark("bins", {"share": str(session.of_charge(1 - session.left)), "found": found})
+    ranges = {
+        search.column.name: {"rows": search.rows_to_find, "guess": search.is_guess}
+        for search in searches
+        if search.is_unbounded
+    }
+    note = {"share": str(session.of_charge(1 - session.left)), "found": found}
+    session.remark("bins", note | ({"ranges": ranges} if ranges else {}))
     for number in range(sets):
         _measure_coarse(session, searches, schema, codes, coarse_share(session.schema) / sets, number)
     session.go_on(schema, codes)

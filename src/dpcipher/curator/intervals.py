@@ -1,9 +1,9 @@
 """The search for the bins of one open column: intervals of its grid, their noisy counts, and the edges that follow from them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 
@@ -14,9 +14,17 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.open_grid import band_edges
 from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
-from dpcipher.selection.ranges import inhabited_bands, powers_from_one, sides_of_zero, with_margin
+from dpcipher.selection.ranges import (
+    inhabited_bands,
+    powers_from_one,
+    rows_to_find,
+    sides_of_zero,
+    stand_out,
+    with_margin,
+)
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
+Judged = TypeVar("Judged")
 Known = tuple[float, float]  # the noisy count of an interval, and its variance
 # Parts that an interval is cut into, beside the cuts that are declared. More parts make fewer levels, and each more noise in their sums; levels share the
 # budget, which the noise of zCDP feels with their root and that of pure epsilon in full. Settled on generated columns (benchmarks/bins.py).
@@ -95,8 +103,11 @@ class Search:
 
     def truth(self, source: CountSource) -> Counts:
         """What is asked for next, without noise. Private."""
-        cells = source.counts((self.axis,))[: len(self.points) - 1]
-        sums = np.concatenate([[0], np.cumsum(cells)])
+        return self.asked(source.counts((self.axis,)))
+
+    def asked(self, cells: Counts) -> Counts:
+        """What is asked for next of rows with these counts in the cells of the grid, and in levels beside them. As private as the counts."""
+        sums = np.concatenate([[0], np.cumsum(cells[: len(self.points) - 1])])
         return np.array([number for split in self._splits for number in split.asked(sums)])
 
     def learn(self, noisy: Floats, variance: float) -> None:
@@ -142,6 +153,20 @@ class Search:
         cuts = choose_cuts(self._leaves().within(start, stop), risk, self.most - len(outside), inside)
         return [*self.points[sorted(outside.union(cuts))].tolist(), self.points[last].item()]
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether the range is to be found, and no rows stood out of the noise: it may lie anywhere."""
+        return self.is_unbounded and not self._judge_bands(stand_out)
+
+    @property
+    def rows_to_find(self) -> int:
+        """How many rows stood out of the noise of the bands, wherever they lay: fewer in a tail may have gone unseen."""
+        return self.rows_to_find_at(self._known[self._top[0]][1])
+
+    def rows_to_find_at(self, variance: float) -> int:
+        """The same of noise of this variance."""
+        return rows_to_find(len(self._top), math.sqrt(variance), laplace=self._laplace)
+
     def recoding(self, column: Column, edges: Sequence[float]) -> Codes:
         """The bin of each cell of the grid; cells beyond the ends go to the end bins, special values and missing levels follow, as they did."""
         bins = len(edges) - 1
@@ -152,18 +177,18 @@ class Search:
         """The ends of what the first intervals seem to hold rows in; declared ends and cuts stay."""
         if not self.is_unbounded:
             return 0, len(self.points) - 1
+        first, last = self._judge_bands(inhabited_bands)
+        kept = [*self._top[first:last], *(band for band in self._top if {*band} & {*self.forced})]
+        return self._with_declared_ends(min(start for start, _ in kept), max(stop for _, stop in kept))
+
+    def _judge_bands(self, judge: Callable[..., Judged]) -> Judged:
+        """What the counts of the bands say: how far from one each lies, and on which side of zero, are public."""
         counts, variances = np.array([self._known[band] for band in self._top]).T
         lows, highs = self.points[np.array(self._top)].T.astype(float)
         days = self.column.kind == "date"
-        first, last = inhabited_bands(
-            counts,
-            np.zeros(len(counts)) if days else powers_from_one(lows, highs),
-            [slice(0, len(counts))] if days else sides_of_zero(lows),
-            float(np.sqrt(variances[0])),
-            laplace=self._laplace,
-        )
-        kept = [*self._top[first:last], *(band for band in self._top if {*band} & {*self.forced})]
-        return self._with_declared_ends(min(start for start, _ in kept), max(stop for _, stop in kept))
+        powers = np.zeros(len(counts)) if days else powers_from_one(lows, highs)
+        sides = [slice(0, len(counts))] if days else sides_of_zero(lows)
+        return judge(counts, powers, sides, float(np.sqrt(variances[0])), laplace=self._laplace)
 
     def _range(self, bounds: Interval, start: int, stop: int) -> Interval:
         """The range around the rows that are clearly there, with the bands beside theirs that seem to hold some; declared ends and cuts stay."""

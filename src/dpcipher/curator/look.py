@@ -42,6 +42,7 @@ class Look:
     increasing: bool = True
     last: float = -math.inf
     sample: list[NDArray[np.float64]] = field(default_factory=list)
+    apart: int = 1  # every so many numbers are in the sample
 
     def add(self, cells: pa.Array) -> None:
         """Take in one batch."""
@@ -63,7 +64,7 @@ class Look:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """Some of the numbers."""
+        """Some of the numbers, from all over the table."""
         return np.concatenate(self.sample) if self.sample else np.empty(0)
 
     def _add_readings(self, cells: pa.Array) -> None:
@@ -98,8 +99,9 @@ class Look:
             steps = np.diff(numbers, prepend=self.last)
             self.increasing &= bool((steps > 0).all())
             self.last = float(numbers[-1])
-        if sum(map(len, self.sample)) < SAMPLE:
-            self.sample.append(numbers[:SAMPLE])
+        self.sample.append(numbers[:: self.apart])
+        while sum(map(len, self.sample)) > SAMPLE:  # rows may be sorted, so the first alone tell little
+            self.sample, self.apart = [self.values[::2]], 2 * self.apart
 
     def _add_texts(self, cells: pa.Array) -> None:
         texts = as_text(cells)

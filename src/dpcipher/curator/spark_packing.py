@@ -22,7 +22,7 @@ from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.points import EXACT
-from dpcipher.schema.rows import attr_columns
+from dpcipher.schema.rows import judged_columns
 from dpcipher.schema.schema import Schema
 
 Words = list[NDArray[np.int64]]
@@ -77,15 +77,15 @@ class Packing:
 
     def encoded(self, table: pa.Table, schema: Schema) -> list[CodeColumn]:
         """The codes of each attribute, as the schema has them for the columns again; few numbers are looked up, not read."""
-        lookups, words = _lookups(self, schema), self._words(table)
-        codes: dict[str, CodeColumn] = {}
-        for column in schema.columns:
+        lookups, words = _lookups(self, schema.judging), self._words(table)
+
+        def encode(column: Column) -> CodeColumn:
             cells = self._numbers(words, column.name) if column.name in lookups else None
             if cells is None or lookups[column.name].refuses(cells):
-                codes[column.name] = column.encode(self._column(table, words, column.name))
-            else:
-                codes[column.name] = lookups[column.name].codes[cells]
-        return attr_columns(schema, codes)
+                return column.encode(self._column(table, words, column.name))
+            return lookups[column.name].codes[cells]
+
+        return judged_columns(schema, encode)
 
     def unpacked(self, table: pa.Table) -> pa.Table:
         """The columns again: numbers of the narrowest type, truth values, nulls."""

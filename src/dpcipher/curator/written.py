@@ -29,6 +29,14 @@ _OTHERWISE = (
         "numbers with a sign beside them; remove it first, and say it with unit",
     ),
     (
+        r"[-+]?\d+,(\d{1,2}|\d{4,})|[-+]?\d+",
+        "numbers with a decimal comma; write a point first, or declare it in format, where the table is a text file",
+    ),
+    (
+        r"[-+]?\d{1,3}(([,.' \u00a0\u202f])\d{3}(\2\d{3})*)?([.,]\d{1,2})?",
+        "numbers with marks between thousands; remove the marks first, or declare them in format, where the table is a text file",
+    ),
+    (
         r"(?i)\d{1,2}(:\d{2}){0,2}\s?[ap]\.?m\.?",
         "times that are written otherwise; convert them to 08:30 first, and declare kind: time",
     ),
@@ -50,6 +58,15 @@ def more_decimals(decimals: int | None, numbers: NDArray[np.float64]) -> int | N
 def common_step(step: int, numbers: NDArray[np.float64]) -> int:
     """The largest number of which `step` and all these whole numbers are multiples."""
     return int(np.gcd.reduce(np.abs(numbers).astype(np.int64), initial=step))
+
+
+def has_minus_one(values: NDArray[np.float64], low: float) -> bool:
+    """Whether -1 is the only whole number below zero, and in so many rows that it is a code (never, none) and no amount.
+
+    >>> has_minus_one(np.array([-1.0] * 50 + list(range(60))), -1.0), has_minus_one(np.array([-2.0, -1.0, 3.0]), -2.0)
+    (True, False)
+    """
+    return low == -1 and bool(np.mean(values == -1) >= PILED)
 
 
 def piled_up(values: NDArray[np.float64], low: float, high: float) -> list[float]:
@@ -75,8 +92,14 @@ def clock_facts(first: int, last: int, apart: int) -> dict[str, object]:
 
 
 def read_otherwise(texts: Collection[str]) -> str:
-    """What all these texts are to a person, and how to make it so for a schema; nothing where they are just texts."""
+    """What all these texts are to a person, and how to make it so for a schema; nothing where they are just texts.
+
+    >>> read_otherwise(["1,200", "980"])[:37], read_otherwise(["010", "021"]), read_otherwise(["12,5", "7"])[:28]
+    ('numbers with marks between thousands;', '', 'numbers with a decimal comma')
+    """
+    if all(text.strip().isdigit() for text in texts):  # codes, of digits alone
+        return ""
     for pattern, what in _OTHERWISE:
-        if texts and all(re.fullmatch(pattern, text.strip()) for text in texts):
+        if all(re.fullmatch(pattern, text.strip()) for text in texts):
             return what
     return ""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from dpcipher.release.release import Release
+from dpcipher.release.shown import found_ranges
 from dpcipher.release.statement import Statement
 
 
@@ -46,7 +47,8 @@ def found_bins(release: Release) -> list[str]:
         return []
     return [
         f"Where bins begin and end was found privately in {_numbered(release, bins['found'])}: from noisy counts, for "
-        f"{_percent(bins['share'])} of the same budget."
+        f"{_percent(bins['share'])} of the same budget.",
+        *(f"Between which ends: {text[0].lower()}{text[1:]}" for text in found_ranges(release)),
     ]
 
 

@@ -113,9 +113,9 @@ def plan_auto(
     """
     check_sets(sets)
     check_auto(auto, schema, Terms(budget, unit), sets)
-    levels = level_plan(schema, budget, unit)
-    schema = with_expected_levels(schema, levels, n_rows)
-    bins = plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows)
+    levels = level_plan(schema, budget, unit, n_rows)
+    schema = with_expected_levels(schema, levels)
+    bins = plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows, n_rows_told=n_rows_told)
     schema = with_expected_bins(schema, bins)  # tables are chosen once bins are found
     target, columns = auto.on(schema), len(schema.attrs)
     left = after_finding(budget, schema).composable()

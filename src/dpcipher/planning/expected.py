@@ -10,13 +10,14 @@ from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import stand_in_texts
 
 
-def with_expected_levels(schema: Schema, levels: LevelPlan | None, n_rows: int | None) -> Schema:
-    """No more levels to be found than there can be texts of as many rows as the threshold asks for."""
-    if levels is None or n_rows is None:
+def with_expected_levels(schema: Schema, levels: LevelPlan | None) -> Schema:
+    """The levels that are expected; the most where no number of rows was given."""
+    if levels is None or levels.expected is None:
         return schema
-    most = max(1, n_rows // max(levels.threshold, 1))
     columns = (
-        replace(column, max_levels=min(most, len(stand_in_texts(column)))) if column.discovers else column
+        replace(column, max_levels=min(levels.expected, len(stand_in_texts(column))))
+        if column.discovers
+        else column
         for column in schema.columns
     )
     return replace(schema, columns=tuple(columns))

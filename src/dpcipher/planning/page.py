@@ -1,6 +1,7 @@
 """Plans on one page: a table for people, plain values for programs."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dpcipher.planning.tables import TablePlan
@@ -12,7 +13,17 @@ if TYPE_CHECKING:
     from dpcipher.planning.plan import Plan
 
 SHOWN = 12
-_HEADS = ("table", "cells", "rows/cell", "noise sd", "reconciled sd", "TVD", "reconciled TVD", "weight")
+_HEADS = (
+    "table",
+    "cells",
+    "rows/cell",
+    "noise sd",
+    "reconciled sd",
+    "TVD",
+    "reconciled TVD",
+    "solved TVD",
+    "weight",
+)
 _STEP_HEADS = ("step", "share", "tables", "noise sd")
 
 
@@ -29,7 +40,8 @@ def to_text(plan: "Plan") -> str:
         *([f"… and {hidden} smaller tables"] if hidden else []),
         *_headings(plan, shown),
         "",
-        "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone.",
+        "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone, as measured and reconciled.",
+        *_solved(plan),
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
         *_bins(plan.bins),
         *(plan.levels.lines() if plan.levels else []),
@@ -59,7 +71,17 @@ def to_dict(plan: "Plan") -> dict[str, Any]:
 
 
 def _table(table: TablePlan) -> dict[str, Any]:
-    names = ("n_cells", "sd", "absolute", "reconciled_sd", "count", "tvd", "reconciled_tvd", "weight")
+    names = (
+        "n_cells",
+        "sd",
+        "absolute",
+        "reconciled_sd",
+        "count",
+        "tvd",
+        "reconciled_tvd",
+        "solved_tvd",
+        "weight",
+    )
     facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.name, "scale": table.mechanism.scale}
     return facts | {name: getattr(table, name) for name in names}
 
@@ -88,8 +110,19 @@ def _line(table: TablePlan) -> tuple[str, ...]:
         _number(table.reconciled_sd),
         _share(table.tvd),
         _share(table.reconciled_tvd),
+        _share(table.solved_tvd),
         f"{table.weight:.3f}",
     )
+
+
+def _solved(plan: "Plan") -> list[str]:
+    """The error that counts in the end, on average."""
+    distances = [table.solved_tvd for table in plan.tables if table.solved_tvd is not None]
+    if not distances:
+        return []
+    return [
+        f"solved TVD: expected of solved tables and synthetic rows, in which noise is shrunk; {fmean(distances):.3f} on average. Rough: for columns of typical dependence."
+    ]
 
 
 def _number(value: float | None) -> str:
@@ -97,7 +130,7 @@ def _number(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else "≥ 1" if value >= 1 else f"{value:.3f}"
 
 
 def grid(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -168,19 +201,65 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
     spent, coarse = (float(sum(parts)) for parts in zip(*((b.share, b.coarse) for b in bins), strict=True))
     most = "cells and noise above are those of the most bins, with what is left then; say n_rows for those expected"
     said = (
-        "cells and noise above are those of the bins expected (more where rows are uneven), with what is left then"
+        "cells and noise above are those of the bins expected, with what is left then"
         if bins[0].expected
         else most
     )
     return [
+        "",
         f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
-        *(f"         {found}" for found in bins),
+        *(f"         {line}" for line in grid([_bin_heads(bins[0]), *map(_bin_line, bins)])),
+        *_rehearsed(bins[0]),
+        *_ranges(bins),
+        "",
     ]
 
 
+def _bin_heads(found: "BinPlan") -> list[str]:
+    return ["column", "at most", "expected", *found.found, "cut from", "noise sd", "share"]
+
+
+def _bin_line(found: "BinPlan") -> list[str]:
+    expected, cut = ("-" if value is None else f"{value:,}" for value in (found.expected, found.rows_to_cut))
+    shapes = (f"{bins}" for bins in found.found.values())
+    return [
+        found.column,
+        f"{found.most}",
+        expected,
+        *shapes,
+        cut,
+        f"{found.sd:,.1f}",
+        f"{float(found.share):.3g}",
+    ]
+
+
+def _rehearsed(found: "BinPlan") -> list[str]:
+    """Where the expected numbers come from."""
+    if not found.found:
+        return []
+    return [
+        f"         expected: the mean of rehearsals with made-up rows that are {_listed(list(found.found))}; an interval is cut "
+        "from so many rows on."
+    ]
+
+
+def _ranges(bins: "Sequence[BinPlan]") -> list[str]:
+    """How many rows a range needs that is to be found."""
+    sought = {found.column: found.rows_to_find for found in bins if found.rows_to_find is not None}
+    if not sought:
+        return []
+    return [
+        f"         range of {', '.join(sought)}: stands out of the noise from about {max(sought.values()):,} rows on. With fewer it may be a guess; and fewer, far from the others, may lie "
+        "beyond it unseen, and go to its end bins."
+    ]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
 def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
-    shares = [{"share": str(found.share), "coarse": str(found.coarse)} for found in bins]
-    return {"bins": [vars(found) | each for found, each in zip(bins, shares, strict=True)]} if bins else {}
+    return {"bins": [found.to_dict() for found in bins]} if bins else {}
 
 
 def _held(plan: "Plan | AutoPlan") -> list[str]:

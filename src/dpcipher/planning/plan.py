@@ -23,14 +23,16 @@ from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.expected import with_expected_bins, with_expected_levels
 from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.levels import LevelPlan, level_plan
+from dpcipher.planning.solved import solved_tvds
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
+from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
 
-# Reconciled errors need all tables in memory; beyond this many cells they are left out.
+# Errors after reconciling and solving need all tables in memory; beyond this many cells they are left out.
 RECONCILE_CELLS = 2_000_000
 
 
@@ -168,11 +170,14 @@ def plan(
         n_rows_public=told,
     )
     request = request_on(schema)  # with the most that may be found: what `measure` refuses is refused
-    levels = level_plan(schema, budget, protects)
-    likely = with_expected_levels(schema, levels, rows)
-    bins = plan_bins(likely, budget, protects, given_tables(request), rows)
+    levels = level_plan(schema, budget, protects, rows)
+    likely = with_expected_levels(schema, levels)
+    bins = plan_bins(likely, budget, protects, given_tables(request), rows, n_rows_told=told)
     planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
-    return replace(planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows))
+    warnings = (*planned.warnings, *_range_warnings(bins, rows))
+    return replace(
+        planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows), warnings=warnings
+    )
 
 
 def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:
@@ -196,10 +201,12 @@ def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) ->
 def _table_plans(request: MeasurementRequest, n_rows: int | None) -> tuple[TablePlan, ...]:
     sizes, mechanisms = request.workload.cells, request.mechanisms
     shares = best_weights(sizes, mechanisms[0].name)
-    after = _after_reconciling(request, n_rows)
+    after, solved = _after_reconciling(request, n_rows), _after_solving(request, n_rows)
     return tuple(
-        table_plan(*parts, n_rows)
-        for parts in zip(request.workload.tables, sizes, mechanisms, after, shares, strict=True)
+        table_plan(attrs, mechanism, size, n_rows, after=sd, solved=tvd, weight=share)
+        for (attrs, size, mechanism), sd, tvd, share in zip(
+            zip(request.workload.tables, sizes, mechanisms, strict=True), after, solved, shares, strict=True
+        )
     )
 
 
@@ -208,6 +215,12 @@ def _after_reconciling(request: MeasurementRequest, n_rows: int | None) -> list[
         return [None] * len(request.workload.tables)
     total = n_rows if request.n_rows_public else None
     return reconciled_sds(request.schema, request.workload.tables, request.mechanisms, n_rows=total)
+
+
+def _after_solving(request: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
+    if n_rows is None or request.workload.n_cells > RECONCILE_CELLS:
+        return [None] * len(request.workload.tables)
+    return solved_tvds(request.schema.shape, request.axes, request.mechanisms, n_rows)
 
 
 def _gain(request: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
@@ -261,13 +274,30 @@ def _warnings(
     )
 
 
+def _range_warnings(bins: Sequence[BinPlan], n_rows: int | None) -> list[str]:
+    """One warning for all columns whose range needs more rows to be found."""
+    hidden = [
+        found
+        for found in bins
+        if found.rows_to_find is not None and found.rows_to_find > (n_rows or math.inf)
+    ]
+    if not hidden:
+        return []
+    most = max(found.rows_to_find or 0 for found in hidden)
+    names = ", ".join(found.column for found in hidden)
+    return [
+        f"{n_rows:,} rows may be too few to find the range of {names}: about {most:,} stand out of the noise. Declare min and max where they are public"
+    ]
+
+
 def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
     """Each with the number at which the noise equals the mean count."""
     remedies = [_larger_budget(request, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
     cells = math.floor(worst.n_cells / ratio)
     if cells > 1:
         largest = max(worst.attrs, key=lambda attr: request.schema.n_cells((attr,)))
-        remedies.append(f"wider bins: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
+        how = "a smaller max_bins" if request.schema.parts(largest)[0].bins == AUTO else "wider bins"
+        remedies.append(f"{how}: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
     gaussian = _gaussian_sd(request)
     if gaussian is not None and gaussian < worst.sd:
         remedies.append(

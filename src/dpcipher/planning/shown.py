@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpcipher.drawing.card import Card
-from dpcipher.drawing.dots import Dot, Line, dot_plot, fit_scale
+from dpcipher.drawing.dots import MARKS, Dot, Line, dot_plot, fit_scale
 from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot, no_columns
 from dpcipher.drawing.svg import element
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpcipher.planning.plan import Plan
 
 MOST_DRAWN = 24
+SOLVED = MARKS[1]
 
 
 def card(plan: "Plan") -> Card:
@@ -40,7 +41,13 @@ def card(plan: "Plan") -> Card:
             "Budget": plan.budget.describe(),
             "Sets": f"{plan.sets}" if plan.sets > 1 else "",
         },
-        ("table, the largest error first", "cells", "noise sd (rows)", "reconciled sd", "expected TVD"),
+        (
+            "table, the largest error first",
+            "cells",
+            "noise sd (rows)",
+            "reconciled sd",
+            "expected TVD, solved",
+        ),
         lines,
         notes=[
             *plan.warnings,
@@ -70,7 +77,7 @@ def auto_card(plan: "AutoPlan") -> Card:
 
 
 def draw(plan: "Plan", columns: tuple[str, ...] | None) -> Plot:
-    """The expected error of every table from the noise alone, before and after the tables are reconciled; `columns` keeps the tables that hold them all."""
+    """The expected error of every table from the noise alone, before and after the tables are reconciled, and of the solved table; `columns` keeps the tables that hold them all."""
     kept = [table for table in _worst(plan) if set(columns or ()) <= set(table.attrs)]
     if not kept:
         raise ParameterError(
@@ -81,7 +88,7 @@ def draw(plan: "Plan", columns: tuple[str, ...] | None) -> Plot:
     axis = "expected total variation distance" if by_share else "standard deviation of a cell, in rows"
     lines = [_line(table, by_share) for table in shown]
     scale = fit_scale([dot.value for line in lines for dot in line.dots])
-    title = "What the noise alone will do to every table"
+    title = "What the noise will do to every table"
     told = "; ".join(f"{line.name} {line.numbers}" for line in lines[:8])
     svg = dot_plot(lines, title=title, description=f"{axis}: {told}.", axis=axis, scale=scale)
     hidden = len(kept) - len(shown)
@@ -90,6 +97,8 @@ def draw(plan: "Plan", columns: tuple[str, ...] | None) -> Plot:
         "as measured": element("circle", cx=11, cy=7, r=5, class_="f-hatch"),
         "after reconciling": element("circle", cx=11, cy=7, r=5, class_="f-bar"),
     }
+    if by_share:
+        key["solved"] = element("path", d=SOLVED, transform="translate(11 7)", class_="f-bar")
     note = f"{plan.budget.describe()}; {plan.unit.relation}.{more}"
     return Plot(title, {title: svg}, key if shown[0].reconciled_sd is not None else {}, note)
 
@@ -128,11 +137,14 @@ def _line(table: TablePlan, by_share: bool) -> Line:
     dots = [Dot(before or 0.0, f"{name}: {show(before)} as measured", "hatch")]
     if after is not None:
         dots.append(Dot(after, f"{name}: {show(after)} after reconciling"))
+    if by_share and table.solved_tvd is not None:
+        dots.append(Dot(table.solved_tvd, f"{name}: {show(table.solved_tvd)} solved", shape=SOLVED))
+        return Line(name, tuple(dots), show(table.solved_tvd))
     return Line(name, tuple(dots), show(after if after is not None else before))
 
 
 def _tvd(table: TablePlan) -> float | None:
-    return table.tvd if table.reconciled_tvd is None else table.reconciled_tvd
+    return table.tvd if table.solved_tvd is None else table.solved_tvd
 
 
 def _rows(value: float | None) -> str:

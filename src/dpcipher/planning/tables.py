@@ -81,8 +81,8 @@ class TablePlan:
     """What to expect of one table.
 
     `sd` and `absolute` are the standard deviation and the mean absolute value of the noise on a cell, in counts; `reconciled_sd` is the
-    standard deviation after reconciling. `count` (rows per cell) and the two TVDs need a number of rows. `weight` is the share of
-    the budget that would minimise the error of all tables together.
+    standard deviation after reconciling. `count` (rows per cell) and the TVDs need a number of rows: `tvd` and `reconciled_tvd` are those of the noise alone,
+    `solved_tvd` that of a solved release (`planning.solved`). `weight` is the share of the budget that would minimise the error of all tables together.
     """
 
     attrs: Attrs
@@ -95,12 +95,20 @@ class TablePlan:
     tvd: float | None
     reconciled_tvd: float | None
     weight: float
+    solved_tvd: float | None = None
 
 
 def table_plan(
-    attrs: Attrs, n_cells: int, mechanism: Mechanism, after: float | None, weight: float, n_rows: int | None
+    attrs: Attrs,
+    mechanism: Mechanism,
+    n_cells: int,
+    n_rows: int | None,
+    *,
+    after: float | None,
+    solved: float | None,
+    weight: float,
 ) -> TablePlan:
-    """The plan of one table: `after` is the deviation of a reconciled cell, where it is known."""
+    """The plan of one table: `after` is the deviation of a reconciled cell, `solved` the distance of the solved table, where they are known."""
     absolute = expected_absolute(mechanism)
     # A reconciled cell averages many noises, so its error is close to normal.
     after_absolute = None if after is None else after * NORMAL_ABSOLUTE
@@ -117,4 +125,5 @@ def table_plan(
         if n_rows is None or after_absolute is None
         else expected_tvd(after_absolute, n_cells, n_rows),
         weight=weight,
+        solved_tvd=solved,
     )

@@ -51,7 +51,8 @@ def card(release: "Release") -> Card:
         ("column", "levels"),
         lines,
         notes=[
-            "Counts carry noise: dc.trust(release) says which pairs can be relied on, dc.plot(release, column) draws a column with its margins."
+            *(f"Range: {text}" for text in found_ranges(release)),
+            "Counts carry noise: dc.trust(release) says which pairs can be relied on, dc.plot(release, column) draws a column with its margins.",
         ],
     )
 
@@ -63,6 +64,31 @@ def _found(certificate: Mapping[str, Any]) -> str:
         "levels": len(certificate.get("levels", ())),
     }
     return ", ".join(f"{what} of {counted(number, 'column')}" for what, number in numbers.items() if number)
+
+
+def found_ranges(release: "Release") -> list[str]:
+    """Of the ranges that were found, whether rows stood out of the noise, and how many may go unseen beyond them."""
+    stated = release.statement.certificate.get("bins", {}).get("ranges", {})
+    ranges = {name: found for name, found in stated.items() if name in release.schema.names}
+    told = []
+    for guess in (True, False):
+        names = [name for name, found in ranges.items() if found["guess"] is guess]
+        if names:
+            most = max(ranges[name]["rows"] for name in names)
+            told.append(_range_words(", ".join(names), most, guess=guess))
+    return told
+
+
+def _range_words(names: str, rows: int, *, guess: bool) -> str:
+    if guess:
+        return (
+            f"A guess for {names}: no rows stood out of the noise, as about {rows:,} of them would have. Values beyond the range are counted in its end bins; "
+            "declare min and max where they are public."
+        )
+    return (
+        f"Found for {names}. Rows far from the others, up to about {rows:,} of them, may lie beyond the range unseen, and are counted in its "
+        "end bins."
+    )
 
 
 def _n_rows(release: "Release") -> str:

@@ -287,6 +287,13 @@ def _check_found(bins: object, levels: object) -> None:
     _check_share(bins.get("share"))
     for number in (*bins["found"].values(), *levels.values()):
         _check_number("found", number)
+    ranges = bins.get("ranges", {})
+    if not isinstance(ranges, Mapping) or not all(isinstance(found, Mapping) for found in ranges.values()):
+        raise _wrong("ranges", ranges, "must say of each column what was found")
+    for found in ranges.values():
+        _check_number("rows", found.get("rows"))
+        if not isinstance(found.get("guess"), bool):
+            raise _wrong("guess", found.get("guess"), "must be true or false")
 
 
 def _check_number(name: str, number: object) -> None:

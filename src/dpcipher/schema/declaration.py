@@ -12,7 +12,7 @@ from dpcipher.schema import text_column
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.listed import Listed
 from dpcipher.schema.missing import MISSING_LABEL
-from dpcipher.schema.open_column import AUTO, check_open
+from dpcipher.schema.open_column import AUTO, check_open, check_searched
 from dpcipher.schema.words import check_words
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def check_declaration(column: "Column") -> None:
     given = {name for name in ("levels", "edges", "min", "max", "bins") if getattr(column, name) is not None}
     allowed: tuple[set[str], ...] = ({"edges"}, {"min", "max"}, {"min", "max", "bins"})
     if column.is_open:
+        if column.searched is not None:
+            raise SchemaError("searched is for edges that were found; leave it out beside bins: auto")
         check_open(column)
         return
     if column.max_bins is not None:
@@ -86,6 +88,8 @@ def check_declaration(column: "Column") -> None:
         raise SchemaError(
             f"a column of kind {column.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
         )
+    if column.searched is not None:
+        check_searched(column)
     for name in ("step", "decimals", "special"):
         if column.kind in ("categorical", "ordinal", "boolean") and getattr(column, name) is not None:
             raise SchemaError(f"{name} is for integer, number, date and time columns; leave it out")

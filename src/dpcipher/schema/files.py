@@ -195,7 +195,8 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc,unused-ignore]
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if _PLAIN.match(data) else '"')
 
 
-_PLAIN = re.compile(r"^\w[\w .>×-]*\Z(?<! )")
+# Version 1.2 takes digits for a number, also after a zero: 04109 is a code.
+_PLAIN = re.compile(r"^(?!\d+\Z|0o)\w[\w .>×-]*\Z(?<! )")
 _WHOLE = re.compile(r"^[-+]?(0|[1-9][0-9]*)$")
 _FLOAT = re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$")
 _Loader.add_implicit_resolver(

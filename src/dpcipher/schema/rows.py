@@ -1,7 +1,7 @@
 """Rows as codes and codes as rows, column by column; and the structural zeros, combinations of levels that no row can have."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -107,9 +107,16 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
 def encode_columns(schema: "Schema", table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
     """The codes of each attribute, each in the narrowest integer that holds them."""
     _check_names(schema, table)
-    return attr_columns(
-        schema, {column.name: column.encode(table.column(column.name)) for column in schema.columns}
-    )
+    return judged_columns(schema, lambda column: column.encode(table.column(column.name)))
+
+
+def judged_columns(schema: "Schema", encode: "Callable[[Column], CodeColumn]") -> list[CodeColumn]:
+    """The codes of each attribute, once rows were moved or refused by the codes of each column that they are judged by."""
+    judging = schema.judging
+    columns = attr_columns(judging, {column.name: encode(column) for column in judging.columns})
+    for axis, bins in schema.bins_of_cells.items():
+        columns[axis] = bins.astype(code_type(schema.shape[axis]))[columns[axis]]
+    return columns
 
 
 def attr_columns(schema: "Schema", codes: dict[str, CodeColumn]) -> list[CodeColumn]:

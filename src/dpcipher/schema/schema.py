@@ -25,7 +25,13 @@ from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
-from dpcipher.schema.open_schema import closed_schema, grid_schema, stand_in_schema
+from dpcipher.schema.open_schema import (
+    bins_of_cells,
+    closed_schema,
+    grid_schema,
+    judging_schema,
+    stand_in_schema,
+)
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules import compiled
@@ -254,6 +260,16 @@ class Schema(Shown):
     def stand_in(self) -> "Schema":
         """A closed schema with as many bins as may be found in every open column, what a plan counts with; itself where none is open."""
         return stand_in_schema(self) if self.is_open else self
+
+    @cached_property
+    def judging(self) -> "Schema":
+        """The schema by whose codes private rows are judged: itself, or with the grid on which its bins were found, where rules compare columns."""
+        return judging_schema(self)
+
+    @cached_property
+    def bins_of_cells(self) -> Mapping[int, Codes]:
+        """By axis, the code of each level of `judging` where it has other ones."""
+        return bins_of_cells(self.judging, self)
 
     @cached_property
     def _grid(self) -> "Schema":

@@ -6,7 +6,9 @@ ends where nothing seems to follow. Where noise could as well be rows, numbers n
 """
 
 import itertools
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -19,6 +21,7 @@ BAND_CHANCE = (
 RUN_CHANCE = 100  # and for those of a run of them, beside the fullest one
 # In standard deviations, what a band must hold to lengthen a run, and what it must hold more for every power of two from one: settled in benchmarks/ranges.py.
 BAND_NOISE, POWER_NOISE = 1.0, 0.05
+SPREAD = 10  # bands over which rows are taken to lie where it is said how many make a range stand out
 MARGIN = 1.0  # of the width of the rows that are clearly there: the noise hides the tails beyond them
 
 
@@ -30,19 +33,42 @@ def inhabited_bands(
     `powers` says how many powers of two from one a band lies, and `sides` are the bands below, at and above zero: a run lies on one of them, since what is
     empty between two sides tells nothing of either. The noise on the counts has the standard deviation `sd`.
     """
-    values = counts - (BAND_NOISE + POWER_NOISE * powers) * sd
-    runs = [fullest_run(values[side], side.start) for side in sides]
-    sums = np.array([values[run].sum() for run in runs])
-    clear_run, clear_band = (
-        sd * clear_of_noise(len(counts), laplace=laplace, chance=chance)
-        for chance in (RUN_CHANCE, BAND_CHANCE)
-    )
+    runs, sums = _runs(counts, powers, sides, sd)
+    clear_run, clear_band = _clear(len(counts), sd, laplace=laplace)
     kept = [run for run, value in zip(runs, sums, strict=True) if value >= min(clear_run, sums.max())]
     places = [
         *np.flatnonzero(counts > clear_band),
         *(place for run in kept for place in (run.start, run.stop - 1)),
     ]
     return int(min(places)), int(max(places)) + 1
+
+
+def stand_out(counts: Floats, powers: Floats, sides: Sequence[slice], sd: float, *, laplace: bool) -> bool:
+    """Whether a run or a band clearly holds rows; where none does, the fullest run may be noise alone, and a range around it is a guess."""
+    clear_run, clear_band = _clear(len(counts), sd, laplace=laplace)
+    return bool(_runs(counts, powers, sides, sd)[1].max() >= clear_run or counts.max() > clear_band)
+
+
+def rows_to_find(bands: int, sd: float, *, laplace: bool) -> int:
+    """How many rows stand out of the noise 19 times out of 20, be they spread over a thousandfold range: `SPREAD` bands, up to so many powers of two from one."""
+    clear_run, _ = _clear(bands, sd, laplace=laplace)
+    hidden = sum(BAND_NOISE + POWER_NOISE * power for power in range(1, SPREAD + 1))
+    return math.ceil(clear_run + sd * (hidden + NormalDist().inv_cdf(0.95) * math.sqrt(SPREAD)))
+
+
+def _runs(counts: Floats, powers: Floats, sides: Sequence[slice], sd: float) -> tuple[list[slice], Floats]:
+    """The fullest run of each side, and what it holds beyond the noise of its bands."""
+    values = counts - (BAND_NOISE + POWER_NOISE * powers) * sd
+    runs = [fullest_run(values[side], side.start) for side in sides]
+    return runs, np.array([values[run].sum() for run in runs])
+
+
+def _clear(bands: int, sd: float, *, laplace: bool) -> tuple[float, float]:
+    """What a run, and a band, must hold to be clear of the noise."""
+    run, band = (
+        sd * clear_of_noise(bands, laplace=laplace, chance=chance) for chance in (RUN_CHANCE, BAND_CHANCE)
+    )
+    return run, band
 
 
 def fullest_run(values: Floats, start: int = 0) -> slice:

@@ -23,6 +23,8 @@ _LONGEST = 2**20  # characters of a line
 _NUMERIC = re.compile(r"[-+]?[0-9.,' \u00a0\u202f]*[0-9][0-9.,' \u00a0\u202f]*")
 _POINT = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
 _COMMA = re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?")
+_APART = re.compile(r"['\u0020\u00a0\u202f]")
+_SPACED = re.compile(r"[-+]?[0-9]{1,3}(['\u0020\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
 _GROUPS = {
     ".": re.compile(r"[-+]?[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?"),
     ",": re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"),
@@ -125,6 +127,13 @@ def _table(lines: Sequence[str], mark: str) -> dict[str, list[str]]:
 def _with_marks(seen: Detected, table: dict[str, list[str]]) -> Detected:
     """The marks inside numbers: a decimal comma where some column needs one and none speaks against it."""
     numeric = {name: numbers for name, cells in table.items() if (numbers := _numbers(cells))}
+    apart = {name: mark for name, numbers in numeric.items() if (mark := _mark_apart(numbers))}
+    if len(set(apart.values())) == 1:
+        mark = next(iter(apart.values()))
+        plain = {name: [number.replace(mark, "") for number in numeric[name]] for name in apart}
+        without = _with_marks(seen, numeric | plain)
+        format = replace(without.format, thousands="'" if mark == "'" else " ")
+        return replace(without, format=format, numbers=without.numbers | set(apart))
     comma = {name for name, numbers in numeric.items() if _has_comma(numbers)}
     point = {name for name, numbers in numeric.items() if _has_point(numbers)}
     if comma and not point:
@@ -136,6 +145,13 @@ def _with_marks(seen: Detected, table: dict[str, list[str]]) -> Detected:
     if grouped and not comma:
         return replace(seen, format=replace(seen.format, thousands=","), numbers=frozenset(grouped))
     return seen
+
+
+def _mark_apart(numbers: Sequence[str]) -> str:
+    """The mark between the thousands of a column that is neither point nor comma; none where it stands elsewhere too."""
+    matches = [_SPACED.fullmatch(number) for number in numbers if _APART.search(number)]
+    marks = {match[1] if match else "" for match in matches}
+    return marks.pop() if len(marks) == 1 else ""
 
 
 def _numbers(cells: Iterable[str]) -> list[str]:

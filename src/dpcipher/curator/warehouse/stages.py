@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpcipher.curator.persons import HASH_PRIME, hash_weights
 from dpcipher.curator.request import Person
 from dpcipher.curator.warehouse.cell_types import cells_of
@@ -18,6 +20,7 @@ from dpcipher.curator.warehouse.look_ups import LookUp, found_query, is_long
 from dpcipher.curator.warehouse.marks import UNLISTED, check_size, mark, refusals
 from dpcipher.curator.warehouse.moves import Refusal, moves, refused_rows
 from dpcipher.curator.warehouse.readings import Reader
+from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.narrow import ABSENT
 from dpcipher.schema.schema import Schema
@@ -51,9 +54,9 @@ class Coding:
 
 def coding(table: Expr, schema: Schema, person: Person | None, reader: Reader) -> Coding:
     """All steps for a table; whatever cannot be said in SQL is refused here, by name."""
-    steps = code_steps(table, schema, person, reader)
+    steps = code_steps(table, schema.judging, person, reader)
     places = {name: f"m{place}" for place, name in enumerate(schema.names)}
-    for number, move in enumerate(moves(schema), start=1):
+    for number, move in enumerate(moves(schema.judging), start=1):
         last = _named(steps)
         changed = move(_row(schema, last))
         steps.append(
@@ -153,9 +156,11 @@ def _coded(codes: Expr, schema: Schema, person: Person | None) -> tuple[Expr, tu
     if person is not None and person.missing == "drop":
         codes = codes.filter(codes["owner"].notnull())
         row = _row(schema, codes)
-    refused = [*_person_refusals(codes, person), *_cell_refusals(schema, row), *refused_rows(schema, row)]
+    judging = schema.judging
+    refused = [*_person_refusals(codes, person), *_cell_refusals(judging, row), *refused_rows(judging, row)]
     read: dict[str, Expr] = {
-        f"a{axis}": _crossed(schema, attr, row) for axis, attr in enumerate(schema.attrs)
+        f"a{axis}": _in_bins(_crossed(judging, attr, row), schema.bins_of_cells.get(axis))
+        for axis, attr in enumerate(schema.attrs)
     }
     if refused:
         tests = ((refusal.rows, number) for number, refusal in enumerate(refused))
@@ -171,6 +176,15 @@ def _crossed(schema: Schema, attr: str, row: dict[str, Expr]) -> Expr:
         code = row[part.name] if code is None else code * part.size + row[part.name]
     assert code is not None
     return code.cast("int32")
+
+
+def _in_bins(code: Expr, bins: Codes | None) -> Expr:
+    """The bin of a cell of the grid by which rows were judged; levels behind the bins follow them, as they did."""
+    if bins is None:
+        return code
+    stops = np.flatnonzero(np.diff(bins)) + 1  # bins follow one another, and so do the levels behind them
+    runs = ((code < int(stop), int(bins[stop - 1])) for stop in stops)
+    return ibis.cases(*runs, else_=int(bins[-1])).cast("int32")
 
 
 def _person_refusals(codes: Expr, person: Person | None) -> list[Refusal]:

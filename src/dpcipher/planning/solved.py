@@ -1,0 +1,55 @@
+"""What error a solved release may have: noise that was shrunk by what is typical of tables, and not noise alone.
+
+An engine does not take a noisy cell at its word. What a table says beyond its margins is shrunk toward nothing, the more so the larger its noise, so that
+its error stays below the distance of the table from its margins, however small the budget is. The formulas are those which allocate the budget (`selection.risk`): every
+interaction of a table is taken to lie at a typical distance from what smaller tables say of it, and rows to be spread evenly over its cells.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from dpcipher.marginals.arrays import Axes
+from dpcipher.privacy.noise import Mechanism
+from dpcipher.selection.risk import interaction_risk, one_way_risk
+from dpcipher.selection.rounds import TYPICAL
+
+
+def solved_tvds(
+    shape: Sequence[int], tables: Sequence[Axes], mechanisms: Sequence[Mechanism], n_rows: int
+) -> list[float]:
+    """The expected total variation distance between each table of a solved release and the truth; the errors of its parts add up as independent ones do."""
+    precisions: dict[Axes, float] = {}
+    for axes, mechanism in zip(tables, mechanisms, strict=True):
+        cells = math.prod(_sizes(shape, axes))
+        for part in _parts(axes):
+            beside = cells / math.prod(
+                _sizes(shape, part)
+            )  # cells of the table that a cell of the part is the sum of
+            precisions[part] = precisions.get(part, 0.0) + 1 / (beside * mechanism.variance)
+    return [
+        min(
+            1.0, math.hypot(*(_error(_sizes(shape, part), precisions[part], n_rows) for part in _parts(axes)))
+        )
+        for axes in tables
+    ]
+
+
+def _parts(axes: Axes) -> list[Axes]:
+    """All tables within a table, itself included: each is about what smaller ones do not say."""
+    return [part for order in range(1, len(axes) + 1) for part in combinations(axes, order)]
+
+
+def _sizes(shape: Sequence[int], axes: Axes) -> tuple[int, ...]:
+    return tuple(shape[axis] for axis in axes)
+
+
+@lru_cache(maxsize=4096)
+def _error(sizes: tuple[int, ...], precision: float, n_rows: int) -> float:
+    """The error of a one-way table, or of an interaction at the typical distance, as a fraction of the rows."""
+    even, known = np.full(sizes, n_rows / math.prod(sizes)), np.array([precision])
+    risk = one_way_risk(even, known) if len(sizes) == 1 else interaction_risk(even, TYPICAL * n_rows, known)
+    return float(risk[0]) / n_rows
