@@ -68,16 +68,22 @@ def split_formula(formula: str, frame: pd.DataFrame) -> tuple[str, str]:
     return outcome, right.strip()
 
 
-def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats], tuple[str, ...]]:
-    """The design matrix of every set, with the same columns."""
-    terms = parsed(right, right)
+def design_matrices(
+    frames: list[pd.DataFrame], right: str, formula: str
+) -> tuple[list[Floats], tuple[str, ...]]:
+    """The design matrix of the right side of a formula for every set, with the same columns.
+
+    Transforms that depend on all rows (`scale`, `poly`, `bs` …) take the rows of all sets together, so that a coefficient means the same in every set.
+    """
+    terms = parsed(right, formula)
     from formulaic.errors import FormulaicError
 
     try:
-        matrices = [terms.get_model_matrix(frame, na_action="raise", drop_rows=[]) for frame in frames]
-    except (FormulaicError, ValueError) as error:
+        spec = terms.get_model_matrix(pd.concat(frames), na_action="raise", drop_rows=[]).model_spec
+        matrices = [spec.get_model_matrix(frame, drop_rows=[]) for frame in frames]
+    except (FormulaicError, ValueError, TypeError) as error:
         raise ParameterError(
-            f"formula ({right!r}) cannot be used with the columns of the sets: {error}"
+            f"formula ({formula!r}) cannot be used with the columns of the sets: {error}"
         ) from None
     names = tuple(str(name) for name in matrices[0].columns)
     return [np.asarray(matrix, dtype=float) for matrix in matrices], names

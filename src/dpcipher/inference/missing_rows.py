@@ -3,20 +3,10 @@
 import pandas as pd
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.formula import parsed
 
 DROPPED = (
     "rows with a missing value in {names} were left out, {share} of a set: the estimates are about the others"
 )
-
-
-def columns_of_model(right: str, outcome: str, frame: pd.DataFrame) -> list[str]:
-    """The columns that a formula uses, in the order of the frame; the outcome alone where its right side cannot be read."""
-    try:
-        used = {outcome, *map(str, parsed(right, right).required_variables)}
-    except ParameterError:
-        used = {outcome}
-    return [name for name in frame.columns if name in used]
 
 
 def without_missing(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.formula import ParsedFormula, columns_of, parsed, quoted
+from dpcipher.inference.formula import ParsedFormula, columns_of, parsed, quoted, with_intercept
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Floats
 
@@ -33,8 +33,7 @@ def make_regression(
     formula: ParsedFormula, frame: pd.DataFrame, family: str
 ) -> tuple[Regression, tuple[tuple[str, ...], ...]]:
     """The regression over the cells of a frame, and the columns that each of its coefficients is about."""
-    # An ordinal model has an intercept in its cut points, also where the formula leaves it out: the levels of a category are coded beside it.
-    right = f"{formula.right} + 1" if family == "ordinal" else formula.right
+    right = with_intercept(formula.right) if family == "ordinal" else formula.right
     design = make_design(right, formula, frame)
     if not design.names:
         raise ParameterError(f"formula ({formula.text!r}) must have a term beside the outcome; try y ~ 1")
@@ -84,11 +83,7 @@ def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Desig
             "give numbers for its bins with the option values, or another transform"
         )
     spec = matrix.model_spec
-    about = {
-        place: columns_of(term, formula.text)
-        for term, places in spec.term_indices.items()
-        for place in places
-    }
+    about = {place: columns_of(term) for term, places in spec.term_indices.items() for place in places}
     return Design(x, names, tuple(about[place] for place in range(len(names))))
 
 

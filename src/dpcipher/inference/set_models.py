@@ -9,11 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
+from dpcipher.inference.coding_notes import NO_INTERCEPT
 from dpcipher.inference.combine import Rule, combine
 from dpcipher.inference.design import data_frames, design_matrices, identified, split_formula
 from dpcipher.inference.fitted import Family, Models
+from dpcipher.inference.formula import check_sides, columns_of_side, has_intercept, with_intercept
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
-from dpcipher.inference.missing_rows import columns_of_model, without_missing
+from dpcipher.inference.missing_rows import without_missing
 from dpcipher.inference.ordinal import fit_ordinal
 from dpcipher.inference.regressions import fit_poisson
 from dpcipher.inference.set_rules import rule_of
@@ -42,10 +44,12 @@ def fit_sets(
     """Fit one model to each of m data sets and combine the fits, by the `rule` that is asked for or that the sets say is theirs."""
     frames = data_frames(sets, levels)
     outcome, right = split_formula(formula, frames[0])
-    columns = columns_of_model(right, outcome, frames[0])
+    used = columns_of_side(right, formula, [str(name) for name in frames[0].columns], "sets")
+    check_sides(formula, (outcome,), used)
+    columns = [name for name in frames[0].columns if name == outcome or name in used]
     chosen, said = rule_of(sets if isinstance(sets, list | tuple) else [sets], rule, columns)
     frames, dropped = without_missing(frames, columns, drop=drop_missing)
-    designs, terms = design_matrices(frames, right)
+    designs, terms = design_matrices(frames, with_intercept(right) if family == "ordinal" else right, formula)
     penalised = False
     notes: list[str] = []
     if family == "linear":
@@ -54,6 +58,7 @@ def fit_sets(
         fits = _poisson(frames, outcome, designs)
     elif family == "ordinal":
         fits, terms = _ordinal(frames, outcome, designs, terms)
+        notes = [] if has_intercept(right, formula) else [NO_INTERCEPT]
     else:
         classes = _classes(frames, outcome, family)
         fits, penalised, notes = _logits(frames, outcome, classes, designs, firth)
