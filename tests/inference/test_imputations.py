@@ -117,11 +117,15 @@ def test_draws_are_joints_with_their_own_rows() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    """One draw, an engine, and a table too large are refused with advice."""
+    """One draw, an engine with its options, and a table too large are refused with advice."""
     with pytest.raises(ParameterError, match="draws"):
         dc.solve(release(0), draws=1)
     with pytest.raises(ParameterError, match="engine"):
-        dc.solve(release(0), draws=3, engine="paper")
+        dc.solve(release(0), draws=3, engine="paper")  # type: ignore[call-overload]
+    with pytest.raises(ParameterError, match=r"^reading must be left out with draws"):
+        dc.solve(release(0), draws=3, reading="averaged")  # type: ignore[call-overload]
+    with pytest.raises(ParameterError, match=r"^lam must be left out with draws"):
+        dc.solve(release(0), draws=3, lam=0.1)  # type: ignore[call-overload]
     wide = dc.Schema.from_domain({f"v{number}": 10 for number in range(6)})
     tables = {(name,): np.full(10, 50) for name in wide.attrs}
     large = dc.Release.from_tables(tables, wide, scale=1.0)
@@ -203,6 +207,8 @@ def test_the_command_tells_programs_the_rule_and_what_it_assumes(saved: str) -> 
         (("-n", "100000"), "wrong size"),
         (("--given", "a=1"), "keep those with the condition"),
         (("--independent",), "too wide"),
+        (("--engine", "table"), "no engine"),
+        (("--reading", "averaged"), "no engine"),
     ],
 )
 def test_options_that_break_the_rule_are_refused(saved: str, option: tuple[str, ...], reason: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import Ordered
-from dpcipher.engines.draws import draw_joints
+from dpcipher.engines.draws import NO_ENGINE, draw_joints
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.rows import solve_rows
@@ -68,9 +68,6 @@ def solve(
     *,
     draws: int,
     columns: str | Sequence[str] | None = None,
-    engine: str = "auto",
-    reading: str | Reading = "literal",
-    lam: float | None = None,
     seed: int = 0,
     progress: Say | None = None,
 ) -> list[Joint]: ...
@@ -123,10 +120,9 @@ def solve(
     """
     say = progress or silent
     if draws is not None:
-        if engine != "auto" or set is not None:
-            raise ParameterError(
-                "engine and set must be left out with draws: they come from the posterior given all sets, not from an engine"
-            )
+        _check_no_engine(
+            engine=engine != "auto", reading=reading != "literal", lam=lam is not None, set=set is not None
+        )
         say("drawing from the posterior")
         return draw_joints(release, draws, seed, columns=columns)
     if columns is not None:
@@ -150,6 +146,13 @@ def solve(
     for joint in joints:
         joint.health.warn()
     return joints if set == "all" or len(joints) > 1 else joints[0]
+
+
+def _check_no_engine(**given: bool) -> None:
+    """Refuse options of an engine beside draws."""
+    for name, is_given in given.items():
+        if is_given:
+            raise ParameterError(f"{name} must be left out with draws: {NO_ENGINE}")
 
 
 def _of_set(say: Say, number: int, of: int) -> Say:
