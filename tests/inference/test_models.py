@@ -139,6 +139,11 @@ def test_the_text_shows_the_notes() -> None:
         ("income ~ poly(agee, 2)", "logistic", "must be a column of the sets; did you mean 'age'"),
         ("income ~ sex + log(income)", "logistic", "outcome on the left that is not among its terms"),
         ("pay ~ log(sex)", "linear", "cannot be used"),
+        ("pay ~ sqrt(pay2)", "linear", "did you mean 'pay'"),
+        ("income ~ sqrt(pay)", "logistic", r"no function 'sqrt'; write np\.sqrt"),
+        ("income ~ log(0 * pay)", "logistic", "finite number in every row"),
+        ("pay > 10 ~ sex", "logistic", r"braces, as \{age > 40\}"),
+        ("pay + age ~ sex", "linear", "arithmetic stands in"),
         ("age ~ sex", "logistic", "family='multinomial'"),
         ("income ~ sex", "logit", "did you mean|must be one of"),
     ],
@@ -209,3 +214,17 @@ def test_missing_values_inside_a_transform_are_seen() -> None:
         fit_models(data, "income ~ poly(pay, 2)")
     found = fit_models(data, "income ~ poly(pay, 2)", missing="drop")
     assert found.estimates == pytest.approx(fit_models(data[10:], "income ~ poly(pay, 2)").estimates)
+
+
+def test_an_outcome_may_be_an_expression() -> None:
+    """As from a release: the logarithm of a number, and a condition, against statsmodels."""
+    sets = [people(1), people(2)]
+    logs = fit_models(sets, "log(pay) ~ sex", "linear").estimates
+    theirs = [smf.ols("np.log(pay) ~ sex", data).fit().params for data in sets]
+    np.testing.assert_allclose(logs, theirs, atol=1e-9)
+    high = fit_models(sets, "{pay > 11} ~ sex").estimates
+    theirs = [
+        smf.logit("y ~ sex", data.assign(y=(data["pay"] > 11).astype(int))).fit(disp=0).params
+        for data in sets
+    ]
+    np.testing.assert_allclose(high, theirs, atol=1e-6)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
@@ -13,6 +15,8 @@ from dpcipher.schema.schema import Schema
 # Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in what rows they hold.
 NEEDS_ROWS = ("bs", "cc", "center", "cr", "cs", "hashed", "lag", "poly", "scale", "standardize")
 _QUOTED = re.compile("`([^`]*)`")
+_UNDEFINED = re.compile("name '(.+?)' is not defined")
+_OPERATOR = re.compile("Unknown operator '([<>=!]+)'")
 _APART = re.compile("Missing operator between `(.+?)` and `(.+?)`")
 
 
@@ -34,11 +38,6 @@ class ParsedFormula:
         return tuple(dict.fromkeys((*self.outcome, *self.predictors)))
 
     @property
-    def intercept(self) -> bool:
-        """Whether the terms have an intercept: always, unless they leave it out."""
-        return has_intercept(self.right, self.text)
-
-    @property
     def plain_outcome(self) -> str | None:
         """The outcome where it is a column as it stands; None where it is an expression."""
         name = self.left.strip("`")
@@ -46,21 +45,33 @@ class ParsedFormula:
 
 
 def parse_formula(text: str, schema: Schema) -> ParsedFormula:
+    """The formula of a model of cells, which have no transforms of all rows."""
+    formula = read_formula(text, schema, "release")
+    _check_no_rows_needed(formula.left, formula.right, text)
+    return formula
+
+
+def read_formula(text: str, schema: Schema, whose: str) -> ParsedFormula:
     """Split "outcome ~ terms" and find its columns; a name that the schema does not know is refused with the nearest one."""
-    left, tilde, right = (part.strip() for part in str(text).partition("~"))
-    if not tilde or not left or not right:
-        raise ParameterError(f"formula ({text!r}) must be 'outcome ~ terms'; try 'income ~ age + sex'")
+    left, right = split_formula(text)
     known = (*schema.names, *(name for name in schema.attrs if name not in schema.names))
     outcome, terms = (
         [use for expression in _factors(side, text) for use in _uses(expression)] for side in (left, right)
     )
-    sides = columns_of_side(left, text, known, "release"), columns_of_side(right, text, known, "release")
+    sides = columns_of_side(left, text, known, whose), columns_of_side(right, text, known, whose)
     check_sides(text, *sides)
-    _check_no_rows_needed(left, right, text)
     numeric = {name for name, as_category in (*outcome, *terms) if not as_category}
     categories = frozenset(name for name, _ in terms) - numeric
     binned = frozenset(column.name for column in schema.columns if isinstance(column.domain, Binned))
     return ParsedFormula(text, left, right, sides[0], sides[1], categories, binned)
+
+
+def split_formula(text: str) -> tuple[str, str]:
+    """The two sides of "outcome ~ terms"."""
+    left, tilde, right = (part.strip() for part in text.partition("~"))
+    if not tilde or not left or not right:
+        raise ParameterError(f"formula ({text!r}) must be 'outcome ~ terms'; try 'income ~ age + sex'")
+    return left, right
 
 
 def columns_of_side(side: str, text: str, known: Sequence[str], whose: str) -> tuple[str, ...]:
@@ -135,11 +146,24 @@ def _reason(error: str) -> str:
     reason = re.sub(r"\s+", " ", re.sub("\x1b\\[[0-9;]*m|⧛|⧚", "", error))
     if "`.`" in reason:
         return "'.' stands for no columns here; name the columns instead of '.'"
+    if _OPERATOR.match(reason):
+        return "a condition needs braces, as {age > 40}"
     apart = _APART.match(reason)
     if apart:
         first, second = apart.groups()
         return f"there is no + between {first!r} and {second!r}; a name with a space needs backticks, as `{first} {second}`"
     return f"{reason:.120}"
+
+
+def evaluation_reason(error: Exception) -> str:
+    """What formulaic says of terms that it cannot compute, on one line."""
+    reason = re.sub(r"\s+", " ", str(error))
+    unknown = _UNDEFINED.search(reason)
+    if not unknown:
+        return f"{reason:.200}"
+    name = unknown[1]
+    hint = f"; write np.{name}(…)" if hasattr(np, name) else ""
+    return f"formulas know no function {name!r:.60}{hint}"
 
 
 def quoted(name: str) -> str:
