@@ -201,6 +201,25 @@ def test_the_command_tells_programs_the_rule_and_what_it_assumes(saved: str) -> 
     assert [Imputed.of(rows) for rows in sets] == [Imputed()] * 2
 
 
+def test_stata_and_spss_files_tell_people_the_rule(tmp_path: Path) -> None:
+    """In the label of the file and, in SPSS, its notes; rows of a fit say nothing of the kind."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    schema = dc.Schema(
+        (Column("a", "boolean"), Column("age", "integer", min=20, max=79, bins=3)), title="Who was ill"
+    )
+    source = dc.Release.from_tables({schema.attrs: np.full((2, 3), 50)}, schema, scale=2.0)
+    drawn, fitted = dc.solve(source, draws=2, seed=1)[0], dc.solve(source, set=0)
+    for ending, read in {"dta": pyreadstat.read_dta, "sav": pyreadstat.read_sav}.items():
+        drawn.stream(seed=1).write(tmp_path / f"drawn.{ending}")
+        fitted.stream(seed=1).write(tmp_path / f"fitted.{ending}")
+        about, plain = (read(str(tmp_path / f"{name}.{ending}"))[1] for name in ("drawn", "fitted"))
+        assert about.file_label == "Imputation: pool by Rubin's rule; Who was ill"
+        assert (plain.file_label, list(plain.notes)) == ("Who was ill", [])
+    said = " ".join(line.strip() for line in about.notes)
+    assert "pool the results by Rubin's rule" in said
+    assert "Values of age were drawn inside bins" in said
+
+
 @pytest.mark.parametrize(
     ("option", "reason"),
     [

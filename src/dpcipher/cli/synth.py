@@ -136,7 +136,7 @@ def command(
     RELEASE is a release file, or a joint saved with --save-joint. Published tables are CSV files with one row per cell, the
     columns' levels and a column `count`. A release of m sets gives m files: rows-1.csv, rows-2.csv, … So does --draws m, from any release: analyse
     each file as if it were the private table, and pool the results by Rubin's rule for multiple imputation (`fit_models` or `combine` with
-    rule="imputations", or `pool` in R's mice). Parquet files say so themselves; CSV files cannot.
+    rule="imputations", or `pool` in R's mice). Parquet files say so themselves, Stata and SPSS files to people; CSV files cannot.
 
     \b
     Example:

@@ -64,7 +64,9 @@ def with_outcome(frames: list[pd.DataFrame], left: str, formula: str) -> tuple[l
     designs, terms = design_matrices(frames, left, formula)
     places = [place for place, term in enumerate(terms) if term != "Intercept"]
     if len(places) != 1:
-        raise ParameterError(f"formula ({formula!r}): the outcome {left!r} must be one number; arithmetic stands in I(…), as I(a + b)")
+        raise ParameterError(
+            f"formula ({formula!r}): the outcome {left!r} must be one number; arithmetic stands in I(…), as I(a + b)"
+        )
     return [frame.assign(**{left: x[:, places[0]]}) for frame, x in zip(frames, designs, strict=True)], left
 
 
