@@ -114,6 +114,7 @@ def test_draws_are_joints_with_their_own_rows() -> None:
     assert len({joint.n_rows for joint in first}) > 1
     assert [joint.n_rows for joint in first] == [joint.n_rows for joint in again]
     assert any("imputations" in note for note in first[0].health.notes)
+    assert "raking" not in str(first[0].health)  # draws have no engine of that kind
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

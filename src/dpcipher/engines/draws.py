@@ -20,7 +20,7 @@ RULE = (
     "each set is a draw of the private table given the noise; analyse every set with as many rows as it has by default, evenly spread, and combine the "
     "estimates by Rubin's rule: fit_models(sets, formula, rule='imputations'), combine(..., rule='imputations'), or pool in R's mice"
 )
-NO_ENGINE = "they come from the posterior given all sets of the release, and no engine solves for them"
+NO_ENGINE = "draws come from the posterior given all sets of the release, and no engine solves for them"
 BINNED = (
     "{names}: known up to bins. With values='middle' (synth --values middle) rows have the middle of each bin, as models from a release take it; otherwise values drawn "
     "inside it, unrelated to the other columns: slopes on such numbers then come out too near 0, which no interval holds"

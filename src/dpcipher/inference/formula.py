@@ -100,7 +100,7 @@ def _check_no_rows_needed(left: str, right: str, text: str) -> None:
             if called in NEEDS_ROWS:
                 raise ParameterError(
                     f"formula ({text!r}): {called} needs all rows of a table, which a release does not have; "
-                    "write the numbers out, as in I((age - 40) / 10) or I(age ** 2)"
+                    "write the numbers out, as in I((age - 40) / 10) or I(age ** 2), or np.maximum(age - 40, 0) for a bend; C(age) has any shape"
                 )
 
 
