@@ -145,13 +145,14 @@ def test_the_text_shows_the_notes() -> None:
         ("pay > 10 ~ sex", "logistic", r"braces, as \{age > 40\}"),
         ("pay + age ~ sex", "linear", "arithmetic stands in"),
         ("age ~ sex", "logistic", "family='multinomial'"),
+        ("one ~ sex", "logistic", "at least 2 levels in the sets, and has 1"),
         ("income ~ sex", "logit", "did you mean|must be one of"),
     ],
 )
 def test_wrong_requests_are_refused(formula: str, family: Any, rule: str) -> None:
     """Each check fires, and says what to do."""
     with pytest.raises(ParameterError, match=rule):
-        fit_models(people(0), formula, family)
+        fit_models(people(0).assign(one=1), formula, family)
 
 
 def test_sets_with_other_columns_are_refused() -> None:
@@ -228,3 +229,17 @@ def test_an_outcome_may_be_an_expression() -> None:
         for data in sets
     ]
     np.testing.assert_allclose(high, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "python"])
+def test_dates_count_in_days(kind: str) -> None:
+    """As those of a release do, and not as one level each; a note has the unit."""
+    days = pd.Series(pd.date_range("2020-01-01", periods=50))
+    born = days if kind == "pandas" else days.dt.date
+    data = pd.DataFrame({"born": born, "pay": np.random.default_rng(1).normal(size=50)})
+    data.loc[0, "born"] = None
+    found = fit_models(data, "pay ~ born", "linear", missing="drop")
+    slope, start = np.polyfit(18262 + np.arange(1, 50), data["pay"][1:], 1)
+    assert found.terms == ("Intercept", "born")
+    np.testing.assert_allclose(found.estimates[0], [start, slope], rtol=1e-6)
+    assert any("days since 1970-01-01" in note for note in found.notes)

@@ -1,6 +1,6 @@
 """How columns entered a model where that is a choice: the order of an ordinal outcome, and dates as numbers."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from dpcipher.inference.formula import ParsedFormula, has_intercept, quoted
 from dpcipher.schema.binned import Binned
@@ -18,7 +18,8 @@ def coding_notes(
     formula: ParsedFormula, family: str, schema: Schema, numbers: Iterable[str], given: Container[str]
 ) -> list[str]:
     """What was assumed about the order of the outcome and the unit of dates among `numbers`; `given` are the columns whose order was asked for."""
-    notes, outcome = _unit_notes(schema, numbers), formula.plain_outcome
+    notes = unit_notes({name: schema.column(name).kind for name in numbers})
+    outcome = formula.plain_outcome
     if family == "ordinal" and outcome in schema.names and outcome not in given:
         notes += _order_notes(schema.column(outcome))
     return notes
@@ -29,8 +30,8 @@ def intercept_notes(right: str, text: str, family: str) -> list[str]:
     return [NO_INTERCEPT] if family == "ordinal" and not has_intercept(right, text) else []
 
 
-def _unit_notes(schema: Schema, numbers: Iterable[str]) -> list[str]:
-    kinds = {name: schema.column(name).kind for name in numbers}
+def unit_notes(kinds: Mapping[str, str]) -> list[str]:
+    """In what dates and times of day count, of columns by their kind."""
     return [
         f"{name}: {UNITS[kind].format(name=quoted(name))}" for name, kind in kinds.items() if kind in UNITS
     ]

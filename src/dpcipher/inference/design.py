@@ -13,19 +13,33 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.formula import evaluation_reason, parsed
 from dpcipher.marginals.arrays import Floats
 
+EPOCH = pd.Timestamp(0, tz="UTC")
 
-def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataFrame]:
-    """Data frames whose categorical columns share their levels, so that every set has the same parameters."""
+
+def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> tuple[list[pd.DataFrame], list[str]]:
+    """Data frames whose categorical columns share their levels, so that every set has the same parameters, and the columns that were dates.
+
+    Dates count in days since 1970-01-01, as those of a release do.
+    """
     several = isinstance(sets, list | tuple)
     frames = [_frame(data) for data in (sets if several else [sets])]
     if not frames or any(list(frame.columns) != list(frames[0].columns) for frame in frames):
         raise ParameterError(f"sets ({len(frames)}) must be one or more data sets with the same columns")
+    dates = [str(name) for name in frames[0].columns if name not in levels and _are_dates(frames[0][name])]
+    for frame in frames:
+        for name in dates:
+            frame[name] = (pd.to_datetime(frame[name], utc=True) - EPOCH) / pd.Timedelta(days=1)
     for name in frames[0].columns:
         categories = _levels(name, frames, levels)
         if categories is not None:
             for frame in frames:
                 frame[name] = pd.Categorical(frame[name], categories=categories)
-    return frames
+    return frames, dates
+
+
+def _are_dates(cells: pd.Series) -> bool:
+    """Whether a column holds dates, as pandas or Python has them; texts are none."""
+    return pd.api.types.infer_dtype(cells, skipna=True) in ("date", "datetime", "datetime64")
 
 
 def _frame(data: Any) -> pd.DataFrame:

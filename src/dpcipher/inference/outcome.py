@@ -158,12 +158,14 @@ def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[
         frame[name] if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name].astype("category")
     )
     names = [str(label) for label in column.cat.categories]
+    if len(names) < 2:
+        raise ParameterError(
+            f"outcome ({name}) must have at least 2 levels, and has {len(names)}; model another column"
+        )
     if family == "logistic" and len(names) != 2:
         linear = name in formula.binned or _are_numbers(names)
         others = "'multinomial', 'ordinal' or 'linear'" if linear else "'multinomial' or 'ordinal'"
         raise ParameterError(
             f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; try family={others}"
         )
-    if len(names) < 2:
-        raise ParameterError(f"outcome ({name}) must have at least 2 levels")
     return column.cat.codes.to_numpy().astype(float), names

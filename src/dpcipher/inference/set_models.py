@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.coding_notes import intercept_notes
+from dpcipher.inference.coding_notes import intercept_notes, unit_notes
 from dpcipher.inference.combine import Rule, combine
 from dpcipher.inference.design import data_frames, design_matrices, identified, with_outcome
 from dpcipher.inference.fitted import Family, Models
@@ -48,7 +48,7 @@ def fit_sets(
 
     `notes` are those about how the sets came about.
     """
-    frames = data_frames(sets, levels)
+    frames, dates = data_frames(sets, levels)
     left, right = split_formula(formula)
     known = [str(name) for name in frames[0].columns]
     sides = columns_of_side(left, formula, known, "sets"), columns_of_side(right, formula, known, "sets")
@@ -77,6 +77,7 @@ def fit_sets(
         *penalty,
         *_unidentified(estimates, terms),
         *intercept_notes(right, formula, family),
+        *unit_notes({name: "date" for name in dates if name in columns}),
         *notes,
         *dropped,
         *said,
@@ -194,12 +195,14 @@ def _classes(frames: list[pd.DataFrame], outcome: str, family: str) -> list[Any]
         classes = list(column.cat.categories)
     else:
         classes = sorted({value for frame in frames for value in frame[outcome].unique()})
+    if len(classes) < 2:
+        raise ParameterError(
+            f"outcome ({outcome}) must have at least 2 levels in the sets, and has {len(classes)}; model another column"
+        )
     if family == "logistic" and len(classes) != 2:
         raise ParameterError(
             f"outcome ({outcome}) has {len(classes)} levels and must have 2 for family='logistic'; try family='multinomial'"
         )
-    if len(classes) < 2:
-        raise ParameterError(f"outcome ({outcome}) must have at least 2 levels")
     return classes
 
 
