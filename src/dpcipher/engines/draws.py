@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from dpcipher.errors import ParameterError, SizeError
+from dpcipher.errors import ParameterError, SizeError, shown_count
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.imputed import wide_bins
 from dpcipher.joint.joint import Joint, with_rule_cost
@@ -58,7 +58,7 @@ def _check_cells(schema: Schema, names: str | Sequence[str], draws: int) -> None
     if cells > MOST_CELLS:
         table = "the full table" if len(axes) == len(schema.attrs) else "the table of these columns"
         raise SizeError(
-            f"draws ({draws}) need {table}, which has {cells:,} cells; at most {MOST_CELLS:,} can be drawn. Name the columns of one analysis: "
+            f"draws ({draws}) need {table}, which has {shown_count(cells)} cells; at most {MOST_CELLS:,} can be drawn. Name the columns of one analysis: "
             "columns=('age', 'sex') or synth --columns age,sex; for sets of all columns use measure(sets=m)"
         )
 

@@ -17,7 +17,7 @@ from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import MAX_CELLS, solve_table
 from dpcipher.engines.targets import Fit, Say, Targets, silent
-from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
+from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean, shown_count
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
@@ -204,10 +204,12 @@ def pick(engine: str, shape: Shape) -> tuple[str, str]:
     if engine == "auto":
         small = cells <= TABLE_CELLS
         side = "at most" if small else "above"
-        return ("table" if small else "rows"), f"the full table has {cells:,} cells, {side} {TABLE_CELLS:,}"
+        return (
+            "table" if small else "rows"
+        ), f"the full table has {shown_count(cells)} cells, {side} {TABLE_CELLS:,}"
     if engine == "table" and cells > MAX_CELLS:
         raise SizeError(
-            f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
+            f"engine ('table') needs the full table of {shown_count(cells)} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
         )
     return engine, "as asked"
 
