@@ -135,7 +135,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
             dc.solve(large, draws=3, columns=columns)
     many = dc.Schema.from_domain({f"v{number}": 2 for number in range(150)})
     with pytest.raises(SizeError, match=r"has about 10\^45 cells"):
-        dc.solve(dc.Release.from_tables({("v0",): [50, 50]}, many, scale=1.0), draws=3)
+        dc.solve(dc.Release.from_tables({(name,): [50, 50] for name in many.attrs}, many, scale=1.0), draws=3)
     with pytest.raises(ParameterError, match=r"columns.*without draws.*project"):
         dc.solve(large, columns="v0")  # type: ignore[call-overload]
 
