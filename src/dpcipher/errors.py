@@ -24,6 +24,7 @@ A message says the name, the value, the rule and the fix. It never contains a pr
 text is a release.
 """
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable
@@ -114,6 +115,15 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcipher."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, DpcipherWarning, stacklevel=level)
+
+
+def shown_count(count: int) -> str:
+    """A number of cells or tables as a message has it: written out, or its power of ten where nobody would count the digits.
+
+    >>> shown_count(20_000), shown_count(2**150)
+    ('20,000', 'about 10^45')
+    """
+    return f"{count:,}" if count < 10**12 else f"about 10^{math.floor(count.bit_length() * math.log10(2))}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

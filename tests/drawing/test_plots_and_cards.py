@@ -70,6 +70,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "trust": dc.trust(release),
         "posterior": dc.posterior(release, ("sex", "age"), draws=50, seed=1),
         "estimate": dc.estimate(release, lambda joint: joint[0].sum(), "sex", draws=50, seed=1),
+        "combined": dc.combine([0.1, 0.2], [0.01, 0.02], rule="imputations"),
         "models": dc.fit_models(release, "job ~ age + sex", "multinomial", draws=50, seed=1),
         "scores": dc.evaluate(people(), joint.sample(400, seed=1), SCHEMA),
         "comparison": Comparison(pd.DataFrame(fits)),
@@ -83,7 +84,7 @@ def singles() -> dc.Release:
     return dc.Release.from_tables({("sex",): [5, 6], ("job",): [3, 4, 4]}, schema, scale=1.0)
 
 
-EVERY = ["schema", "posterior", "estimate", "plan", "auto", "ledger", "release", "joint", "trust", "models", "scores", "comparison", "fitted"]  # fmt: skip
+EVERY = ["schema", "posterior", "estimate", "combined", "plan", "auto", "ledger", "release", "joint", "trust", "models", "scores", "comparison", "fitted"]  # fmt: skip
 CURATORS = ("scores", "comparison")
 
 
@@ -124,7 +125,7 @@ def test_an_object_is_one_line_of_text_and_a_card(objects: dict[str, Any], name:
     assert all((WATERMARK in text) == (name in CURATORS) for text in (line, card))
 
 
-@pytest.mark.parametrize("name", EVERY[3:])
+@pytest.mark.parametrize("name", EVERY[4:])
 def test_an_object_draws_itself(objects: dict[str, Any], name: str, tmp_path: Path) -> None:
     """An SVG file that an XML reader takes, with a title, a description, colours for both schemes, and a file like it."""
     drawn = dc.plot(objects[name])

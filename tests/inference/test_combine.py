@@ -93,3 +93,16 @@ def test_nominal_coverage_where_the_rule_holds() -> None:
     sets = sampled + rng.normal(0, 1.5, (5, 20_000))
     low, high = combine(sets, np.ones((5, 20_000))).interval(0.95)
     assert ((low < 0) & (high > 0)).mean() == pytest.approx(0.95, abs=0.006)
+
+
+def test_a_combined_estimate_shows_itself() -> None:
+    """One number with its interval in words, several as a short table, with their rule."""
+    alone, several = combine([1.0, 2.0, 6.0], [1.0, 2.0, 3.0]), combine(np.ones((3, 20)), np.ones((3, 20)))
+    low, high = alone.interval()
+    assert str(alone).startswith(
+        f"3 ± {float(alone.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "
+    )
+    assert str(alone).endswith("from 3 sets, rule 'sanitizations'")
+    assert repr(several) == "<Combined estimates: sets 3, rule sanitizations>"
+    assert "… and 8 more." in several._repr_html_()
+    assert "Degrees of freedom" in alone._repr_html_()

@@ -114,20 +114,28 @@ def test_draws_are_joints_with_their_own_rows() -> None:
     assert len({joint.n_rows for joint in first}) > 1
     assert [joint.n_rows for joint in first] == [joint.n_rows for joint in again]
     assert any("imputations" in note for note in first[0].health.notes)
+    assert "raking" not in str(first[0].health)  # draws have no engine of that kind
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    """One draw, an engine, and a table too large are refused with advice."""
+    """One draw, an engine with its options, and a table too large are refused with advice."""
     with pytest.raises(ParameterError, match="draws"):
         dc.solve(release(0), draws=1)
     with pytest.raises(ParameterError, match="engine"):
-        dc.solve(release(0), draws=3, engine="paper")
+        dc.solve(release(0), draws=3, engine="paper")  # type: ignore[call-overload]
+    with pytest.raises(ParameterError, match=r"^reading must be left out with draws"):
+        dc.solve(release(0), draws=3, reading="averaged")  # type: ignore[call-overload]
+    with pytest.raises(ParameterError, match=r"^lam must be left out with draws"):
+        dc.solve(release(0), draws=3, lam=0.1)  # type: ignore[call-overload]
     wide = dc.Schema.from_domain({f"v{number}": 10 for number in range(6)})
     tables = {(name,): np.full(10, 50) for name in wide.attrs}
     large = dc.Release.from_tables(tables, wide, scale=1.0)
     for columns in (None, [f"v{number}" for number in range(5)]):
         with pytest.raises(SizeError, match=r"columns=.*measure"):
             dc.solve(large, draws=3, columns=columns)
+    many = dc.Schema.from_domain({f"v{number}": 2 for number in range(150)})
+    with pytest.raises(SizeError, match=r"has about 10\^45 cells"):
+        dc.solve(dc.Release.from_tables({(name,): [50, 50] for name in many.attrs}, many, scale=1.0), draws=3)
     with pytest.raises(ParameterError, match=r"columns.*without draws.*project"):
         dc.solve(large, columns="v0")  # type: ignore[call-overload]
 
@@ -197,12 +205,33 @@ def test_the_command_tells_programs_the_rule_and_what_it_assumes(saved: str) -> 
     assert [Imputed.of(rows) for rows in sets] == [Imputed()] * 2
 
 
+def test_stata_and_spss_files_tell_people_the_rule(tmp_path: Path) -> None:
+    """In the label of the file and, in SPSS, its notes; rows of a fit say nothing of the kind."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    schema = dc.Schema(
+        (Column("a", "boolean"), Column("age", "integer", min=20, max=79, bins=3)), title="Who was ill"
+    )
+    source = dc.Release.from_tables({schema.attrs: np.full((2, 3), 50)}, schema, scale=2.0)
+    drawn, fitted = dc.solve(source, draws=2, seed=1)[0], dc.solve(source, set=0)
+    for ending, read in {"dta": pyreadstat.read_dta, "sav": pyreadstat.read_sav}.items():
+        drawn.stream(seed=1).write(tmp_path / f"drawn.{ending}")
+        fitted.stream(seed=1).write(tmp_path / f"fitted.{ending}")
+        about, plain = (read(str(tmp_path / f"{name}.{ending}"))[1] for name in ("drawn", "fitted"))
+        assert about.file_label == "Imputation: pool by Rubin's rule; Who was ill"
+        assert (plain.file_label, list(plain.notes)) == ("Who was ill", [])
+    said = " ".join(line.strip() for line in about.notes)
+    assert "pool the results by Rubin's rule" in said
+    assert "Values of age were drawn inside bins" in said
+
+
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
         (("-n", "100000"), "wrong size"),
         (("--given", "a=1"), "keep those with the condition"),
         (("--independent",), "too wide"),
+        (("--engine", "table"), "no engine"),
+        (("--reading", "averaged"), "no engine"),
     ],
 )
 def test_options_that_break_the_rule_are_refused(saved: str, option: tuple[str, ...], reason: str) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import dpcipher as dc
 from dpcipher.errors import MissingExtra, ParameterError
@@ -134,15 +135,24 @@ def test_the_text_shows_the_notes() -> None:
     [
         ("income", "logistic", "outcome ~ terms"),
         ("incom ~ sex", "logistic", "did you mean 'income'"),
-        ("income ~ sx", "logistic", "cannot be used"),
+        ("income ~ sx", "logistic", "must be a column of the sets; did you mean 'sex'"),
+        ("income ~ poly(agee, 2)", "logistic", "must be a column of the sets; did you mean 'age'"),
+        ("income ~ sex + log(income)", "logistic", "outcome on the left that is not among its terms"),
+        ("pay ~ log(sex)", "linear", "cannot be used"),
+        ("pay ~ sqrt(pay2)", "linear", "did you mean 'pay'"),
+        ("income ~ sqrt(pay)", "logistic", r"no function 'sqrt'; write np\.sqrt"),
+        ("income ~ log(0 * pay)", "logistic", "finite number in every row"),
+        ("pay > 10 ~ sex", "logistic", r"braces, as \{age > 40\}"),
+        ("pay + age ~ sex", "linear", "arithmetic stands in"),
         ("age ~ sex", "logistic", "family='multinomial'"),
+        ("one ~ sex", "logistic", "at least 2 levels in the sets, and has 1"),
         ("income ~ sex", "logit", "did you mean|must be one of"),
     ],
 )
 def test_wrong_requests_are_refused(formula: str, family: Any, rule: str) -> None:
     """Each check fires, and says what to do."""
     with pytest.raises(ParameterError, match=rule):
-        fit_models(people(0), formula, family)
+        fit_models(people(0).assign(one=1), formula, family)
 
 
 def test_sets_with_other_columns_are_refused() -> None:
@@ -165,3 +175,71 @@ def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
     for source, formula in ((people(0), "income ~ sex"), (release, "a ~ 1")):
         with pytest.raises(MissingExtra, match=r"pip install 'dpcipher\[models\]'"):
             fit_models(source, formula)
+
+
+@pytest.mark.parametrize("terms", ["0 + sex + pay", "sex + pay - 1"])
+def test_an_ordinal_model_over_sets_keeps_its_cut_points(terms: str) -> None:
+    """Without an intercept it is the model with one, as from a release and as statsmodels has it, which takes no intercept."""
+    order, sets = {"age": ["young", "middle", "old"]}, [people(1, 600), people(2, 600)]
+    without, plain = (
+        fit_models(sets, f"age ~ {right}", "ordinal", levels=order) for right in (terms, "sex + pay")
+    )
+    assert without.terms == ("young|middle", "middle|old", "sex[T.M]", "pay")
+    np.testing.assert_array_equal(without.estimates, plain.estimates)
+    for data, found in zip(sets, without.estimates, strict=True):
+        x = np.c_[data["sex"] == "M", data["pay"]].astype(float)
+        y = pd.Categorical(data["age"], order["age"]).codes
+        theirs = OrderedModel(y, x, distr="logit").fit(method="bfgs", disp=0, gtol=1e-8)
+        np.testing.assert_allclose(found[2:], theirs.params[:2], atol=1e-4)
+    assert any("leaves out the intercept" in note for note in without.notes)
+    assert not any("leaves out the intercept" in note for note in plain.notes)
+
+
+def test_a_transform_of_all_rows_means_the_same_in_every_set() -> None:
+    """`scale` takes mean and deviation of the rows of all sets, and `C` of a number the values of all, whichever a set has."""
+    sets = [people(seed).assign(kids=np.arange(300) % (3 + seed)) for seed in range(2)]
+    pay = pd.concat(sets)["pay"]
+    found = fit_models(sets, "income ~ scale(pay)").estimates[:, 1]
+    plain = fit_models(sets, "income ~ pay").estimates[:, 1]
+    np.testing.assert_allclose(found / plain, pay.std(), rtol=1e-6)
+    kids = fit_models(sets, "income ~ C(kids)")
+    assert kids.terms == ("Intercept", "C(kids)[T.1]", "C(kids)[T.2]", "C(kids)[T.3]")
+    assert np.isnan(kids.estimates).tolist() == [[False, False, False, True], [False] * 4]
+
+
+def test_missing_values_inside_a_transform_are_seen() -> None:
+    """Also of a column that stands in a transform of all rows."""
+    data = people(1)
+    data.loc[:9, "pay"] = np.nan
+    with pytest.raises(ParameterError, match=r"pay.*missing='drop'"):
+        fit_models(data, "income ~ poly(pay, 2)")
+    found = fit_models(data, "income ~ poly(pay, 2)", missing="drop")
+    assert found.estimates == pytest.approx(fit_models(data[10:], "income ~ poly(pay, 2)").estimates)
+
+
+def test_an_outcome_may_be_an_expression() -> None:
+    """As from a release: the logarithm of a number, and a condition, against statsmodels."""
+    sets = [people(1), people(2)]
+    logs = fit_models(sets, "log(pay) ~ sex", "linear").estimates
+    theirs = [smf.ols("np.log(pay) ~ sex", data).fit().params for data in sets]
+    np.testing.assert_allclose(logs, theirs, atol=1e-9)
+    high = fit_models(sets, "{pay > 11} ~ sex").estimates
+    theirs = [
+        smf.logit("y ~ sex", data.assign(y=(data["pay"] > 11).astype(int))).fit(disp=0).params
+        for data in sets
+    ]
+    np.testing.assert_allclose(high, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "python"])
+def test_dates_count_in_days(kind: str) -> None:
+    """As those of a release do, and not as one level each; a note has the unit."""
+    days = pd.Series(pd.date_range("2020-01-01", periods=50))
+    born = days if kind == "pandas" else days.dt.date
+    data = pd.DataFrame({"born": born, "pay": np.random.default_rng(1).normal(size=50)})
+    data.loc[0, "born"] = None
+    found = fit_models(data, "pay ~ born", "linear", missing="drop")
+    slope, start = np.polyfit(18262 + np.arange(1, 50), data["pay"][1:], 1)
+    assert found.terms == ("Intercept", "born")
+    np.testing.assert_allclose(found.estimates[0], [start, slope], rtol=1e-6)
+    assert any("days since 1970-01-01" in note for note in found.notes)

@@ -1,6 +1,7 @@
 """Models over sets that were drawn from one release: the right rule by itself, also of joints and files, and what the notes say."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -149,6 +150,56 @@ def test_missing_numbers_are_left_out_too() -> None:
     found = dc.fit_models([frame, frame], "y ~ x", "linear", missing="drop")
     slope = np.polyfit(frame["x"][10:].astype(float), frame["y"][10:], 1)[0]
     assert found.combined.estimate[1] == pytest.approx(slope)
+
+
+def test_values_for_bins_of_joints_are_those_of_a_release(joints: list[dc.Joint]) -> None:
+    """The same rows with other numbers in their bins: values that are shifted and stretched divide the slope; wrong ones are refused in the same words."""
+    middles = dc.fit_models(joints, FORMULA, seed=1)
+    given = dc.fit_models(joints, FORMULA, values={"age": [0, 2, 4]}, seed=1)
+    age = middles.terms.index("age")
+    np.testing.assert_allclose(given.estimates[:, age], middles.estimates[:, age] * 20 / 2, rtol=1e-5)
+    assert any("age: the value given stands for each of its 3 bins" in note for note in given.notes)
+    assert any("age: its middle stands for each of its 3 bins" in note for note in middles.notes)
+    for values in ({"age": [1, 2]}, {"town": [1, 2, 3]}, {"agee": [1, 2, 3]}, {"age": ["a", "b", "c"]}):
+        said = []
+        for source in (joints, RELEASE):
+            with pytest.raises(ParameterError, match=r"^values") as refused:
+                dc.fit_models(source, FORMULA, values=values, seed=1)  # type: ignore[arg-type]
+            said.append(str(refused.value))
+        assert said[0] == said[1]
+    with pytest.raises(ParameterError, match="a release or its joints"):
+        dc.fit_models(frames_of(joints), FORMULA, values={"age": [0, 2, 4]})
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "options"),
+    [
+        ("sick ~ C(age)", "logistic", {}),
+        ("age ~ sick", "ordinal", {}),
+        ("age ~ sick", "multinomial", {"levels": {"age": ["60..79", "40..59", "20..39"]}}),
+        ("sick ~ town", "logistic", {"missing": "level"}),
+        ("sick ~ age", "linear", {}),
+        ("{age > 40} ~ town", "logistic", {}),
+        ("log(age) ~ town", "linear", {}),
+    ],
+)
+def test_joints_are_coded_as_their_release_is(
+    joints: list[dc.Joint], formula: str, family: Any, options: dict[str, Any]
+) -> None:
+    """Bins as categories and as classes, missing as a level, numbers that are levels, and outcomes that are expressions: the same terms and about the same estimates."""
+    whole = dc.fit_models(RELEASE, formula, family, seed=2, unmeasured="none", **options)
+    drawn = dc.fit_models(joints, formula, family, seed=1, **options)
+    assert drawn.terms == whole.terms
+    assert (np.abs(drawn.combined.estimate - whole.combined.estimate) < 1.5 * whole.combined.std_error).all()
+
+
+def test_joints_of_other_columns_are_refused(joints: list[dc.Joint]) -> None:
+    """Sets have one schema; a name that it does not have is refused with the nearest one."""
+    others = dc.solve(RELEASE, draws=2, columns=("sick", "age"), seed=1)
+    with pytest.raises(ParameterError, match="the joints of one release"):
+        dc.fit_models([joints[0], others[0]], "sick ~ age")
+    with pytest.raises(ParameterError, match="'ages' must be a column of the joints; did you mean 'age'"):
+        dc.fit_models(others, "sick ~ ages")
 
 
 def test_options_of_the_other_kind_of_source_are_refused(joints: list[dc.Joint]) -> None:

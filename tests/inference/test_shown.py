@@ -52,12 +52,25 @@ def test_the_plot_is_an_svg_file_with_a_line_per_slope(models: Models) -> None:
     assert "Intercept" not in words
 
 
+def test_the_grid_of_a_plot_does_not_cross_its_words() -> None:
+    """Upright lines stay beside the dots, whatever lies above them; a long name has two lines of words."""
+    long = "the number of visits to a doctor[T.more than ten in a year]"
+    svg = forest_plot([Estimate("a", 1, -2, 3), Estimate(long, 0, -2, 2)], title="t", axis="x")
+    drawn = list(ElementTree.fromstring(svg).iter())
+    bases = [float(item.get("y", "nan")) for item in drawn if item.tag.endswith("text")]
+    paths = [item.get("d", "") for item in drawn if item.tag.endswith("path")]
+    uprights = [tuple(map(float, d[1:].split(" ")[1].split("V"))) for d in paths if "V" in d]
+    assert uprights
+    assert not any(top < base - 3 < bottom for top, bottom in uprights for base in bases)
+
+
 def test_the_notebook_shows_table_plot_and_notes(models: Models) -> None:
     """`_repr_html_` escapes what a level or a formula may contain."""
     html = models._repr_html_()
     assert "<table " in html
     assert "<svg " in html
-    assert html.count("<li>") == len(models.notes) + 1
+    assert html.count("<li>") == len(models.notes) + 3  # what noise means, and the two signs of the plot
+    assert "if what no table shows is taken for none" in html
     assert "<script" not in html
 
 
@@ -128,7 +141,7 @@ def test_models_over_sets_have_a_frame_and_a_plot_too() -> None:
     assert list(frame.columns) == ["term", "estimate", "std_error", "low", "high", "p"]
     by_hand = 2 * student.sf(np.abs(frame["estimate"] / frame["std_error"]), models.combined.dof)
     np.testing.assert_allclose(frame["p"], by_hand, rtol=1e-6)
-    assert headline(models) == "logistic model y ~ a, over 3 set(s)"
+    assert headline(models) == "logistic model y ~ a, over 3 sets"
     assert "<svg " in models.svg()
 
 

@@ -61,6 +61,20 @@ def test_terms_of_models_show_labels():
     assert with_labels(models, schema).terms == shown
 
 
+def test_terms_in_contrasts_and_in_notes_show_labels_too():
+    """C(…) with contrasts, names in backticks, and every note that names a term; a column whose name ends alike stays."""
+    labels = {"1": "single", "2": "married"}
+    schema = Schema((Column("my status", "categorical", levels=["1", "2"], value_labels=labels),))
+    terms = ("2: C(`my status`, Treatment('1'))[T.2]", "2: my status[T.2]:age", "2: xmy status[T.2]")
+    notes = (f"{terms[0]}, {terms[2]}: few rows", "nothing")
+    models = Models(
+        terms, "multinomial", np.zeros((1, 3)), np.zeros((1, 3)), None, False, notes, "`my status` ~ a"
+    )  # type: ignore[arg-type]
+    named = with_labels(models, schema)
+    assert named.terms == ("married: C(`my status`, Treatment('1'))[married]", "married: my status[married]:age", "married: xmy status[T.2]")  # fmt: skip
+    assert named.notes == (f"{named.terms[0]}, {named.terms[2]}: few rows", "nothing")
+
+
 def test_a_schema_without_words_adds_no_section():
     """Pages of old schemas look as they did."""
     assert dictionary(Schema.from_domain({"a": 2})) == {}

@@ -207,6 +207,13 @@ def test_bad_published_tables_get_a_clear_error(
         Release.from_tables(tables, SCHEMA, **({"scale": 2.0} | options))  # type: ignore[arg-type]
 
 
+def test_many_attributes_without_a_table_are_named_in_short() -> None:
+    """The first six in the order of the schema, and how many more."""
+    wide = Schema.from_domain({f"v{number}": 2 for number in range(12)})
+    with pytest.raises(ReleaseError, match="tables omit v1, v2, v3, v4, v5, v6 and 5 more; every"):
+        Release.from_tables({("v0",): [1, 2]}, wide, scale=1.0)
+
+
 def test_an_unknown_attribute_of_a_published_table_suggests_a_known_one() -> None:
     """Misspelt names are the commonest mistake."""
     with pytest.raises(WorkloadError, match="did you mean 'job'"):

@@ -11,6 +11,7 @@ import click
 from dpcipher.cli import options, output
 from dpcipher.cli.conditions import read_conditions
 from dpcipher.cli.schema_file import load_schema
+from dpcipher.engines.draws import NO_ENGINE
 from dpcipher.engines.reading import READINGS
 from dpcipher.engines.solve import solve
 from dpcipher.joint.imputed import BREAKS, RULE
@@ -135,7 +136,7 @@ def command(
     RELEASE is a release file, or a joint saved with --save-joint. Published tables are CSV files with one row per cell, the
     columns' levels and a column `count`. A release of m sets gives m files: rows-1.csv, rows-2.csv, … So does --draws m, from any release: analyse
     each file as if it were the private table, and pool the results by Rubin's rule for multiple imputation (`fit_models` or `combine` with
-    rule="imputations", or `pool` in R's mice). Parquet files say so themselves; CSV files cannot.
+    rule="imputations", or `pool` in R's mice). Parquet files say so themselves, Stata and SPSS files to people; CSV files cannot.
 
     \b
     Example:
@@ -148,7 +149,9 @@ def command(
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
     written = checked_values(values)
-    _check_imputations(draws, columns, n_rows=n_rows, given=given, independent=independent)
+    _check_imputations(
+        draws, columns, n_rows=n_rows, given=given, independent=independent, engine=engine, reading=reading
+    )
     source = _source(release, **published)
     conditions = read_conditions(source.schema, given)
     _check_draw(source.schema, n_rows, conditions)
@@ -210,9 +213,9 @@ def _check_imputations(draws: int | None, columns: tuple[str, ...] | None, **cha
             raise click.UsageError("--columns needs --draws; without it rows have all columns")
         return
     for name, value in changed.items():
-        if value not in (None, (), False):
+        if value not in (None, (), False, "auto", "literal"):
             option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} must be left out with --draws: {BREAKS[name]}")
+            raise click.UsageError(f"--{option} must be left out with --draws: {BREAKS.get(name, NO_ENGINE)}")
 
 
 def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, object]) -> None:
@@ -237,7 +240,7 @@ def _joints(
         return [source]
     if draws is not None:
         drawn = secrets.randbits(63) if seed is None else seed
-        return solve(source, engine=engine, draws=draws, columns=columns, seed=drawn, progress=say)
+        return solve(source, draws=draws, columns=columns, seed=drawn, progress=say)
     return solve(source, set="all", engine=engine, reading=reading, progress=say)
 
 

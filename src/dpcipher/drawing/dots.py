@@ -9,7 +9,7 @@ from itertools import accumulate
 from dpcipher.drawing.bars import short, ticks
 from dpcipher.drawing.svg import clip, element, hover, image, text
 
-WIDTH, SIDE, LINE, WORDS, TOP, BOTTOM = 350, 8, 36, 15, 4, 40
+WIDTH, SIDE, LINE, WORDS, TOP, BOTTOM, GRID = 350, 8, 36, 15, 4, 40, 8
 # Shapes that are told apart without colour.
 MARKS = ("M-4 -4h8v8h-8z", "M0 -5.5l5.5 5.5-5.5 5.5-5.5-5.5z", "M0 -5l5.5 9.5h-11z", "M0 5l5.5 -9.5h-11z")
 # Where a name may be broken: after a space, a colon or a hyphen, and before a level in brackets.
@@ -81,9 +81,10 @@ def dot_plot(
     """The lines from top to bottom on one axis; `limit` is a value to stay below."""
     heights = [LINE + WORDS * (len(_words(line)) - 1) for line in lines]
     floor = TOP + sum(heights)
-    parts = [_grid(scale, floor, axis, limit)]
+    parts = [_axis(scale, floor, axis)]
     parts += [
-        _line(line, scale, top + TOP) for line, top in zip(lines, accumulate([0, *heights]), strict=False)
+        _line(line, scale, top + TOP, limit)
+        for line, top in zip(lines, accumulate([0, *heights]), strict=False)
     ]
     return image(WIDTH, floor + BOTTOM, "".join(parts), title=title, description=description)
 
@@ -109,29 +110,38 @@ def fit_scale(values: Sequence[float], *, log: bool = False) -> Scale:
     return Scale(low, high * 1.04 if high > low else low + 1.0)
 
 
-def _grid(scale: Scale, floor: float, axis: str, limit: float | None) -> str:
+def _axis(scale: Scale, floor: float, axis: str) -> str:
+    """The numbers below the lines, and what they are."""
     out = []
     for tick in scale.ticks():
         x = scale.at(tick)
-        colour = "hatch" if tick == 0 and scale.low < 0 else "line"
-        out.append(element("path", d=f"M{x:.1f} {TOP}V{floor:.1f}", class_=f"l-{colour}"))
         anchor = "start" if x < 22 else "end" if x > WIDTH - 22 else "middle"
         words = short(round(tick, 12)).replace("-", "−")
         out.append(text(x, floor + 16, words, anchor=anchor, class_="n big"))
-    if limit is not None:
-        out.append(
-            element("path", d=f"M{scale.at(limit):.1f} {TOP}V{floor:.1f}", class_="l-bad", stroke_width=2)
-        )
     return "".join(out) + text(WIDTH / 2, floor + 34, axis, anchor="middle", class_="m big")
 
 
-def _line(line: Line, scale: Scale, top: float) -> str:
+def _grid(scale: Scale, y: float, limit: float | None) -> list[str]:
+    """The grid beside one line of dots; it does not go on through the words between them."""
+    out = []
+    for tick in scale.ticks():
+        colour = "hatch" if tick == 0 and scale.low < 0 else "line"
+        out.append(_upright(scale.at(tick), y, class_=f"l-{colour}"))
+    return out if limit is None else [*out, _upright(scale.at(limit), y, class_="l-bad", stroke_width=2)]
+
+
+def _upright(x: float, y: float, **style: str | float) -> str:
+    return element("path", d=f"M{x:.1f} {y - GRID:.1f}V{y + GRID:.1f}", **style)
+
+
+def _line(line: Line, scale: Scale, top: float, limit: float | None) -> str:
     words, weight = _words(line), "b big" if line.strong else "big"
     y = top + 25 + WORDS * (len(words) - 1)
     parts = [
         *(text(SIDE, top + 13 + WORDS * row, part, class_=weight) for row, part in enumerate(words)),
         text(WIDTH - SIDE, top + 13, line.numbers, anchor="end", class_="n big"),
         element("path", d=f"M{scale.start:.1f} {y:.1f}H{scale.stop:.1f}", class_="l-line"),
+        *_grid(scale, y, limit),
     ]
     if line.band is not None:
         low, high = (scale.at(end) for end in line.band)

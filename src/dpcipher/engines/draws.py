@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from dpcipher.errors import ParameterError, SizeError
+from dpcipher.errors import ParameterError, SizeError, shown_count
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.imputed import wide_bins
 from dpcipher.joint.joint import Joint, with_rule_cost
@@ -20,6 +20,7 @@ RULE = (
     "each set is a draw of the private table given the noise; analyse every set with as many rows as it has by default, evenly spread, and combine the "
     "estimates by Rubin's rule: fit_models(sets, formula, rule='imputations'), combine(..., rule='imputations'), or pool in R's mice"
 )
+NO_ENGINE = "draws come from the posterior given all sets of the release, and no engine solves for them"
 BINNED = (
     "{names}: known up to bins. With values='middle' (synth --values middle) rows have the middle of each bin, as models from a release take it; otherwise values drawn "
     "inside it, unrelated to the other columns: slopes on such numbers then come out too near 0, which no interval holds"
@@ -57,7 +58,7 @@ def _check_cells(schema: Schema, names: str | Sequence[str], draws: int) -> None
     if cells > MOST_CELLS:
         table = "the full table" if len(axes) == len(schema.attrs) else "the table of these columns"
         raise SizeError(
-            f"draws ({draws}) need {table}, which has {cells:,} cells; at most {MOST_CELLS:,} can be drawn. Name the columns of one analysis: "
+            f"draws ({draws}) need {table}, which has {shown_count(cells)} cells; at most {MOST_CELLS:,} can be drawn. Name the columns of one analysis: "
             "columns=('age', 'sex') or synth --columns age,sex; for sets of all columns use measure(sets=m)"
         )
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import Ordered
-from dpcipher.engines.draws import draw_joints
+from dpcipher.engines.draws import NO_ENGINE, draw_joints
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import MAX_CELLS, solve_table
 from dpcipher.engines.targets import Fit, Say, Targets, silent
-from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean
+from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean, shown_count
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
@@ -68,9 +68,6 @@ def solve(
     *,
     draws: int,
     columns: str | Sequence[str] | None = None,
-    engine: str = "auto",
-    reading: str | Reading = "literal",
-    lam: float | None = None,
     seed: int = 0,
     progress: Say | None = None,
 ) -> list[Joint]: ...
@@ -123,10 +120,9 @@ def solve(
     """
     say = progress or silent
     if draws is not None:
-        if engine != "auto" or set is not None:
-            raise ParameterError(
-                "engine and set must be left out with draws: they come from the posterior given all sets, not from an engine"
-            )
+        _check_no_engine(
+            engine=engine != "auto", reading=reading != "literal", lam=lam is not None, set=set is not None
+        )
         say("drawing from the posterior")
         return draw_joints(release, draws, seed, columns=columns)
     if columns is not None:
@@ -150,6 +146,13 @@ def solve(
     for joint in joints:
         joint.health.warn()
     return joints if set == "all" or len(joints) > 1 else joints[0]
+
+
+def _check_no_engine(**given: bool) -> None:
+    """Refuse options of an engine beside draws."""
+    for name, is_given in given.items():
+        if is_given:
+            raise ParameterError(f"{name} must be left out with draws: {NO_ENGINE}")
 
 
 def _of_set(say: Say, number: int, of: int) -> Say:
@@ -201,10 +204,12 @@ def pick(engine: str, shape: Shape) -> tuple[str, str]:
     if engine == "auto":
         small = cells <= TABLE_CELLS
         side = "at most" if small else "above"
-        return ("table" if small else "rows"), f"the full table has {cells:,} cells, {side} {TABLE_CELLS:,}"
+        return (
+            "table" if small else "rows"
+        ), f"the full table has {shown_count(cells)} cells, {side} {TABLE_CELLS:,}"
     if engine == "table" and cells > MAX_CELLS:
         raise SizeError(
-            f"engine ('table') needs the full table of {cells:,} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
+            f"engine ('table') needs the full table of {shown_count(cells)} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
         )
     return engine, "as asked"
 

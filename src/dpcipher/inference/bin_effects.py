@@ -75,11 +75,16 @@ def _spread(cells: Cells, weights: Floats, bins: Bins) -> tuple[pd.DataFrame, Fl
 def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> list[str]:
     """A sentence for each column: which value stands for a bin, and what another would change."""
     return [
-        f"{name}: {'the value given' if name in declared else 'its middle'} stands for each of its {len(bins.low)} bins, and the coefficients are "
-        f"those of that coding. {_moves(effects[effects['column'] == name])}"
+        f"{coding_of_bins(bins, given=name in declared)}. {_moves(effects[effects['column'] == name])}"
         for name, bins in cells.bins.items()
         if bins.wide
     ]
+
+
+def coding_of_bins(bins: Bins, *, given: bool) -> str:
+    """Which value stands for a bin."""
+    value = "the value given" if given else "its middle"
+    return f"{bins.column}: {value} stands for each of its {len(bins.low)} bins, and the coefficients are those of that coding"
 
 
 def _moves(effects: pd.DataFrame) -> str:

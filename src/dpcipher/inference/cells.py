@@ -34,9 +34,9 @@ class Bins:
 
 @dataclass(frozen=True)
 class Cells:
-    """One row of `frame` for each cell with no missing value in a column that drops them, and where these cells are.
+    """One row of `frame` for each cell (or for each of some rows) with no missing value in a column that drops them, and where these are.
 
-    `codes` has the level of every column in each of those cells; `dropped` are the columns that had a missing level to leave out.
+    `codes` has the level of every column in each of them; `dropped` are the columns that had a missing level to leave out.
     """
 
     frame: pd.DataFrame
@@ -59,12 +59,25 @@ def make_cells(
     missing: Missing,
 ) -> Cells:
     """The cells of the formula's columns, in its order of columns, as a model sees them."""
+    shape = tuple(len(schema.labels(name)) for name in formula.columns)
+    codes = dict(zip(formula.columns, np.indices(shape).reshape(len(shape), -1), strict=True))
+    return coded_cells(schema, formula, codes, levels=levels, values=values, missing=missing)
+
+
+def coded_cells(
+    schema: Schema,
+    formula: ParsedFormula,
+    codes: Mapping[str, np.ndarray],
+    *,
+    levels: Mapping[str, Sequence[Any]],
+    values: Mapping[str, Sequence[float]],
+    missing: Missing,
+) -> Cells:
+    """Cells, or rows, with these codes in the formula's columns, as a model sees them."""
     _check_names(formula, levels, "levels")
     _check_names(formula, values, "values")
     if missing not in ("drop", "level"):
         raise ParameterError(f"missing ({missing!r}) must be 'drop' or 'level'")
-    shape = tuple(len(schema.labels(name)) for name in formula.columns)
-    codes = dict(zip(formula.columns, np.indices(shape).reshape(len(shape), -1), strict=True))
     bins = {name: found for name in formula.columns if (found := _bins(schema, name, values)) is not None}
     numeric = set(bins) - formula.categories
     _check_uses(numeric, set(bins) - numeric, levels, values)
@@ -73,7 +86,7 @@ def make_cells(
         for name in formula.columns
         if _has_missing(schema, name) and (missing == "drop" or name in numeric or name in formula.outcome)
     )
-    keep = np.ones(int(np.prod(shape)), dtype=bool)
+    keep = np.ones(len(codes[formula.columns[0]]), dtype=bool)
     for name in dropped:
         keep &= codes[name] < schema.column(name).domain.size
     kept = {name: code[keep] for name, code in codes.items()}

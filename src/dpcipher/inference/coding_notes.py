@@ -1,9 +1,8 @@
 """How columns entered a model where that is a choice: the order of an ordinal outcome, and dates as numbers."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
-from dpcipher.inference.formula import quoted
-from dpcipher.inference.task import Task
+from dpcipher.inference.formula import ParsedFormula, has_intercept, quoted
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -15,21 +14,24 @@ UNITS = {
 NO_INTERCEPT = "the formula leaves out the intercept, but an ordinal model needs its cut points and always has them: the first level of a category stays the reference"
 
 
-def coding_notes(task: Task, schema: Schema, given: Container[str]) -> list[str]:
-    """What was assumed about the order of the outcome and the unit of dates; `given` are the columns whose order was asked for."""
-    notes = _unit_notes(schema, task.cells.bins)
-    outcome = task.formula.plain_outcome
-    if task.family != "ordinal":
-        return notes
-    if outcome in schema.names and outcome not in given:
+def coding_notes(
+    formula: ParsedFormula, family: str, schema: Schema, numbers: Iterable[str], given: Container[str]
+) -> list[str]:
+    """What was assumed about the order of the outcome and the unit of dates among `numbers`; `given` are the columns whose order was asked for."""
+    notes = unit_notes({name: schema.column(name).kind for name in numbers})
+    outcome = formula.plain_outcome
+    if family == "ordinal" and outcome in schema.names and outcome not in given:
         notes += _order_notes(schema.column(outcome))
-    if not task.formula.intercept:
-        notes.append(NO_INTERCEPT)
     return notes
 
 
-def _unit_notes(schema: Schema, numbers: Iterable[str]) -> list[str]:
-    kinds = {name: schema.column(name).kind for name in numbers}
+def intercept_notes(right: str, text: str, family: str) -> list[str]:
+    """That an ordinal model has its cut points also where the formula leaves out the intercept."""
+    return [NO_INTERCEPT] if family == "ordinal" and not has_intercept(right, text) else []
+
+
+def unit_notes(kinds: Mapping[str, str]) -> list[str]:
+    """In what dates and times of day count, of columns by their kind."""
     return [
         f"{name}: {UNITS[kind].format(name=quoted(name))}" for name, kind in kinds.items() if kind in UNITS
     ]

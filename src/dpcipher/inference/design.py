@@ -9,23 +9,37 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.inference.formula import parsed
+from dpcipher.errors import ParameterError
+from dpcipher.inference.formula import evaluation_reason, parsed
 from dpcipher.marginals.arrays import Floats
 
+EPOCH = pd.Timestamp(0, tz="UTC")
 
-def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> list[pd.DataFrame]:
-    """Data frames whose categorical columns share their levels, so that every set has the same parameters."""
+
+def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> tuple[list[pd.DataFrame], list[str]]:
+    """Data frames whose categorical columns share their levels, so that every set has the same parameters, and the columns that were dates.
+
+    Dates count in days since 1970-01-01, as those of a release do.
+    """
     several = isinstance(sets, list | tuple)
     frames = [_frame(data) for data in (sets if several else [sets])]
     if not frames or any(list(frame.columns) != list(frames[0].columns) for frame in frames):
         raise ParameterError(f"sets ({len(frames)}) must be one or more data sets with the same columns")
+    dates = [str(name) for name in frames[0].columns if name not in levels and _are_dates(frames[0][name])]
+    for frame in frames:
+        for name in dates:
+            frame[name] = (pd.to_datetime(frame[name], utc=True) - EPOCH) / pd.Timedelta(days=1)
     for name in frames[0].columns:
         categories = _levels(name, frames, levels)
         if categories is not None:
             for frame in frames:
                 frame[name] = pd.Categorical(frame[name], categories=categories)
-    return frames
+    return frames, dates
+
+
+def _are_dates(cells: pd.Series) -> bool:
+    """Whether a column holds dates, as pandas or Python has them; texts are none."""
+    return pd.api.types.infer_dtype(cells, skipna=True) in ("date", "datetime", "datetime64")
 
 
 def _frame(data: Any) -> pd.DataFrame:
@@ -56,31 +70,46 @@ def _levels(name: str, frames: list[pd.DataFrame], levels: Mapping[str, Sequence
     return sorted({value for frame in frames for value in frame[name].dropna().unique()})
 
 
-def split_formula(formula: str, frame: pd.DataFrame) -> tuple[str, str]:
-    """The outcome and the right-hand side of "outcome ~ terms"."""
-    left, tilde, right = formula.partition("~")
-    outcome = left.strip().strip("`")
-    if not tilde or not right.strip() or not outcome:
-        raise ParameterError(f"formula ({formula!r}) must be 'outcome ~ terms'; try 'income ~ age + sex'")
-    if outcome not in frame.columns:
-        hint = did_you_mean(outcome, [str(name) for name in frame.columns])
-        raise ParameterError(f"formula ({formula!r}): outcome {outcome!r} must be a column of the sets{hint}")
-    return outcome, right.strip()
+def with_outcome(frames: list[pd.DataFrame], left: str, formula: str) -> tuple[list[pd.DataFrame], str]:
+    """The sets with the left side of a formula as a column, and its name: a column as it stands, or an expression that gives one number."""
+    name = left.strip("`")
+    if name in frames[0].columns:
+        return frames, name
+    designs, terms = design_matrices(frames, left, formula)
+    places = [place for place, term in enumerate(terms) if term != "Intercept"]
+    if len(places) != 1:
+        raise ParameterError(
+            f"formula ({formula!r}): the outcome {left!r} must be one number; arithmetic stands in I(…), as I(a + b)"
+        )
+    return [frame.assign(**{left: x[:, places[0]]}) for frame, x in zip(frames, designs, strict=True)], left
 
 
-def design_matrices(frames: list[pd.DataFrame], right: str) -> tuple[list[Floats], tuple[str, ...]]:
-    """The design matrix of every set, with the same columns."""
-    terms = parsed(right, right)
+def design_matrices(
+    frames: list[pd.DataFrame], right: str, formula: str
+) -> tuple[list[Floats], tuple[str, ...]]:
+    """The design matrix of the right side of a formula for every set, with the same columns.
+
+    Transforms that depend on all rows (`scale`, `poly`, `bs` …) take the rows of all sets together, so that a coefficient means the same in every set.
+    """
+    terms = parsed(right, formula)
     from formulaic.errors import FormulaicError
 
     try:
-        matrices = [terms.get_model_matrix(frame, na_action="raise", drop_rows=[]) for frame in frames]
-    except (FormulaicError, ValueError) as error:
+        with np.errstate(all="ignore"):
+            spec = terms.get_model_matrix(pd.concat(frames), na_action="raise", drop_rows=[]).model_spec
+            matrices = [spec.get_model_matrix(frame, drop_rows=[]) for frame in frames]
+    except (FormulaicError, ValueError, TypeError) as error:
         raise ParameterError(
-            f"formula ({right!r}) cannot be used with the columns of the sets: {error}"
+            f"formula ({formula!r}) cannot be used with the columns of the sets: {evaluation_reason(error)}"
         ) from None
     names = tuple(str(name) for name in matrices[0].columns)
-    return [np.asarray(matrix, dtype=float) for matrix in matrices], names
+    designs = [np.asarray(matrix, dtype=float) for matrix in matrices]
+    broken = np.array([~np.isfinite(x).all(axis=0) for x in designs]).any(axis=0)
+    if broken.any():
+        raise ParameterError(
+            f"formula ({formula!r}): {names[int(np.argmax(broken))]} must be a finite number in every row; try another transform"
+        )
+    return designs, names
 
 
 def one_hot(codes: NDArray[np.integer], sizes: Sequence[int]) -> sparse.csr_matrix:

@@ -1,4 +1,4 @@
-"""Sets of rows as a model sees them, drawn from joints: bins by their middle, categories by their labels, nothing for what is missing."""
+"""Sets of rows drawn from joints, as a model sees them: coded as the cells of a release are."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,11 +7,15 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError
+from dpcipher.inference.bin_effects import coding_of_bins
+from dpcipher.inference.cells import Cells, Missing, coded_cells
+from dpcipher.inference.coding_notes import coding_notes
+from dpcipher.inference.formula import read_formula
+from dpcipher.inference.missing_rows import dropped_note
+from dpcipher.inference.outcome import for_family
 from dpcipher.joint.imputed import Imputed
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Codes
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
+from dpcipher.marginals.arrays import CodeColumn
 from dpcipher.schema.rows import by_column
 
 
@@ -26,40 +30,61 @@ def joints_among(sets: Any) -> list[Joint]:
     return joints
 
 
-def joint_frames(joints: Sequence[Joint], seed: int | None) -> list[pd.DataFrame]:
-    """A set of rows of every joint, as many as it draws by default, evenly spread; those of draws say that they are imputations."""
-    seeds = np.random.SeedSequence(seed).spawn(len(joints))
-    return [_rows(joint, np.random.default_rng(own)) for joint, own in zip(joints, seeds, strict=True)]
+def joint_frames(
+    joints: Sequence[Joint],
+    text: str,
+    family: str,
+    *,
+    seed: int | None,
+    levels: Mapping[str, Sequence[Any]],
+    values: Mapping[str, Sequence[float]],
+    missing: Missing,
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """A set of rows of every joint in the columns of a formula, and notes on how these were coded.
 
-
-def text_levels(joints: Sequence[Joint], levels: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-    """The levels that were asked for, as their labels where the frames have labels."""
+    A set has as many rows as its joint draws by default, evenly spread; those of draws say that they are imputations.
+    """
     schema = joints[0].schema
-    labelled = {column.name for column in schema.columns if not isinstance(column.domain, Binned)}
-    return {
-        name: [str(level) for level in order] if name in labelled else list(order)
-        for name, order in levels.items()
-    }
+    if any(joint.schema != schema for joint in joints):
+        raise ParameterError("sets (joints) must have the same columns; give the joints of one release")
+    formula = for_family(read_formula(text, schema, "joints"), family)
+    seeds = np.random.SeedSequence(seed).spawn(len(joints))
+    rows = [
+        coded_cells(
+            schema,
+            formula,
+            _codes(joint, np.random.default_rng(own)),
+            levels=levels,
+            values=values,
+            missing=missing,
+        )
+        for joint, own in zip(joints, seeds, strict=True)
+    ]
+    notes = [
+        *(coding_of_bins(bins, given=bins.column in values) for bins in rows[0].bins.values() if bins.wide),
+        *coding_notes(formula, family, schema, rows[0].bins, levels),
+        *_dropped(rows),
+    ]
+    return [_marked(part.frame, joint) for part, joint in zip(rows, joints, strict=True)], notes
 
 
-def _rows(joint: Joint, rng: np.random.Generator) -> pd.DataFrame:
+def _codes(joint: Joint, rng: np.random.Generator) -> dict[str, CodeColumn]:
+    """The codes of a set of rows by column, and by attribute where one is made of several columns."""
     if joint.n_rows < 1:
         raise ParameterError(
             "sets hold a joint of no rows: the noise drowned the number of rows; there is nothing to fit"
         )
-    apart = by_column(joint.schema, joint.coded(joint.n_rows, rng))
-    frame = pd.DataFrame(
-        {column.name: _values(column, apart[column.name]) for column in joint.schema.columns}
-    )
+    codes = joint.coded(joint.n_rows, rng)
+    return dict(zip(joint.schema.attrs, codes.T, strict=True)) | by_column(joint.schema, codes)
+
+
+def _dropped(rows: Sequence[Cells]) -> list[str]:
+    """A note on the rows that were left out for a missing value."""
+    shares = [1 - float(part.keep.mean()) for part in rows]
+    return [dropped_note(rows[0].dropped, shares)] if any(shares) else []
+
+
+def _marked(frame: pd.DataFrame, joint: Joint) -> pd.DataFrame:
     if joint.health.is_draw:
         frame.attrs.update(Imputed().attrs)
     return frame
-
-
-def _values(column: Column, codes: Codes) -> Any:
-    known = codes < column.domain.size
-    if not isinstance(column.domain, Binned):
-        return pd.Categorical.from_codes(np.where(known, codes, -1), categories=list(column.domain.labels))
-    low, high = column.domain.ends
-    middles = ((low + high) / 2)[np.where(known, codes, 0)]
-    return np.where(known, middles, np.nan)

@@ -1,22 +1,14 @@
 """Rows of sets with a missing value in a column of the model: left out where that is asked for, refused otherwise."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.formula import parsed
 
 DROPPED = (
     "rows with a missing value in {names} were left out, {share} of a set: the estimates are about the others"
 )
-
-
-def columns_of_model(right: str, outcome: str, frame: pd.DataFrame) -> list[str]:
-    """The columns that a formula uses, in the order of the frame; the outcome alone where its right side cannot be read."""
-    try:
-        used = {outcome, *map(str, parsed(right, right).required_variables)}
-    except ParameterError:
-        used = {outcome}
-    return [name for name in frame.columns if name in used]
 
 
 def without_missing(
@@ -38,9 +30,14 @@ def without_missing(
             f"columns ({', '.join(names)}) have no row with a value in all of them in some set"
         )
     shares = [1 - len(few) / len(frame) for few, frame in zip(kept, frames, strict=True)]
-    return kept, [DROPPED.format(names=", ".join(names), share=_range(shares))]
+    return kept, [dropped_note(names, shares)]
 
 
-def _range(shares: list[float]) -> str:
+def dropped_note(names: Sequence[str], shares: Sequence[float]) -> str:
+    """Which share of each set was left out for a missing value in these columns."""
+    return DROPPED.format(names=", ".join(names), share=_range(shares))
+
+
+def _range(shares: Sequence[float]) -> str:
     low, high = (f"{100 * share:.1f}" for share in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low} to {high} %"

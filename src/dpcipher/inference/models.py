@@ -1,6 +1,7 @@
 """Fit models: by formula, straight from a release or over m synthetic sets."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -8,7 +9,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.combine import Rule
 from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, check_family
-from dpcipher.inference.joint_sets import joint_frames, joints_among, text_levels
+from dpcipher.inference.joint_sets import joint_frames, joints_among
 from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
 from dpcipher.inference.unmeasured import Unmeasured
@@ -48,8 +49,8 @@ def fit_models(
     **Sets** are a list of data frames, or one frame (then the variance leaves out the privacy noise, and a note says so): one fit per set, combined
     by `combine`, which has the rules and their limits. `rule` says where the sets come from: "sanitizations" or, for frames and files of
     `solve(release, draws=m)`, "imputations". Frames that were sampled from such draws, and their Parquet files, say so themselves; CSV files do not, and without `rule` are
-    taken for sanitizations, as a note says. The joints that `solve` returns can be given themselves: a set of each is drawn with `seed`, bins by their
-    middle, and has its rule. `missing="drop"` leaves out rows with a missing value, of joints by default. `firth=None` penalises every set as soon as one is separated.
+    taken for sanitizations, as a note says. The joints that `solve` returns can be given themselves: a set of each is drawn with `seed`, coded as a
+    release is (`values`, `levels`, `missing`), and has its rule. `missing="drop"` leaves out rows with a missing value, of joints by default. `firth=None` penalises every set as soon as one is separated.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -79,43 +80,29 @@ def fit_models(
             unmeasured="open" if unmeasured is None else unmeasured,
         )
     _check_sets(sets)
-    _check_unused("a release", draws=draws, values=values, unmeasured=unmeasured)
-    return _fit_rows(
-        sets, formula, family, levels=levels or {}, seed=seed, missing=missing,
-        rule=rule, sanitizations=sanitizations, firth=firth,
-    )  # fmt: skip
-
-
-def _fit_rows(
-    sets: Any,
-    formula: str,
-    family: Family,
-    *,
-    levels: Mapping[str, Sequence[Any]],
-    seed: int | None,
-    missing: Missing | None,
-    rule: Rule | None,
-    sanitizations: int | None,
-    firth: bool | None,
-) -> Models:
-    """One fit for each set of rows, or for a set drawn from each joint."""
+    _check_unused("a release", draws=draws, unmeasured=unmeasured)
+    fit = partial(
+        fit_sets, formula=formula, family=family, rule=rule, sanitizations=sanitizations, firth=firth
+    )
+    joints = joints_among(sets)
+    if joints:
+        check_seed(seed)
+        frames, notes = joint_frames(
+            joints,
+            formula,
+            family,
+            seed=seed,
+            levels=levels or {},
+            values=values or {},
+            missing="drop" if missing is None else missing,
+        )
+        return fit(frames, notes=notes)
+    _check_unused("a release or its joints", seed=seed, values=values)
     if missing not in (None, "drop"):
         raise ParameterError(
             f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
         )
-    joints = joints_among(sets)
-    if not joints:
-        _check_unused("a release or its joints", seed=seed)
-    return fit_sets(
-        joint_frames(joints, seed) if joints else sets,
-        formula,
-        family,
-        levels=text_levels(joints, levels) if joints else levels,
-        rule=rule,
-        sanitizations=sanitizations,
-        firth=firth,
-        drop_missing=missing == "drop" or bool(joints),
-    )
+    return fit(sets, levels=levels or {}, drop_missing=missing == "drop")
 
 
 def _check_formula(formula: object) -> None:

@@ -1,14 +1,20 @@
 """From a formula and its cells to a regression: the design, the outcome of every cell, and what each coefficient is about."""
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.formula import ParsedFormula, columns_of, parsed, quoted
+from dpcipher.inference.formula import (
+    ParsedFormula,
+    columns_of,
+    evaluation_reason,
+    parsed,
+    quoted,
+    with_intercept,
+)
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Floats
 
@@ -29,12 +35,18 @@ class Design:
         return Design(self.x[:, kept], tuple(self.names[k] for k in kept), tuple(self.about[k] for k in kept))
 
 
+def for_family(formula: ParsedFormula, family: str) -> ParsedFormula:
+    """The formula with its outcome as a category where its bins are the classes, which are then called as the bins are."""
+    if family in NUMERIC or formula.plain_outcome is None:
+        return formula
+    return replace(formula, categories=formula.categories | {formula.plain_outcome})
+
+
 def make_regression(
     formula: ParsedFormula, frame: pd.DataFrame, family: str
 ) -> tuple[Regression, tuple[tuple[str, ...], ...]]:
     """The regression over the cells of a frame, and the columns that each of its coefficients is about."""
-    # An ordinal model has an intercept in its cut points, also where the formula leaves it out: the levels of a category are coded beside it.
-    right = f"{formula.right} + 1" if family == "ordinal" else formula.right
+    right = with_intercept(formula.right) if family == "ordinal" else formula.right
     design = make_design(right, formula, frame)
     if not design.names:
         raise ParameterError(f"formula ({formula.text!r}) must have a term beside the outcome; try y ~ 1")
@@ -71,9 +83,8 @@ def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Desig
         with np.errstate(all="ignore"):
             matrix = parsed(side, formula.text).get_model_matrix(frame, na_action="ignore", drop_rows=[])
     except (FormulaicError, ValueError, TypeError) as error:
-        reason = re.sub(r"\s+", " ", str(error))
         raise ParameterError(
-            f"formula ({formula.text!r}) cannot be used with the columns of the release: {reason:.200}"
+            f"formula ({formula.text!r}) cannot be used with the columns of the release: {evaluation_reason(error)}"
         ) from None
     x = np.asarray(matrix, dtype=float)
     names = tuple(str(name) for name in matrix.columns)
@@ -84,11 +95,7 @@ def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Desig
             "give numbers for its bins with the option values, or another transform"
         )
     spec = matrix.model_spec
-    about = {
-        place: columns_of(term, formula.text)
-        for term, places in spec.term_indices.items()
-        for place in places
-    }
+    about = {place: columns_of(term) for term, places in spec.term_indices.items() for place in places}
     return Design(x, names, tuple(about[place] for place in range(len(names))))
 
 
@@ -96,12 +103,12 @@ def _number(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> Floats:
     """The outcome as a number."""
     name = formula.plain_outcome
     if name is not None and isinstance(frame[name].dtype, pd.CategoricalDtype):
-        y = _numeric_levels(frame[name], family)
+        y = numeric_levels(frame[name], family)
     else:
         side = make_design(formula.left, formula, frame).without_intercept()
         if side.x.shape[1] != 1:
             raise ParameterError(
-                f"formula ({formula.text!r}): the outcome {formula.left!r} must be one number"
+                f"formula ({formula.text!r}): the outcome {formula.left!r} must be one number; arithmetic stands in I(…), as I(a + b)"
             )
         y = side.x[:, 0]
     if family == "poisson" and (y < 0).any():
@@ -111,7 +118,8 @@ def _number(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> Floats:
     return y
 
 
-def _numeric_levels(column: pd.Series, family: str) -> Floats:
+def numeric_levels(column: pd.Series, family: str) -> Floats:
+    """A category as the numbers that its levels are; no and yes are 0 and 1."""
     truth = {"False": 0.0, "True": 1.0}
     try:
         numbers = [truth[text] if text in truth else float(text) for text in column.cat.categories]
@@ -150,12 +158,14 @@ def _classes(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> tuple[
         frame[name] if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name].astype("category")
     )
     names = [str(label) for label in column.cat.categories]
+    if len(names) < 2:
+        raise ParameterError(
+            f"outcome ({name}) must have at least 2 levels, and has {len(names)}; model another column"
+        )
     if family == "logistic" and len(names) != 2:
         linear = name in formula.binned or _are_numbers(names)
         others = "'multinomial', 'ordinal' or 'linear'" if linear else "'multinomial' or 'ordinal'"
         raise ParameterError(
             f"outcome ({name}) has {len(names)} levels and must have 2 for family='logistic'; try family={others}"
         )
-    if len(names) < 2:
-        raise ParameterError(f"outcome ({name}) must have at least 2 levels")
     return column.cat.codes.to_numpy().astype(float), names

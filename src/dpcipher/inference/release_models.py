@@ -1,7 +1,7 @@
 """Models straight from a release: the regression of every draw of the joint distribution of the model's own columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -16,12 +16,12 @@ from dpcipher.inference.assumptions import (
 )
 from dpcipher.inference.bin_effects import bin_effects, bin_notes
 from dpcipher.inference.cells import Missing, make_cells
-from dpcipher.inference.coding_notes import coding_notes
+from dpcipher.inference.coding_notes import coding_notes, intercept_notes
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.estimate import explained_share
 from dpcipher.inference.fitted import Family, Models, ReleaseFit
 from dpcipher.inference.formula import parse_formula
-from dpcipher.inference.outcome import NUMERIC, make_regression
+from dpcipher.inference.outcome import for_family, make_regression
 from dpcipher.inference.task import (
     PRIOR_DOMINATED,
     Task,
@@ -69,7 +69,8 @@ def fit_release(
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
-        *coding_notes(task, release.schema, levels),
+        *coding_notes(task.formula, family, release.schema, task.cells.bins, levels),
+        *intercept_notes(task.formula.right, formula, family),
         *missing_notes(task, joint),
         *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown, noise),
         *fit_notes(task, drawn, fit.converged),
@@ -144,10 +145,7 @@ def make_task(
     values: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Task:
     """The regression of a formula over the cells of its columns."""
-    formula = parse_formula(text, schema)
-    if family not in NUMERIC and formula.plain_outcome is not None:
-        # A number whose bins are the classes is a category: its classes are called as its bins are.
-        formula = replace(formula, categories=formula.categories | {formula.plain_outcome})
+    formula = for_family(parse_formula(text, schema), family)
     cells = make_cells(schema, formula, levels=levels, values=values, missing=missing)
     regression, about = make_regression(formula, cells.frame, family)
     return Task(formula, family, cells, regression, about)

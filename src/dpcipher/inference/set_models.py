@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
+from dpcipher.inference.coding_notes import intercept_notes, unit_notes
 from dpcipher.inference.combine import Rule, combine
-from dpcipher.inference.design import data_frames, design_matrices, identified, split_formula
+from dpcipher.inference.design import data_frames, design_matrices, identified, with_outcome
 from dpcipher.inference.fitted import Family, Models
+from dpcipher.inference.formula import check_sides, columns_of_side, split_formula, with_intercept
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
-from dpcipher.inference.missing_rows import columns_of_model, without_missing
+from dpcipher.inference.missing_rows import without_missing
 from dpcipher.inference.ordinal import fit_ordinal
+from dpcipher.inference.outcome import numeric_levels
 from dpcipher.inference.regressions import fit_poisson
 from dpcipher.inference.set_rules import rule_of
 from dpcipher.marginals.arrays import Floats
@@ -33,21 +37,29 @@ def fit_sets(
     formula: str,
     family: Family,
     *,
-    levels: Mapping[str, Sequence[Any]],
     rule: Rule | None,
     sanitizations: int | None,
     firth: bool | None,
-    drop_missing: bool,
+    levels: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    drop_missing: bool = False,
+    notes: Sequence[str] = (),
 ) -> Models:
-    """Fit one model to each of m data sets and combine the fits, by the `rule` that is asked for or that the sets say is theirs."""
-    frames = data_frames(sets, levels)
-    outcome, right = split_formula(formula, frames[0])
-    columns = columns_of_model(right, outcome, frames[0])
+    """Fit one model to each of m data sets and combine the fits, by the `rule` that is asked for or that the sets say is theirs.
+
+    `notes` are those about how the sets came about.
+    """
+    frames, dates = data_frames(sets, levels)
+    left, right = split_formula(formula)
+    known = [str(name) for name in frames[0].columns]
+    sides = columns_of_side(left, formula, known, "sets"), columns_of_side(right, formula, known, "sets")
+    check_sides(formula, *sides)
+    columns = [name for name in known if any(name in side for side in sides)]
     chosen, said = rule_of(sets if isinstance(sets, list | tuple) else [sets], rule, columns)
     frames, dropped = without_missing(frames, columns, drop=drop_missing)
-    designs, terms = design_matrices(frames, right)
+    frames, outcome = with_outcome(frames, left, formula)
+    designs, terms = design_matrices(frames, with_intercept(right) if family == "ordinal" else right, formula)
     penalised = False
-    notes: list[str] = []
+    penalty: list[str] = []
     if family == "linear":
         fits = _linear(frames, outcome, designs)
     elif family == "poisson":
@@ -56,13 +68,22 @@ def fit_sets(
         fits, terms = _ordinal(frames, outcome, designs, terms)
     else:
         classes = _classes(frames, outcome, family)
-        fits, penalised, notes = _logits(frames, outcome, classes, designs, firth)
+        fits, penalised, penalty = _logits(frames, outcome, classes, designs, firth)
         if family == "multinomial":
             terms = tuple(f"{name}: {term}" for name in classes[1:] for term in terms)
     estimates, variances = (np.array(part) for part in zip(*fits, strict=True))
     combined = combine(estimates, variances, rule=chosen, sanitizations=sanitizations)
-    notes += [*_unidentified(estimates, terms), *dropped, *said, *combined.notes]
-    return Models(terms, family, estimates, variances, combined, penalised, tuple(notes), formula)
+    every = (
+        *penalty,
+        *_unidentified(estimates, terms),
+        *intercept_notes(right, formula, family),
+        *unit_notes({name: "date" for name in dates if name in columns}),
+        *notes,
+        *dropped,
+        *said,
+        *combined.notes,
+    )
+    return Models(terms, family, estimates, variances, combined, penalised, every, formula)
 
 
 def _poisson(frames: list[pd.DataFrame], outcome: str, designs: list[Floats]) -> list[Fit]:
@@ -111,6 +132,8 @@ def _ordinal(
 
 
 def _numbers(frame: pd.DataFrame, outcome: str, family: str) -> Floats:
+    if isinstance(frame[outcome].dtype, pd.CategoricalDtype):
+        return numeric_levels(frame[outcome], family)
     try:
         return np.asarray(pd.to_numeric(frame[outcome]), dtype=float)
     except (ValueError, TypeError):
@@ -172,12 +195,14 @@ def _classes(frames: list[pd.DataFrame], outcome: str, family: str) -> list[Any]
         classes = list(column.cat.categories)
     else:
         classes = sorted({value for frame in frames for value in frame[outcome].unique()})
+    if len(classes) < 2:
+        raise ParameterError(
+            f"outcome ({outcome}) must have at least 2 levels in the sets, and has {len(classes)}; model another column"
+        )
     if family == "logistic" and len(classes) != 2:
         raise ParameterError(
             f"outcome ({outcome}) has {len(classes)} levels and must have 2 for family='logistic'; try family='multinomial'"
         )
-    if len(classes) < 2:
-        raise ParameterError(f"outcome ({outcome}) must have at least 2 levels")
     return classes
 
 

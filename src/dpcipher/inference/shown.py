@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from dpcipher.drawing import html
-from dpcipher.drawing.card import Card
+from dpcipher.drawing.card import Card, counted
 from dpcipher.drawing.forest import Estimate, forest_plot
 from dpcipher.drawing.plot import Plot
 from dpcipher.drawing.svg import element, standalone
@@ -41,7 +41,7 @@ def headline(models: Models) -> str:
     """One line: which model, fitted to what."""
     name = f"{models.family} model" + (f" {models.formula}" if models.formula else "")
     if models.release is None:
-        return f"{name}, over {models.combined.sets} set(s)"
+        return f"{name}, over {counted(models.combined.sets, 'set')}"
     return f"{name}, from one release: {len(models.estimates):,} draws of the joint of {len(models.release.columns)} columns"
 
 
@@ -70,7 +70,7 @@ def card(models: Models, level: float = 0.95) -> Card:
             **sets,
             "Fitted to": "one release" if models.release is not None else "synthetic sets",
         },
-        below=f"{standalone(coefficient_plot(models, level))}{table}{notes_list(models)}",
+        below=f"{html.key_list(_key(models, level))}{standalone(coefficient_plot(models, level))}{table}{notes_list(models)}",
     )
 
 
@@ -84,17 +84,20 @@ def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
             f"columns ({', '.join(columns or ())}) must be in a term of the model, one of {', '.join(models.terms[:8])}"
         )
     title = f"{models.family.capitalize()} model {models.formula}".strip()
-    closed = {
-        "if what no table shows is taken for none": element(
-            "path", d="M0 7H22", class_="l-pale", stroke_width=9
-        )
-    }
-    interval = {
-        "estimate and 95 % interval": element("path", d="M0 7H22", class_="l-bar", stroke_width=3)
-        + element("circle", cx=11, cy=7, r=5, class_="f-bar")
-    }
-    key = interval | (closed if models.release is not None and models.release.closed is not None else {})
-    return Plot(title, {title: coefficient_plot(models, terms=kept)}, key)
+    return Plot(title, {title: coefficient_plot(models, terms=kept)}, _key(models))
+
+
+def _key(models: Models, level: float = 0.95) -> dict[str, str]:
+    """What the signs of the plot stand for; the pale bar only where there is one."""
+    line, dot = (
+        element("path", d="M0 7H22", class_="l-bar", stroke_width=3),
+        element("circle", cx=11, cy=7, r=5, class_="f-bar"),
+    )
+    key = {f"estimate and {100 * level:g} % interval": line + dot}
+    if models.release is not None and models.release.closed is not None:
+        pale = element("path", d="M0 7H22", class_="l-pale", stroke_width=9)
+        key["if what no table shows is taken for none"] = pale
+    return key
 
 
 def _columns(models: Models, term: str, asked: Sequence[str]) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import ConditionError, JointError, SizeError
+from dpcipher.errors import ConditionError, JointError, SizeError, shown_count
 from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
 from dpcipher.joint.even_rows import systematic
 from dpcipher.joint.fast_links import ROOM, FastLink
@@ -153,7 +153,7 @@ class Chain(InBatches):
         shape = tuple(self.shape[axis] for axis in axes)
         if prod(shape) > MAX_CELLS:
             raise SizeError(
-                f"axes ({axes}) span {prod(shape):,} cells; at most {MAX_CELLS:,} fit. Project fewer attributes"
+                f"axes ({axes}) span {shown_count(prod(shape))} cells; at most {MAX_CELLS:,} fit. Project fewer attributes"
             )
         return count_rows(self.population, axes, self.shape) / len(self.population)
 

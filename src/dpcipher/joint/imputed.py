@@ -1,7 +1,8 @@
 """Rows that are a draw of the private table given one release, and that say so wherever they are taken.
 
 The rule that combines several sets depends on where they come from, which rows alone do not show. pandas frames carry it in `attrs`, Arrow tables and
-Parquet files in their metadata, where `pandas.read_parquet` finds it. CSV files, and frames of other libraries, cannot carry it.
+Parquet files in their metadata, where `pandas.read_parquet` finds it. Stata and SPSS files tell people in their label, which frames that are read from them do
+not keep. CSV files, and frames of other libraries, cannot carry it.
 """
 
 import json
@@ -17,6 +18,14 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.write import PANDAS_ATTRS
 
 KEY, RULE = "dpcipher", "imputations"
+
+# For people, in files that have a place for it.
+LABEL = "Imputation: pool by Rubin's rule"
+NOTE = (
+    "This file is one of several draws of a private table, given one noisy release. Analyse every file with all of its rows, and pool the results by "
+    "Rubin's rule for multiple imputation."
+)
+BINNED = " Values of {names} were drawn inside bins, unrelated to the other columns: slopes on them come out too near 0."
 
 # What an option of a draw does to Rubin's rule, which takes each set for a guess at the whole private table.
 BREAKS: Mapping[str, str] = {
@@ -42,6 +51,11 @@ class Imputed:
     def attrs(self) -> dict[str, Any]:
         """The same for a pandas frame."""
         return {KEY: {"rule": RULE, "binned": list(self.binned), "changed": list(self.changed)}}
+
+    @property
+    def note(self) -> str:
+        """The same in words, for whoever has the file alone."""
+        return NOTE + (BINNED.format(names=", ".join(self.binned)) if self.binned else "")
 
     @classmethod
     def of(cls, rows: object) -> "Imputed | None":

@@ -52,9 +52,10 @@ class SolveReport:
             lines.append(f"worst residual {self.worst[1]:.3g} sigmas, table {' × '.join(self.worst[0])}")
         if not self.converged:
             lines.append("did not converge")
-        lines.append(
-            f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
-        )
+        if not self.is_draw:  # whose notes say how long it took
+            lines.append(
+                f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
+            )
         lines += [str(self.rules)] if self.rules is not None else []
         return "\n".join([*lines, *self.notes, *self.warnings])
 

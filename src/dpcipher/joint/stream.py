@@ -20,7 +20,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.enforce import Enforcer
 from dpcipher.joint.given import Asked, asked_values, put_values
-from dpcipher.joint.imputed import Imputed
+from dpcipher.joint.imputed import LABEL, Imputed
 from dpcipher.joint.middles import Values, put_middles
 from dpcipher.joint.tally import Tally
 from dpcipher.marginals.arrays import Bools, Codes, Floats
@@ -128,7 +128,8 @@ class RowStream:
         """
         rows = map(self._marked, self._drawn(_checked_workers(workers), tally, progress))
         if is_labelled(path):
-            write_labelled(path, rows, self.schema)
+            said = {} if self.imputed is None else {"about": LABEL, "note": self.imputed.note}
+            write_labelled(path, rows, self.schema, **said)
         else:
             write_table(path, rows, formulas=formulas)
 

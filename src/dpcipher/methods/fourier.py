@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
-from dpcipher.errors import ParameterError, SizeError
+from dpcipher.errors import ParameterError, SizeError, shown_count
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.marginals.tables import closure
@@ -108,7 +108,7 @@ class Fourier(Synthesizer):
         )
         if cells > MAX_CELLS or entries > MAX_ENTRIES:
             raise SizeError(
-                f"Fourier solves a linear program over all {cells:,} cells; at most {MAX_CELLS:,} cells and {MAX_ENTRIES:,} entries "
+                f"Fourier solves a linear program over all {shown_count(cells)} cells; at most {MAX_CELLS:,} cells and {MAX_ENTRIES:,} entries "
                 "(coefficients × cells) can be solved. Use Cipher, a lower order, or fewer levels"
             )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcipher.curator.session import Session
 from dpcipher.engines.solve import DENSE_CELLS, independent
-from dpcipher.errors import SchemaError, SizeError
+from dpcipher.errors import SchemaError, SizeError, shown_count
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network
@@ -34,7 +34,7 @@ def require_table(schema: Schema, method: str, limit: int = MAX_CELLS) -> None:
     cells = math.prod(schema.shape)
     if cells > limit:
         raise SizeError(
-            f"{method} needs the full table of {cells:,} cells; at most {limit:,} fit. Use Cipher or PrivBayes, or fewer levels"
+            f"{method} needs the full table of {shown_count(cells)} cells; at most {limit:,} fit. Use Cipher or PrivBayes, or fewer levels"
         )
 
 

@@ -62,7 +62,7 @@ def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     sections = {
         "In short": _cards(models, release),
         "Coefficients": paragraphs(_read(models)) + plot + shown.coefficient_table(named, level),
-        "What to keep in mind": bullets(models.notes),
+        "What to keep in mind": bullets(named.notes),
     }
     if models.release is not None and len(models.release.bins):
         sections["Bins of numbers"] = _bins(models.release.bins)

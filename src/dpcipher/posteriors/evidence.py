@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from dpcipher.errors import ReleaseError, SizeError, SolveError
+from dpcipher.errors import ReleaseError, SizeError, SolveError, shown_count
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import margin, maximal
 from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
@@ -115,7 +115,7 @@ def gather(release: Release, axes: Axes) -> Evidence:
     cells = prod(size for size, _ in levels)
     if cells > MOST_CELLS:
         raise SizeError(
-            f"columns make a table of {cells:,} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
+            f"columns make a table of {shown_count(cells)} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
         )
     possible = ~zero_cells(axes, release.schema.shape, release.schema.zero_masks)
     projected = [_projected(release, number, axes) for number in range(len(release.tables))]

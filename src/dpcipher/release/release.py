@@ -311,9 +311,11 @@ def _check_sets(tables: Sequence[NoisyTable]) -> None:
 
 def _check_every_attribute(schema: Schema, tables: Sequence[NoisyTable]) -> None:
     """Nothing can be said of an attribute that no table holds."""
-    missing = set(schema.attrs) - {attr for table in tables for attr in table.attrs}
+    held = {attr for table in tables for attr in table.attrs}
+    missing = [attr for attr in schema.attrs if attr not in held]
     if missing:
+        more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""
         raise ReleaseError(
-            f"tables omit {', '.join(sorted(missing))}; every attribute of the schema must be in one. "
+            f"tables omit {', '.join(missing[:6])}{more}; every attribute of the schema must be in one. "
             "Add a table, or take the column out of the schema"
         )

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.errors import SizeError, WorkloadError
+from dpcipher.errors import SizeError, WorkloadError, shown_count
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.marginals.tables import closure, elementary_symmetric, maximal
 from dpcipher.schema.schema import Schema
@@ -109,23 +109,19 @@ def _checked_list(spec: object) -> list[Sequence[str]]:
 def _check_size(cells: int, name: str) -> None:
     if cells > MAX_TABLE_CELLS:
         raise SizeError(
-            f"workload: {name} has {_show(cells)} cells; at most {MAX_TABLE_CELLS} fit: use wider bins or a lower order"
+            f"workload: {name} has {shown_count(cells)} cells; at most {MAX_TABLE_CELLS} fit: use wider bins or a lower order"
         )
 
 
 def _check_count(tables: int) -> None:
     if tables > MAX_TABLES:
         raise SizeError(
-            f"workload: {_show(tables)} tables; at most {MAX_TABLES} fit: use a lower order, or list the tables"
+            f"workload: {shown_count(tables)} tables; at most {MAX_TABLES} fit: use a lower order, or list the tables"
         )
 
 
 def _check_total(cells: int) -> None:
     if cells > MAX_CELLS:
         raise SizeError(
-            f"workload: its tables have {_show(cells)} cells together; at most {MAX_CELLS} fit: list the tables that matter"
+            f"workload: its tables have {shown_count(cells)} cells together; at most {MAX_CELLS} fit: list the tables that matter"
         )
-
-
-def _show(count: int) -> str:
-    return f"{count:,}" if count < 10**12 else f"about 10^{math.floor(count.bit_length() * math.log10(2))}"

@@ -8,6 +8,7 @@ the schema, with the level as the label. What is missing altogether is the progr
 import keyword
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -30,6 +31,7 @@ from dpcipher.schema.schema import Schema
 ENDINGS = (".dta", ".sav")
 LONGEST = {".dta": (80, 2000), ".sav": (250, 120)}  # characters of a variable's label and of a value's
 LONGEST_NAME = 32
+LONGEST_LINE = 80  # of a note in SPSS
 _RESERVED = {
     "all",
     "and",
@@ -70,8 +72,13 @@ def is_labelled(path: str | PathLike[str]) -> bool:
     return Path(path).suffix in ENDINGS
 
 
-def write_labelled(path: str | PathLike[str], batches: Iterable[pa.Table], schema: Schema) -> None:
-    """Write rows with the labels of their schema: Stata (.dta) or SPSS (.sav), by the ending of the path. All rows are held in memory."""
+def write_labelled(
+    path: str | PathLike[str], batches: Iterable[pa.Table], schema: Schema, *, about: str = "", note: str = ""
+) -> None:
+    """Write rows with the labels of their schema: Stata (.dta) or SPSS (.sav), by the ending of the path. All rows are held in memory.
+
+    The file's label is what it is `about`, then the schema's title; `note` goes to the documents of an SPSS file, for which pyreadstat has none in Stata's.
+    """
     target = Path(path)
     try:
         import pyreadstat
@@ -84,9 +91,10 @@ def write_labelled(path: str | PathLike[str], batches: Iterable[pa.Table], schem
         for name, given in zip(names, table.column_names, strict=True)
     }
     frame = pd.DataFrame({name: variable.cells for name, variable in variables.items()})
+    title = "; ".join(part for part in (about, schema.title) if part)
     with replacing(target) as temporary:
         try:
-            _write(pyreadstat, frame, str(temporary), variables, schema.title or "", target.suffix)
+            _write(pyreadstat, frame, str(temporary), variables, title, note, target.suffix)
         except pyreadstat.PyreadstatError:
             raise TableFileError(
                 f"{target}: cannot be written in this format; write .parquet and convert it"
@@ -94,7 +102,13 @@ def write_labelled(path: str | PathLike[str], batches: Iterable[pa.Table], schem
 
 
 def _write(
-    library: Any, frame: pd.DataFrame, path: str, variables: Mapping[str, Variable], title: str, ending: str
+    library: Any,
+    frame: pd.DataFrame,
+    path: str,
+    variables: Mapping[str, Variable],
+    title: str,
+    note: str,
+    ending: str,
 ) -> None:
     said, shown = LONGEST[ending]
     options: dict[str, Any] = {
@@ -112,7 +126,8 @@ def _write(
         library.write_dta(frame, path, missing_user_values=letters, version=14, **options)
     else:
         ranges = {name: _ranges(variable.missing, variable.cells) for name, variable in coded.items()}
-        library.write_sav(frame, path, missing_ranges=ranges, **options)
+        lines = textwrap.wrap(note, LONGEST_LINE)
+        library.write_sav(frame, path, missing_ranges=ranges, note=lines or None, **options)
 
 
 def variable_names(names: Iterable[str]) -> list[str]:
