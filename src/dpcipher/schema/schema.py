@@ -4,8 +4,7 @@ import datetime
 import hashlib
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -18,7 +17,7 @@ import pyarrow as pa
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
-from dpcipher.schema import files, rows, shown, spec
+from dpcipher.schema import consistent, files, rows, shown, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, allowed_levels, cover
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
@@ -32,7 +31,6 @@ from dpcipher.schema.open_schema import (
     judging_schema,
     stand_in_schema,
 )
-from dpcipher.schema.plain import product_within
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules import compiled
 from dpcipher.schema.rules.compiled import Compiled
@@ -41,8 +39,6 @@ from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.text_column import lets_anything
 from dpcipher.schema.words import check_text, joined
-
-_CODE_LIMIT = 2**31
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,16 +73,16 @@ class Schema(Shown):
         check_text("description", self.description)
         conditions = [zero.impossible for zero in self.zeros]
         object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
-        self._check_columns()
-        self._check_compounds()
-        self._check_zeros()
+        consistent.check_names(self)
+        consistent.check_compounds(self)
+        consistent.check_zeros(self)
         object.__setattr__(self, "rules", compiled.read_rules(self.rules))
         if self.bound_rules:
             compiled.check_possible(self)
         if self.is_open:
             self._check_open()
         for rule in self.bound_rules:
-            self._require_levels("a rule", rule.columns)
+            consistent.require_levels(self, "a rule", rule.columns)
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
@@ -105,43 +101,6 @@ class Schema(Shown):
 
     def _card(self) -> Card:
         return shown.card(self)
-
-    def _check_columns(self) -> None:
-        if not self.columns:
-            raise SchemaError("columns ([]) must hold at least one column")
-        name, times = Counter(self.names).most_common(1)[0]
-        if times > 1:
-            raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
-
-    def _check_compounds(self) -> None:
-        taken: set[str] = set()
-        for name, parts in self.compounds.items():
-            if name in self._by_name or len(parts) < 2 or len(set(parts)) < len(parts) or taken & set(parts):
-                raise SchemaError(
-                    f"compound {name!r} must cross two or more columns that are in no other compound, under a new name"
-                )
-            if any(self.column(part).is_open for part in parts):
-                raise SchemaError(
-                    f"compound {name!r} must cross columns with declared levels, not one with bins: auto or levels: discover"
-                )
-            if product_within((self.column(part).size for part in parts), _CODE_LIMIT - 1) is None:
-                raise SizeError(
-                    f"compound {name!r} must have at most {_CODE_LIMIT - 1} levels: cross fewer columns"
-                )
-            taken |= set(parts)
-
-    def _check_zeros(self) -> None:
-        for zero in self.zeros:
-            zero.check(self)
-            self._require_levels("a structural zero", zero.impossible)
-
-    def _require_levels(self, what: str, names: Iterable[str]) -> None:
-        """Refuse a condition on levels that nobody knows yet."""
-        for name in names:
-            if self.column(name).discovers:
-                raise SchemaError(
-                    f"{what} must not name {name!r}, whose levels are not known yet (levels: discover); declare them"
-                )
 
     # What is measured
 
