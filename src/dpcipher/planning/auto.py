@@ -127,12 +127,7 @@ def plan_auto(
     asked = [] if n_rows_told else _total_steps(noise, {TOTAL: needs_rows, ROWS: alone})
     rest = 1 - sum((step.share for step in asked), Fraction(0))
     pairs = pair_round(noise, sizes, columns, rows, most_pairs(schema, sets))
-    possible = design is None and pairs.n_read >= 3  # a triple is made of three pairs that were measured
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
-    second = None
-    if possible and target.max_order >= 3 and n_rows:
-        share = float(rest - column_share(noise, schema.shape, rows, pairs) - pairs.share) / pairs.n_read
-        second = worthwhile_distance(noise, target, share) / n_rows
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
     steps = (
         _steps(noise, pairs, target, rows, rest, centred=alone)
@@ -152,7 +147,7 @@ def plan_auto(
         design=design is not None,
         steps=(*asked, *steps),
         clear_rows=0 if design is not None else _clear_rows(noise, sizes),
-        second_tvd=second,
+        second_tvd=_second_tvd(noise, target, pairs, rest, n_rows) if design is None else None,
         all_pairs_tvd=tvd,
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
@@ -166,6 +161,16 @@ def _design(
 ) -> dict[Axes, float] | None:
     orders = fitting_orders(target, schema.zero_masks)
     return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks)
+
+
+def _second_tvd(
+    noise: NoiseModel, target: SelectionTarget, pairs: Round, rest: Fraction, n_rows: int | None
+) -> float | None:
+    """The mean TVD of pairs at which the second round is held; a triple is made of three pairs that were measured."""
+    if pairs.n_read < 3 or target.max_order < 3 or not n_rows:
+        return None
+    share = rest - column_share(noise, target.shape, float(n_rows), pairs) - pairs.share
+    return worthwhile_distance(noise, target, float(share) / pairs.n_read) / n_rows
 
 
 def _total_steps(noise: NoiseModel, wanted: Mapping[Fraction, bool]) -> list[Step]:

@@ -1,9 +1,7 @@
 """`plan`: noise, expected error, memory and time of a release, before any row is read or budget spent."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
@@ -14,7 +12,7 @@ from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
-from dpcipher.errors import DpcipherError, ParameterError
+from dpcipher.errors import ParameterError
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import page, shown
 from dpcipher.planning.auto import AutoPlan, plan_auto
@@ -23,12 +21,12 @@ from dpcipher.planning.cost import Cost, foresee
 from dpcipher.planning.expected import with_expected_bins, with_expected_levels
 from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.levels import LevelPlan, level_plan
+from dpcipher.planning.remedies import noise_warnings, range_warnings
 from dpcipher.planning.solved import solved_tvds
 from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
-from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
 
@@ -174,7 +172,7 @@ def plan(
     likely = with_expected_levels(schema, levels)
     bins = plan_bins(likely, budget, protects, given_tables(request), rows, n_rows_told=told)
     planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
-    warnings = (*planned.warnings, *_range_warnings(bins, rows))
+    warnings = (*planned.warnings, *range_warnings(bins, rows))
     return replace(
         planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows), warnings=warnings
     )
@@ -192,7 +190,7 @@ def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) ->
         tables=tables,
         cost=foresee(request, rows),
         gain=_gain(request, tables),
-        warnings=_warnings(replace(request, budget=whole), tables, rows),
+        warnings=noise_warnings(replace(request, budget=whole), tables, rows),
         n_rows_told=request.n_rows_public,
         headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
     )
@@ -253,91 +251,3 @@ def _checked_rows(n_rows: int | None) -> int | None:
             f"n_rows ({n_rows!r}) must be a whole number above 0, a public guess will do; try n_rows=1000"
         )
     return int(n_rows)
-
-
-_DELTA = Fraction(1, 10**6)
-
-
-def _warnings(
-    request: MeasurementRequest, tables: Sequence[TablePlan], n_rows: int | None
-) -> tuple[str, ...]:
-    """One warning where the standard deviation of the noise exceeds the mean count of a cell, with remedies."""
-    noisy = [table for table in tables if table.count is not None and table.sd > table.count]
-    if n_rows is None or not noisy:
-        return ()
-    worst = max(noisy, key=lambda table: table.sd * table.n_cells)
-    ratio = worst.sd * worst.n_cells / n_rows
-    return (
-        f"in {len(noisy)} of {len(tables)} tables the noise on a cell is larger than the rows it can expect. "
-        f"The worst is {' × '.join(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
-        f"What would help: {'; '.join(_remedies(request, worst, n_rows, ratio))}",
-    )
-
-
-def _range_warnings(bins: Sequence[BinPlan], n_rows: int | None) -> list[str]:
-    """One warning for all columns whose range needs more rows to be found."""
-    hidden = [
-        found
-        for found in bins
-        if found.rows_to_find is not None and found.rows_to_find > (n_rows or math.inf)
-    ]
-    if not hidden:
-        return []
-    most = max(found.rows_to_find or 0 for found in hidden)
-    names = ", ".join(found.column for found in hidden)
-    return [
-        f"{n_rows:,} rows may be too few to find the range of {names}: about {most:,} stand out of the noise. Declare min and max where they are public"
-    ]
-
-
-def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
-    """Each with the number at which the noise equals the mean count."""
-    remedies = [_larger_budget(request, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
-    cells = math.floor(worst.n_cells / ratio)
-    if cells > 1:
-        largest = max(worst.attrs, key=lambda attr: request.schema.n_cells((attr,)))
-        how = "a smaller max_bins" if request.schema.parts(largest)[0].bins == AUTO else "wider bins"
-        remedies.append(f"{how}: {cells} cells instead of {worst.n_cells} ({largest} has most levels)")
-    gaussian = _gaussian_sd(request)
-    if gaussian is not None and gaussian < worst.sd:
-        remedies.append(
-            f"delta={float(_DELTA):g} (Gaussian noise): {gaussian:,.1f} rows instead of {worst.sd:,.1f}"
-        )
-    if len(request.workload.tables) > 1:
-        remedies.append("fewer tables: list those that matter, or workload=1")
-    return remedies
-
-
-def _larger_budget(request: MeasurementRequest, ratio: float) -> str:
-    """Laplace noise goes with 1/epsilon, Gaussian noise with 1/sqrt(rho)."""
-    if request.budget.rho is not None:
-        return f"rho={_round_up(float(request.budget.rho) * ratio**2)}"
-    return f"epsilon={_round_up(float(request.budget.epsilon or 0) * ratio)}"
-
-
-def _round_up(value: float) -> str:
-    """Two digits, never less than the value: what is advised must suffice.
-
-    >>> _round_up(3.325), _round_up(0.0121)
-    ('3.4', '0.013')
-    """
-    step = Fraction(10) ** (math.floor(math.log10(value)) - 1)
-    return f"{float(math.ceil(Fraction(value) / step) * step):g}"
-
-
-def _gaussian_sd(request: MeasurementRequest) -> float | None:
-    """The noise that the same epsilon would buy with a small delta."""
-    if request.budget.epsilon is None or request.budget.delta is not None:
-        return None
-    try:
-        budget = Budget(epsilon=request.budget.epsilon, delta=_DELTA)
-        gaussian = make_request(
-            request.schema,
-            workload=request.workload.tables,
-            budget=budget,
-            unit=request.unit,
-            sets=request.sets,
-        )
-        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
-    except DpcipherError:
-        return None
