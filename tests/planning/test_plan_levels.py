@@ -24,7 +24,7 @@ def test_the_plan_says_what_a_release_will_find() -> None:
     release = dc.measure(frame, SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove", workload=1)
     event = release.statement.certificate["events"][0]
     assert (plan.levels.threshold, str(plan.levels.share)) == (event["threshold"], event["share"])
-    assert "1/10 of the budget, and delta = 5e-07" in str(plan)
+    assert "10 % of the budget, and delta = 5e-07" in str(plan)
     assert f"of {plan.levels.usually} rows 19 times out of 20" in str(plan)
     assert plan.to_dict()["levels"]["columns"] == ["city"]
     assert plan.levels.threshold == plan.levels.half == 74

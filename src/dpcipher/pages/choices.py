@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
+from dpcipher.privacy.budget import percent
 from dpcipher.release.release import Release
 from dpcipher.release.shown import found_ranges
 from dpcipher.release.statement import Statement
@@ -76,6 +77,6 @@ def _percent(*shares: str) -> str:
     ('5 %', '6.67 %', '1/0')
     """
     try:
-        return f"{100 * float(sum(map(Fraction, shares))):.3g} %"
+        return percent(sum(map(Fraction, shares)))
     except (ValueError, ArithmeticError):  # too long, above all floats, or nothing below the line
         return " + ".join(shares)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcipher.curator.discover import discovery_share, selection_for
-from dpcipher.privacy.budget import Budget, show
+from dpcipher.privacy.budget import Budget, percent, show
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 
@@ -37,7 +37,7 @@ class LevelPlan:
         found = f"a text of {self.half:,} rows is found every other time, of {self.usually:,} rows 19 times out of 20"
         if self.expected is not None:
             found += f"; about {self.expected:,} in a column where the k-th text is 1/k as frequent as the first, never more than {self.most:,}"
-        cost = f"{self.share} of the budget, and delta = {show(self.delta)} that a lone text shows"
+        cost = f"{percent(self.share)} of the budget, and delta = {show(self.delta)} that a lone text shows"
         return [f"Levels   {names}: {found}; {cost}. Rarer texts become other."]
 
     def to_dict(self) -> dict[str, Any]:

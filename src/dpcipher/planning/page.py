@@ -5,6 +5,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dpcipher.planning.tables import TablePlan
+from dpcipher.privacy.budget import percent
 from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def _bins(bins: "Sequence[BinPlan]") -> list[str]:
     )
     return [
         "",
-        f"Bins     found privately with up to {spent:.3g} of the budget, and counted coarsely with {coarse:.3g}; {said}.",
+        f"Bins     found privately with up to {percent(spent)} of the budget, and counted coarsely with {percent(coarse)}; {said}.",
         *(f"         {line}" for line in grid([_bin_heads(bins[0]), *map(_bin_line, bins)])),
         *_rehearsed(bins[0]),
         *_ranges(bins),
@@ -229,7 +230,7 @@ def _bin_line(found: "BinPlan") -> list[str]:
         *shapes,
         cut,
         f"{found.sd:,.1f}",
-        f"{float(found.share):.3g}",
+        percent(found.share),
     ]
 
 
@@ -274,7 +275,7 @@ def _candidates(plan: "AutoPlan") -> str:
 
 def _step_line(step: "Step") -> tuple[str, ...]:
     tables = f"{step.tables:,}" if step.tables == step.of else f"{step.tables:,} of {step.of:,}"
-    return step.name, str(step.share), tables, f"{step.sd:,.1f}"
+    return step.name, percent(step.share), tables, f"{step.sd:,.1f}"
 
 
 def _shortlist(plan: "AutoPlan") -> list[str]:
@@ -287,7 +288,7 @@ def _second(plan: "AutoPlan") -> list[str]:
     """When triples will be measured too."""
     if not plan.triples or not any(step.name == "distances of pairs" for step in plan.steps):
         return []
-    kept = f"{SECOND} of the budget is kept for a second round, with triples"
+    kept = f"{percent(SECOND)} of the budget is kept for a second round, with triples"
     if plan.second_tvd is None:
         return [f"Triples  {kept}, where they can be measured well."]
     if plan.second_tvd == 0:

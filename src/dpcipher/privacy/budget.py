@@ -93,6 +93,15 @@ def show(value: Fraction) -> str:
     return f"{float(value):.6g}"
 
 
+def percent(share: Fraction | float) -> str:
+    """A share of a budget as people read it.
+
+    >>> percent(Fraction(1, 20)), percent(Fraction(1, 30))
+    ('5 %', '3.33 %')
+    """
+    return f"{100 * float(share):.3g} %"
+
+
 @dataclass(frozen=True)
 class Budget:
     """A privacy guarantee, or what one costs: pure epsilon, (epsilon, delta), rho of zero-concentrated DP, or rho with delta.
