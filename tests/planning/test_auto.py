@@ -13,6 +13,7 @@ from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import TableCounts
+from dpcipher.methods.cipher import Cipher
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
@@ -255,3 +256,29 @@ def test_options_of_a_choice_are_refused_where_tables_are_given() -> None:
         plan(SCHEMA, epsilon=1.0, unit="replace", max_cells=100)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match=r"workload \('best'\) must be 'auto'"):
         plan(SCHEMA, workload="best", epsilon=1.0, unit="replace")  # type: ignore[call-overload]
+
+
+def test_the_error_of_solved_pairs_is_foreseen() -> None:
+    """Within twice of what a release of generated rows has, where noise alone would be several times that."""
+    rng, shape, n_rows = np.random.default_rng(3), (8, 6, 5, 9, 4, 7, 3, 6, 5, 8), 6_000
+    kind = rng.integers(0, 4, n_rows)
+    chances = [rng.dirichlet(np.ones(size), 4) for size in shape]
+    codes = np.column_stack([[rng.choice(len(of[0]), p=of[k]) for k in kind] for of in chances])
+    schema = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(shape)})
+    terms = {"epsilon": 0.3, "delta": 1e-6, "unit": "add-remove"}
+    foreseen = plan(schema, workload="auto", n_rows=n_rows, **terms)
+    fitted = Cipher(0.3, delta=1e-6, unit="add-remove", workload="auto").fit_counts(
+        codes, schema, draws=Draws.seeded(1), codes=True
+    )
+    errors = []
+    for left, right in combinations(range(len(shape)), 2):
+        true = np.zeros((shape[left], shape[right]))
+        np.add.at(true, (codes[:, left], codes[:, right]), 1 / n_rows)
+        found = np.asarray(fitted.joints[0].project((f"c{left}", f"c{right}")))
+        errors.append(0.5 * np.abs(found - true).sum())
+    assert foreseen.solved_tvd is not None
+    assert foreseen.all_pairs_tvd is not None
+    assert foreseen.solved_tvd / 2 < np.mean(errors) < foreseen.solved_tvd * 2 < foreseen.all_pairs_tvd
+    assert f"an expected TVD of {foreseen.solved_tvd:.2g} on average" in str(foreseen)
+    assert foreseen.to_dict()["solved_tvd"] == foreseen.solved_tvd
+    assert plan(schema, workload="auto", **terms).solved_tvd is None

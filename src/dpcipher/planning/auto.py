@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
@@ -18,6 +19,7 @@ from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.expected import with_expected_bins, with_expected_levels
 from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
+from dpcipher.planning.solved import solved_tvds
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
@@ -39,6 +41,7 @@ from dpcipher.selection.rounds import (
 )
 from dpcipher.selection.target import Auto, SelectionTarget
 
+WORTH = "tables worth measuring"
 MANY_ROWS = 1e9  # stands for a number of rows that was not given
 
 
@@ -60,7 +63,8 @@ class AutoPlan(Shown, Drawable):
     `design` says that the tables follow from the number of rows alone, as for every small table: nothing is looked at before. Otherwise
     `clear_rows` is the number of rows from which the distances of all candidate pairs are read; with fewer, those of a shortlist.
     `second_tvd` is the mean TVD of the pairs from independence at which the second round is held; None where it never is, or no number of
-    rows was given. `all_pairs_tvd` is the mean TVD from noise alone if all candidate pairs were measured with equal shares.
+    rows was given. `all_pairs_tvd` is the mean TVD from noise alone if all candidate pairs were measured with equal shares, and `solved_tvd` what is expected of pairs in
+    a solved release (`planning.solved`); None where not all of them will be measured.
     """
 
     budget: Budget
@@ -77,6 +81,7 @@ class AutoPlan(Shown, Drawable):
     clear_rows: int
     second_tvd: float | None
     all_pairs_tvd: float | None
+    solved_tvd: float | None
     advice: str
     n_rows_told: bool  # as in Plan
     bins: tuple[BinPlan, ...] = ()  # as in Plan
@@ -149,6 +154,7 @@ def plan_auto(
         clear_rows=0 if design is not None else _clear_rows(noise, sizes),
         second_tvd=_second_tvd(noise, target, pairs, rest, n_rows) if design is None else None,
         all_pairs_tvd=tvd,
+        solved_tvd=_solved_tvd(target, steps, n_rows),
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
         n_rows_told=n_rows_told,
         bins=bins,
@@ -171,6 +177,19 @@ def _second_tvd(
         return None
     share = rest - column_share(noise, target.shape, float(n_rows), pairs) - pairs.share
     return worthwhile_distance(noise, target, float(share) / pairs.n_read) / n_rows
+
+
+def _solved_tvd(target: SelectionTarget, steps: Sequence[Step], n_rows: int | None) -> float | None:
+    """The mean TVD that is expected of solved pairs, if all of them are measured alike."""
+    pairs, columns = list(target.tables(2)), [(axis,) for axis in range(len(target.shape))]
+    every = [
+        step for step in steps if step.name.startswith((WORTH, _tables_of(2))) and step.tables == len(pairs)
+    ]
+    if not n_rows or not pairs or not every:
+        return None
+    alone = next((step.sd for step in steps if step.name == _tables_of(1)), math.inf)
+    variances = [*[every[-1].sd ** 2] * len(pairs), *[alone**2] * len(columns)]
+    return fmean(solved_tvds(target.shape, [*pairs, *columns], variances, n_rows)[: len(pairs)])
 
 
 def _total_steps(noise: NoiseModel, wanted: Mapping[Fraction, bool]) -> list[Step]:
@@ -237,7 +256,7 @@ def _steps(
         rest -= look.share
     taken = candidates if pairs.blind else n_read
     sd = noise.cell(rest / taken) * less(n_cells(target.shape, list(target.tables(2))))
-    return [*steps, Step("tables worth measuring", rest, taken, candidates, sd)]
+    return [*steps, Step(WORTH, rest, taken, candidates, sd)]
 
 
 def _less(cells: Sequence[int], *, centred: bool) -> float:
@@ -280,7 +299,7 @@ def _advice(noise: NoiseModel, columns: int, sizes: list[int], tvd: float | None
         rows = _noisy_rows(noise, sizes)
         return f"with fewer than about {rows:,} rows, all pairs would be mostly noise and choosing pays; say n_rows to learn more"
     if tvd >= MAX_TVD:
-        return f"choose: measured alike, all pairs would be mostly noise, an expected TVD of {min(tvd, 1.0):.2g} each"
+        return f"choose: measured alike, all pairs would be mostly noise, a TVD of {min(tvd, 1.0):.2g} each before solving"
     instead = "workload=2" if len(sizes) == math.comb(columns, 2) else "list the pairs"
     return (
         f"either will do: all pairs ({instead}) would have noise of an expected TVD of {tvd:.2g} each; choosing costs a twentieth of the "

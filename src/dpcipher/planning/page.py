@@ -165,6 +165,7 @@ def auto_text(plan: "AutoPlan") -> str:
         *_shortlist(plan),
         *_second(plan),
         *_held(plan),
+        *_expected_error(plan),
         f"Advice   {plan.advice}.",
     ]
     return "\n".join(lines)
@@ -188,6 +189,7 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
         "clear_rows": plan.clear_rows,
         "second_tvd": plan.second_tvd,
         "all_pairs_tvd": plan.all_pairs_tvd,
+        "solved_tvd": plan.solved_tvd,
         "held": None if plan.held is None else plan.held.to_dict(),
         "advice": plan.advice,
         **_bin_facts(plan.bins),
@@ -265,6 +267,15 @@ def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
 
 def _held(plan: "Plan | AutoPlan") -> list[str]:
     return [] if plan.held is None else [f"{plan.held.line()}."]
+
+
+def _expected_error(plan: "AutoPlan") -> list[str]:
+    """What synthetic rows will be like, as far as that can be foreseen."""
+    if plan.solved_tvd is None:
+        return []
+    return [
+        f"Error    pairs of synthetic rows: an expected TVD of {plan.solved_tvd:.2g} on average. Rough: for columns of typical dependence, all pairs measured alike."
+    ]
 
 
 def _candidates(plan: "AutoPlan") -> str:

@@ -218,7 +218,8 @@ def _after_reconciling(request: MeasurementRequest, n_rows: int | None) -> list[
 def _after_solving(request: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
     if n_rows is None or request.workload.n_cells > RECONCILE_CELLS:
         return [None] * len(request.workload.tables)
-    return solved_tvds(request.schema.shape, request.axes, request.mechanisms, n_rows)
+    variances = [mechanism.variance for mechanism in request.mechanisms]
+    return solved_tvds(request.schema.shape, request.axes, variances, n_rows)
 
 
 def _gain(request: MeasurementRequest, tables: Sequence[TablePlan]) -> float:

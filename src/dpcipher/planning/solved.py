@@ -13,23 +13,23 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.marginals.arrays import Axes
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.selection.risk import interaction_risk, one_way_risk
 from dpcipher.selection.rounds import TYPICAL
 
 
 def solved_tvds(
-    shape: Sequence[int], tables: Sequence[Axes], mechanisms: Sequence[Mechanism], n_rows: int
+    shape: Sequence[int], tables: Sequence[Axes], variances: Sequence[float], n_rows: int
 ) -> list[float]:
-    """The expected total variation distance between each table of a solved release and the truth; the errors of its parts add up as independent ones do."""
+    """The expected total variation distance between each table of a solved release and the truth, by the variances of the noise on their cells.
+
+    The errors of its parts add up as independent ones do.
+    """
     precisions: dict[Axes, float] = {}
-    for axes, mechanism in zip(tables, mechanisms, strict=True):
+    for axes, variance in zip(tables, variances, strict=True):
         cells = math.prod(_sizes(shape, axes))
         for part in _parts(axes):
-            beside = cells / math.prod(
-                _sizes(shape, part)
-            )  # cells of the table that a cell of the part is the sum of
-            precisions[part] = precisions.get(part, 0.0) + 1 / (beside * mechanism.variance)
+            summed = cells / math.prod(_sizes(shape, part))  # in a cell of the part
+            precisions[part] = precisions.get(part, 0.0) + 1 / (summed * variance)
     return [
         min(
             1.0, math.hypot(*(_error(_sizes(shape, part), precisions[part], n_rows) for part in _parts(axes)))
