@@ -55,7 +55,7 @@ from dpcipher.tables.write import check_writable
     metavar="NAME",
     default="literal",
     show_default=True,
-    help=f"Of --engine paper, how its algorithm is read: {', '.join(READINGS)}.",
+    help=f"Of --engine paper, how its algorithm is read: {', '.join(map(repr, READINGS))}.",
 )
 @click.option(
     "--draws",

@@ -44,7 +44,7 @@ class Reading:
         """A reading by its name, or as it is; a `lam` that is given stands in the place of its own."""
         if not isinstance(reading, str | Reading):
             raise ParameterError(
-                f"reading ({reading!r:.60}) must be one of {', '.join(READINGS)}, or a dc.Reading"
+                f"reading ({reading!r:.60}) must be one of {', '.join(map(repr, READINGS))}, or a dc.Reading"
             )
         if isinstance(reading, str):
             _check_word("reading", reading, tuple(READINGS))
