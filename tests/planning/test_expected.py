@@ -185,3 +185,13 @@ def test_triples_that_are_looked_at_are_not_said_to_be_none() -> None:
     both = replace(alone, steps=(pairs, Step("distances of triples", pairs.share, 3, 9, 1.0)))
     assert "Triples  none: their noise" in str(alone)
     assert "Triples  only those looked at above; no second round: its noise" in str(both)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_table_alone_is_not_foreseen_to_lose_by_reconciling(delta: float | None) -> None:
+    """There is nothing to reconcile it with: Laplace noise has its own mean absolute value, not that of normal noise."""
+    schema = dc.Schema.from_domain({"a": 30, "b": 30})
+    (table,) = dc.plan(schema, epsilon=1.0, delta=delta, unit="add-remove", n_rows=5_000).tables
+    assert table.tvd is not None
+    assert table.reconciled_tvd == pytest.approx(table.tvd, rel=1e-3)
+    assert table.reconciled_tvd <= table.tvd

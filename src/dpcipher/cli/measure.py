@@ -9,6 +9,7 @@ import click
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
 from dpcipher.curator.measure import measure
+from dpcipher.drawing.card import counted
 from dpcipher.pages.choices import choice, found
 from dpcipher.pages.words import budget_text, noise_range
 from dpcipher.release.release import Release
@@ -134,7 +135,7 @@ def release_lines(release: Release) -> list[str]:
     noise = sorted({table.mechanism.describe() for table in release.tables})
     scales = noise[0] if len(noise) == 1 else f"{noise[0]} and {len(noise) - 1} other scales"
     return [
-        f"Tables   {len(release.workload)} over {len(release.schema.attrs)} columns, {_cells(release):,} noisy cells{sets}",
+        f"Tables   {len(release.workload)} over {counted(len(release.schema.attrs), 'column')}, {_cells(release):,} noisy cells{sets}",
         *([f"Found    {searched}"] if searched else []),
         *(f"Range    {text}" for text in found_ranges(release)),
         *([f"Chosen   {chosen}"] if chosen else []),

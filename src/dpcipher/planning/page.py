@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from dpcipher.drawing.card import counted
 from dpcipher.planning.tables import TablePlan
 from dpcipher.privacy.budget import percent
 from dpcipher.selection.rounds import SECOND
@@ -33,7 +34,7 @@ def to_text(plan: "Plan") -> str:
     shown = sorted(plan.tables, key=lambda table: -table.n_cells * table.sd)[:SHOWN]
     hidden = len(plan.tables) - len(shown)
     lines = [
-        f"Plan     {len(plan.tables)} tables over {plan.n_columns} columns, {plan.n_cells:,} cells{_rows(plan)}",
+        f"Plan     {counted(len(plan.tables), 'table')} over {counted(plan.n_columns, 'column')}, {plan.n_cells:,} cells{_rows(plan)}",
         f"Budget   {plan.budget.describe()}{_sets(plan)}",
         f"Unit     {plan.unit.describe(n_rows_told=plan.n_rows_told)}",
         "",

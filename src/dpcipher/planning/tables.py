@@ -110,8 +110,8 @@ def table_plan(
 ) -> TablePlan:
     """The plan of one table: `after` is the deviation of a reconciled cell, `solved` the distance of the solved table, where they are known."""
     absolute = expected_absolute(mechanism)
-    # A reconciled cell averages many noises, so its error is close to normal.
-    after_absolute = None if after is None else after * NORMAL_ABSOLUTE
+    # A reconciled cell averages many noises, so its error is close to normal; that of a table alone is its own.
+    after_absolute = None if after is None else min(after * NORMAL_ABSOLUTE, absolute)
     return TablePlan(
         attrs,
         n_cells,

@@ -279,4 +279,4 @@ def _declared(kind: str, edge: float) -> float | str:
         return day_text(int(edge))
     if kind == "time":
         return second_text(int(edge))
-    return float(edge) if kind == "number" else int(edge)
+    return float(edge) + 0.0 if kind == "number" else int(edge)  # no negative zero
