@@ -1,10 +1,13 @@
 """Interactions that no table shows, left open, against the model solved by hand."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
+import dpcipher as dc
 from dpcipher.inference.assumptions import smallest_unmeasured
 from dpcipher.inference.unmeasured import leave_open
 from dpcipher.posteriors.prior import Levels, contrast_sd
@@ -73,3 +76,20 @@ def test_the_smallest_unmeasured_sets() -> None:
     assert smallest_unmeasured(3, [(0, 1), (1, 2)]) == [(0, 2)]
     assert smallest_unmeasured(3, [(0, 1, 2)]) == []
     assert smallest_unmeasured(4, pairs, asked=[(0, 1, 2)]) == [(0, 1, 3), (0, 2, 3), (1, 2, 3)]
+
+
+def test_closed_intervals_that_are_the_same_are_said_to_be() -> None:
+    """The equations of a logistic model of two columns hold pairs alone; those of three columns the triple of these, which no table shows."""
+    schema = dc.Schema.from_domain({"a": 2, "b": 2, "c": 2, "y": 2})
+    cells = np.random.default_rng(5).dirichlet(np.ones(16)).reshape(schema.shape) * 4_000
+    pairs = {
+        (schema.attrs[i], schema.attrs[j]): cells.sum(axis=tuple({0, 1, 2, 3} - {i, j})).round()
+        for i, j in combinations(range(4), 2)
+    }
+    release = dc.Release.from_tables(pairs, schema, scale=2.0)
+    notes = {
+        formula: "\n".join(dc.fit_models(release, formula, "logistic", draws=100, seed=1).notes)
+        for formula in ("y ~ a + b", "y ~ a + b + c")
+    }
+    assert "closed_low to closed_high, which are much the same here" in notes["y ~ a + b"]
+    assert "closed_low to closed_high: at least 0." in notes["y ~ a + b + c"]

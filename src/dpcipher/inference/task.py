@@ -14,6 +14,7 @@ from dpcipher.posteriors.posterior import Posterior
 
 # A posterior more than half as wide as the prior is mostly the prior's.
 PRIOR_DOMINATED = 0.5
+ALIKE = 0.02  # in parts of a width, and in standard errors: no difference that a reader needs to know of
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ def _closed_note(task: Task, drawn: Drawn, closed: Drawn) -> str:
     if np.isnan(narrower).all():
         return start
     least, far = int(np.nanargmin(narrower)), int(np.nanargmax(np.abs(moved)))
+    if narrower[least] >= 1 - ALIKE and abs(moved[far]) <= ALIKE:
+        return f"{start}, which are much the same here"
     return (
         f"{start}: at least {narrower[least]:.2f} times as wide ({task.terms[least]}), "
         f"estimates moved by at most {abs(moved[far]):.1f} standard errors ({task.terms[far]})"

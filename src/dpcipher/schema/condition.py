@@ -208,7 +208,7 @@ def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
     attrs = tuple(attr for attr in schema.attrs if attr in homes.values())
     opened = tuple(chain.from_iterable(_dimensions(schema, attr, wanted) for attr in attrs))
     if len(homes) < len(wanted) or not homes.keys() <= {name for name, _ in opened}:
-        raise WorkloadError(f"attrs ({', '.join(wanted)}) must name each column once; remove the repeats")
+        raise WorkloadError(f"columns ({', '.join(wanted)}) must name each column once; remove the repeats")
     labels = tuple(schema.labels(name) for name in wanted)
     shown = tuple(schema.shown_labels(name) for name in wanted)
     return Cover(wanted, attrs, tuple(schema.attrs.index(attr) for attr in attrs), labels, opened, shown)

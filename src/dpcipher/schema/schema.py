@@ -157,7 +157,9 @@ class Schema(Shown):
         attrs = (attrs,) if isinstance(attrs, str) else attrs
         axes = sorted(self._axis_of(attr) for attr in attrs)
         if len(set(axes)) < len(axes):
-            raise WorkloadError(f"attrs ({', '.join(attrs)}) must name each column once; remove the repeats")
+            raise WorkloadError(
+                f"columns ({', '.join(attrs)}) must name each column once; remove the repeats"
+            )
         return tuple(axes)
 
     def _axis_of(self, attr: str) -> int:
