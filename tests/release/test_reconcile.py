@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.gls import zero_cells
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Misfit, Noisy, reconcile
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.release.gls import zero_cells
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.schema.rules import implied
 from dpcipher.schema.rules.implied import implied_zeros
 from effort import at_most

@@ -23,7 +23,7 @@ from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.release.gls import zero_cells
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Reconciled, Zeros, in_counts
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema

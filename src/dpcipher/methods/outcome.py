@@ -20,7 +20,7 @@ from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
 from dpcipher.marginals.arrays import Floats
-from dpcipher.release.gls import zero_cells
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 

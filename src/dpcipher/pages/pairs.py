@@ -7,8 +7,8 @@ import numpy as np
 from dpcipher.drawing.figures import pair_figure
 from dpcipher.drawing.html import folded, paragraphs, rows, table
 from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.pages.matching import scaled
-from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import Release
 from dpcipher.release.trust import trust
 

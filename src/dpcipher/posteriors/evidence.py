@@ -11,10 +11,10 @@ import numpy as np
 from dpcipher.errors import ReleaseError, SizeError, SolveError, shown_count
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import margin, maximal
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.whole_counts import SummedNoise
-from dpcipher.release.gls import zero_cells
 from dpcipher.release.release import CoarseTable, NoisyTotal, Release
 
 MOST_CELLS = 20_000

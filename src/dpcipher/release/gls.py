@@ -23,19 +23,12 @@ from scipy import sparse
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import broadcast_over, dropped, margin
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.coarse import Coarse
 from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
 
 MOST_SHARED = 5_000
 MOST_TRIED = 100  # pairs of levels of an axis, when two are looked for that zeros leave alone
-
-
-def zero_cells(axes: Axes, shape: Sequence[int], zeros: Iterable[tuple[Axes, Bools]]) -> Bools:
-    """The cells of the table on `axes` that structural zeros leave no row in."""
-    empty = np.zeros([shape[axis] for axis in axes], dtype=bool)
-    for known, mask in zeros:
-        empty |= broadcast_over(np.asarray(mask.all(axis=dropped(known, axes))), known, axes)
-    return empty
 
 
 def _possible_pairs(possible: Bools) -> list[tuple[int, int]] | None:

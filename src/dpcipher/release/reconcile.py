@@ -15,9 +15,10 @@ import numpy as np
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
 from dpcipher.marginals.tables import closure
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.coarse import Coarse, WithCoarse, with_coarse
 from dpcipher.release.components import Components, Noisy, cells, merge_repeats
-from dpcipher.release.gls import WithZeros, shared_positions, zero_cells
+from dpcipher.release.gls import WithZeros, shared_positions
 
 __all__ = [
     "Coarse",

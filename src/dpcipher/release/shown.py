@@ -12,8 +12,8 @@ from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Bools
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.privacy.budget import Budget
-from dpcipher.release.gls import zero_cells
 
 if TYPE_CHECKING:
     from dpcipher.release.release import Release

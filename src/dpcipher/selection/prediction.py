@@ -13,7 +13,7 @@ from dpcipher.engines.targets import Targets
 from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import count_rows
-from dpcipher.release.gls import zero_cells
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.selection.risk import interaction_risk
 

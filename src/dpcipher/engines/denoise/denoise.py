@@ -32,7 +32,7 @@ from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import margin
-from dpcipher.release.gls import zero_cells
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Reconciled
 
 NARROW = 3  # attributes of the widest table that is built order by order

@@ -11,8 +11,8 @@ from dpcipher.engines.denoise.tree_prediction import implied, shares
 from dpcipher.engines.raking import Goal, sweep_alike
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import alike
+from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.components import cells, centre, freedom
-from dpcipher.release.gls import zero_cells
 from dpcipher.release.reconcile import Reconciled
 
 TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
