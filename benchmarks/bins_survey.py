@@ -1,7 +1,7 @@
 """Bins found privately in a survey of jagged columns: `python benchmarks/bins_survey.py [seeds=6]`.
 
 Amounts with zeros, losses and rounded values, codes of a classification that lie in clusters, and numbers of areas, beside 21 categories: 7,600 generated rows, tables chosen
-by `workload="auto"`. Errors are those of `raw.py`. The share of the charge that a search takes, the question about zero and the bins of empty ends were settled on it.
+by `workload="auto"`. Errors are those of `raw_errors.py`. The share of the charge that a search takes, the question about zero and the bins of empty ends were settled on it.
 """
 
 import sys
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from bins import privtree, quantiles, rho_of
 from common import markdown, write_page
-from raw import METRICS, errors, known
+from raw_errors import METRICS, errors, known
 
 import dpcipher as dc
 from dpcipher.schema import Column, Schema

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from bins import rho_of
 from common import markdown, write_page
-from raw import METRICS, errors
+from raw_errors import METRICS, errors
 
 import dpcipher as dc
 from dpcipher.curator import find

@@ -1,42 +1,40 @@
 """Raw numbers in, raw numbers out: bins found privately against edges made by hand, equal bins, private quantiles and dpmm's PrivTree.
 
-usage: DPCIPHER_DATA=FOLDER python benchmarks/raw.py [repeats=10] [--dpmm PYTHON] [page]
+usage: DPCIPHER_DATA=FOLDER python benchmarks/raw.py [repeats=40] [most=repeats] --dpmm PYTHON [page]
 
 Every way has the same total budget, (ε, δ) with δ = 10⁻⁹; those that read the data to make bins spend a tenth of it on that. Tables are chosen by
-`workload="auto"`, rows drawn by the default engine. The edges made by hand were written from the data's public descriptions. Results are kept in a
-journal, so that a run goes on where the last one stopped; `page` writes the page from what is there. PYTHON is that of an environment with dpmm.
+`workload="auto"`, rows drawn by the default engine. The edges made by hand were written from the data's public descriptions. Every way has `repeats`
+releases; where the ratio of `bins: auto` to the best way has a standard error above .02, those two and whatever may be the best too have more, up to
+`most`. How often is decided by standard errors alone. Results are kept in a journal, so that a run goes on where the last one stopped; `page` writes
+the page from what is there. PYTHON is that of an environment with dpmm.
 """
 
 import json
 import math
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import RESULTS, data_folder, markdown, write_page
-from numpy.typing import NDArray
-from scipy.stats import wasserstein_distance
+from common import RESULTS, Floats, data_folder, markdown, write_page
+from raw_errors import METRICS, errors, known
 
 import dpcipher as dc
 from dpcipher.privacy.budget import Budget
 from dpcipher.schema.column import Column
 
-Floats = NDArray[np.float64]
 Edges = dict[str, list[float]]
 
 JOURNAL = RESULTS / "raw.jsonl"
 DELTA, EPSILONS = 1e-9, (1.0, math.e**2)
 WAYS = ("auto", "hand", "equal 20", "quantiles 32", "PrivTree")
-METRICS = ("distance", "range", "pair range")
 SHARE, QUANTILES, GRID = 0.1, 32, 2**12
+PRECISION = 0.02
 
 # Bounds as the public descriptions have them, rounded outwards; edges as a careful person would cut them.
 BANK = {
@@ -73,6 +71,7 @@ ACS_HAND: Edges = {
 }
 
 
+@cache
 def bank() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]], Edges]:
     """Bank Marketing: six columns of raw numbers, eleven of categories."""
     frame = pd.read_csv(data_folder() / "bank" / "bank-full.csv")
@@ -83,6 +82,7 @@ def bank() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]],
     return frame, listed, BANK, BANK_HAND
 
 
+@cache
 def acs() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]], Edges]:
     """The ACS excerpt: income, industry and area as raw numbers (N is missing), the other columns as the comparisons code them."""
     folder = data_folder() / "nist_ma2019"
@@ -96,11 +96,6 @@ def acs() -> tuple[pd.DataFrame, dict[str, Column], dict[str, tuple[int, int]], 
     frame["INDP"] = pd.to_numeric(raw["INDP"].replace("N", None)).astype("Int64")
     frame["PUMA"] = raw["PUMA"].str.partition("-")[2].astype(int)
     return frame[[*ACS, *listed]], listed, ACS, ACS_HAND
-
-
-def known(frame: pd.DataFrame, name: str) -> Floats:
-    """The values of a column that are not missing."""
-    return frame[name].dropna().to_numpy(dtype=float)
 
 
 # Ways to cut: each gives edges, and what is left of rho
@@ -134,18 +129,25 @@ def prefix(tree: list[Floats], cell: int) -> float:
     return total
 
 
+@cache
+def dpmm(python: str) -> subprocess.Popen[str]:
+    """dpmm in its own environment, which answers jobs line by line."""
+    script = Path(__file__).parent / "peers" / "dpmm_bins.py"
+    return subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def by_privtree(frame: pd.DataFrame, bounds: dict[str, tuple[int, int]], rho: float, python: str) -> Edges:
     """dpmm's own code, each column at the pure ε that its part of a tenth of rho is worth (ε²/2 = rho)."""
     columns = {
         name: {"values": known(frame, name).tolist(), "lower": low, "upper": high}
         for name, (low, high) in bounds.items()
     }
-    with tempfile.TemporaryDirectory() as folder:
-        job, out = Path(folder, "job.json"), Path(folder, "edges.json")
-        job.write_text(json.dumps({"epsilon": math.sqrt(2 * SHARE * rho / len(bounds)), "columns": columns}))
-        script = Path(__file__).parent / "peers" / "dpmm_bins.py"
-        subprocess.run([python, script, job, out], check=True, capture_output=True)
-        found = json.loads(out.read_text())
+    job = {"epsilon": math.sqrt(2 * SHARE * rho / len(bounds)), "columns": columns}
+    peer = dpmm(python)
+    assert peer.stdin is not None
+    assert peer.stdout is not None
+    print(json.dumps(job), file=peer.stdin, flush=True)
+    found = json.loads(peer.stdout.readline())
     return {
         name: sorted({low, high, *(math.ceil(e) for e in found[name] if low < math.ceil(e) < high)})
         for name, (low, high) in bounds.items()
@@ -175,66 +177,6 @@ def columns_of(
     }, left
 
 
-# What is judged
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One column of the truth and of the drawn rows: numbers, NaN where missing, or places among the sorted categories of the truth."""
-
-    truth: Floats
-    drawn: Floats
-    categories: int
-
-    @classmethod
-    def of(cls, truth: pd.Series, drawn: pd.Series) -> "Compared":
-        if pd.api.types.is_numeric_dtype(truth):
-            return cls(*(cells.to_numpy(dtype=float, na_value=np.nan) for cells in (truth, drawn)), 0)
-        levels = sorted(truth.unique())
-        return cls(
-            *(pd.Categorical(cells, levels).codes.astype(float) for cells in (truth, drawn)), len(levels)
-        )
-
-    @cached_property
-    def known(self) -> Floats:
-        """The values of the truth that are not missing."""
-        return self.truth[~np.isnan(self.truth)]
-
-    def condition(self, rng: np.random.Generator) -> Callable[[Floats], NDArray[np.bool_]]:
-        """A range between two cells of the truth, or some of its categories."""
-        if not self.categories:
-            low, high = np.sort(rng.choice(self.known, 2))
-            return lambda cells: (cells >= low) & (cells <= high)
-        wanted = rng.random(self.categories) < 0.5
-        wanted[0] |= not wanted.any()
-        return lambda cells: np.append(wanted, False)[cells.astype(int)]
-
-
-def errors(frame: pd.DataFrame, rows: pd.DataFrame, names: list[str]) -> dict[str, dict[str, float]]:
-    """Of each column of numbers: Wasserstein distance, error of random ranges, and of random ranges of pairs with it."""
-    rng = np.random.default_rng(0)
-    columns = {str(name): Compared.of(frame[name], rows[name]) for name in frame.columns}
-    scores: dict[str, dict[str, float]] = {}
-    for name in names:
-        ranges = [question([columns[name]], rng) for _ in range(300)]
-        others = [other for other in frame.columns if other != name]
-        pairs = [question([columns[name], columns[str(rng.choice(others))]], rng) for _ in range(300)]
-        scores[name] = {
-            "distance": float(wasserstein_distance(known(frame, name), known(rows, name))),
-            "range": float(np.mean(ranges)),
-            "pair range": float(np.mean(pairs)),
-        }
-    return scores
-
-
-def question(columns: list[Compared], rng: np.random.Generator) -> float:
-    """How wrong the share of rows is that meet a random condition on each column."""
-    meets = [(column, column.condition(rng)) for column in columns]
-    truth = np.logical_and.reduce([meet(column.truth) for column, meet in meets])
-    drawn = np.logical_and.reduce([meet(column.drawn) for column, meet in meets])
-    return float(abs(truth.mean() - drawn.mean()))
-
-
 def one(name: str, epsilon: float, way: str, seed: int) -> dict[str, Any]:
     frame, listed, bounds, hand = {"bank": bank, "acs": acs}[name]()
     rho = float(Budget.parse(epsilon=epsilon, delta=DELTA, rho=None, mechanism=None).composable().rho or 0)
@@ -251,56 +193,147 @@ def one(name: str, epsilon: float, way: str, seed: int) -> dict[str, Any]:
     }
 
 
+# How many repeats, and the page
+
+
+@dataclass(frozen=True)
+class Line:
+    """One error of one column: its values in the repeats of every way."""
+
+    column: str
+    metric: str
+    values: dict[str, Floats]
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        return {way: float(values.mean()) for way, values in self.values.items()}
+
+    @cached_property
+    def parts(self) -> dict[str, float]:
+        """Standard errors of the means, as parts of them."""
+        return {
+            way: float(values.std(ddof=1) / len(values) ** 0.5 / values.mean())
+            for way, values in self.values.items()
+        }
+
+    @property
+    def best(self) -> str:
+        """The best of the other ways."""
+        return min(WAYS[1:], key=self.means.__getitem__)
+
+    @property
+    def ratio(self) -> float:
+        return self.means["auto"] / self.means[self.best]
+
+    @property
+    def error(self) -> float:
+        """The standard error of the ratio."""
+        return self.ratio * math.hypot(self.parts["auto"], self.parts[self.best])
+
+    @property
+    def to_median(self) -> float:
+        """The ratio to the median of the other ways."""
+        return self.means["auto"] / float(np.median([self.means[way] for way in WAYS[1:]]))
+
+    def unsettled(self) -> set[str]:
+        """The ways that need more repeats: if the ratio is not known well, `auto`, the best, and what may be the best too."""
+        if self.error <= PRECISION:
+            return set()
+        least, error = self.means[self.best], self.means[self.best] * self.parts[self.best]
+        return {"auto"} | {
+            way
+            for way in WAYS[1:]
+            if self.means[way] - least <= 2 * math.hypot(self.means[way] * self.parts[way], error)
+        }
+
+    def cells(self) -> list[str]:
+        """The line of the table."""
+        shown = (
+            f"{'**' if way == self.best else ''}{mean:.4g}{'**' if way == self.best else ''} ({self.parts[way]:.0%})"
+            for way, mean in self.means.items()
+        )
+        return [self.column, self.metric, *shown, f"{self.ratio:.2f} ± {self.error:.2f}"]
+
+
 def journal() -> list[dict[str, Any]]:
     return [json.loads(line) for line in JOURNAL.read_text().splitlines()] if JOURNAL.exists() else []
 
 
-def page(repeats: int) -> None:
-    records, sections = journal(), []
-    for name in ("bank", "acs"):
-        for epsilon in EPSILONS:
-            sections += section(name, epsilon, [r for r in records if r["data"] == name], repeats)
-    command = f"python benchmarks/raw.py {repeats}"
+def runs_of(records: list[dict[str, Any]], name: str, epsilon: float) -> dict[str, list[dict[str, Any]]]:
+    """The repeats of every way on a data set at ε."""
+    here = [r for r in records if r["data"] == name and abs(r["epsilon"] - epsilon) < 1e-9]
+    return {way: [r for r in here if r["way"] == way] for way in WAYS}
+
+
+def lines_of(runs: dict[str, list[dict[str, Any]]]) -> list[Line]:
+    """All errors of all columns; none before every way has two repeats."""
+    if any(len(mine) < 2 for mine in runs.values()):
+        return []
+    return [
+        Line(
+            column,
+            metric,
+            {way: np.array([r["scores"][column][metric] for r in mine]) for way, mine in runs.items()},
+        )
+        for column in runs["auto"][0]["scores"]
+        for metric in METRICS
+    ]
+
+
+def wanted(runs: dict[str, list[dict[str, Any]]], repeats: int, most: int) -> list[str]:
+    """The ways that need one more repeat."""
+    few = [way for way in WAYS if len(runs[way]) < repeats]
+    unsettled = set() if few else set().union(*(line.unsettled() for line in lines_of(runs)))
+    return few or [way for way in WAYS if way in unsettled and len(runs[way]) < most]
+
+
+def run(name: str, epsilon: float, repeats: int, most: int) -> bool:
+    """One more repeat of whatever needs one; False if nothing does."""
+    runs = runs_of(journal(), name, epsilon)
+    ways = wanted(runs, repeats, most)
+    for way in ways:
+        seed = len(runs[way])
+        record = one(name, epsilon, way, seed)
+        with JOURNAL.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(name, f"{epsilon:.3g}", way, seed, f"{record['seconds']:.1f} s", flush=True)
+    return bool(ways)
+
+
+def page(command: str) -> None:
+    records = journal()
+    sections = [
+        part for name in ("bank", "acs") for epsilon in EPSILONS for part in section(name, epsilon, records)
+    ]
     note = (
-        "Mean over repeats, standard error as a part of it in brackets; *ratio* is that of `bins: auto` to the best of the other ways, which is in bold. "
+        "Mean over repeats, standard error as a part of it in brackets; *ratio* is that of `bins: auto` to the best of the other ways, which is in bold, with its standard error. "
         "Distance: Wasserstein, in the column's unit. Range: mean error of the share of rows in 300 random ranges; pair range: with a random "
         'condition on another column too. (ε, δ = 10⁻⁹), add-remove, tables chosen by `workload="auto"`.'
     )
     write_page("raw", "From raw numbers to raw numbers", command, [note, *sections, TRIED])
 
 
-def section(name: str, epsilon: float, records: list[dict[str, Any]], repeats: int) -> list[str]:
+def section(name: str, epsilon: float, records: list[dict[str, Any]]) -> list[str]:
     """One table of results for a data set and ε."""
-    here = [r for r in records if abs(r["epsilon"] - epsilon) < 1e-9 and r["seed"] < repeats]
-    by_way = {way: [r for r in here if r["way"] == way] for way in WAYS}
-    if not all(len(runs) > 1 for runs in by_way.values()):
+    runs = runs_of(records, name, epsilon)
+    lines = lines_of(runs)
+    if not lines:
         return []
-    lines, ratios, medians = [], [], []
-    for column in here[0]["scores"]:
-        for metric in METRICS:
-            values = {way: np.array([r["scores"][column][metric] for r in by_way[way]]) for way in WAYS}
-            means = {way: float(v.mean()) for way, v in values.items()}
-            best = min(WAYS[1:], key=means.__getitem__)
-            ratios.append(means["auto"] / means[best])
-            medians.append(means["auto"] / float(np.median([means[way] for way in WAYS[1:]])))
-            shown = [
-                f"{'**' if way == best else ''}{means[way]:.4g}{'**' if way == best else ''} ({v.std(ddof=1) / len(v) ** 0.5 / v.mean():.0%})"
-                for way, v in values.items()
-            ]
-            lines.append([column, metric, *shown, f"{ratios[-1]:.2f}"])
-    bins = {
-        way: ", ".join(
-            f"{column} {np.mean([r['bins'][column] for r in runs]):.0f}" for column in here[0]["bins"]
+    ratios = [line.ratio for line in lines]
+    bins = (
+        f"{way}: "
+        + ", ".join(
+            f"{column} {np.mean([r['bins'][column] for r in mine]):.0f}" for column in mine[0]["bins"]
         )
-        for way, runs in by_way.items()
-    }
-    says = (
-        f"Ratio at most 1.1 in {sum(r <= 1.1 for r in ratios)} of {len(ratios)}, mean {np.mean(ratios):.2f}; to the median of the other ways on average "
-        f"{np.mean(medians):.2f}. Repeats: {', '.join(f'{way} {len(runs)}' for way, runs in by_way.items())}. Levels: "
-        + "; ".join(f"{way}: {shown}" for way, shown in bins.items())
-        + "."
+        for way, mine in runs.items()
     )
-    return [f"## {name}, ε = {epsilon:.3g}", markdown(["column", "error", *WAYS, "ratio"], lines), says]
+    says = (
+        f"Ratio at most 1.1 in {sum(r <= 1.1 for r in ratios)} of {len(ratios)}, mean {np.mean(ratios):.2f}, largest standard error {max(line.error for line in lines):.3f}; to the median of the "
+        f"other ways on average {np.mean([line.to_median for line in lines]):.2f}. Repeats: {', '.join(f'{way} {len(mine)}' for way, mine in runs.items())}. "
+        f"Levels: {'; '.join(bins)}."
+    )
+    table = markdown(["column", "error", *WAYS, "ratio"], [line.cells() for line in lines])
+    return [f"## {name}, ε = {epsilon:.3g}", table, says]
 
 
 def main() -> None:
@@ -310,21 +343,12 @@ def main() -> None:
         place = words.index("--dpmm")
         PYTHON = words[place + 1]
         del words[place : place + 2]
-    numbers = [int(word) for word in words if word.isdigit()]
-    repeats = numbers[0] if numbers else 10
+    repeats, most = ([int(word) for word in words if word.isdigit()] * 2 + [40, 40])[:2]
     if "page" not in words:
-        done = {(r["data"], round(r["epsilon"], 6), r["way"], r["seed"]) for r in journal()}
-        for seed in range(repeats):
-            for name in ("bank", "acs"):
-                for epsilon in EPSILONS:
-                    for way in WAYS if PYTHON else WAYS[:-1]:
-                        if (name, round(epsilon, 6), way, seed) in done:
-                            continue
-                        record = one(name, epsilon, way, seed)
-                        with JOURNAL.open("a") as file:
-                            file.write(json.dumps(record) + "\n")
-                        print(name, f"{epsilon:.3g}", way, seed, f"{record['seconds']:.1f} s", flush=True)
-    page(repeats)
+        tasks = [(name, epsilon) for name in ("bank", "acs") for epsilon in EPSILONS]
+        while tasks:
+            tasks = [task for task in tasks if run(*task, repeats, most)]
+    page(f"python benchmarks/raw.py {repeats} {most}")
 
 
 TRIED = """## Where the rest comes from

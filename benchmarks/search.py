@@ -1,6 +1,6 @@
 """How to ask when bins are found: counts of halves or their differences, and how clearly a half must stand out: `python benchmarks/search.py [seeds=12]`.
 
-The two generated tables of `coarse.py`, ε = 1, δ = 10⁻⁹, add-remove, tables chosen by `workload="auto"`. Errors of synthetic rows are those of `raw.py`: the Wasserstein distance of each
+The two generated tables of `coarse.py`, ε = 1, δ = 10⁻⁹, add-remove, tables chosen by `workload="auto"`. Errors of synthetic rows are those of `raw_errors.py`: the Wasserstein distance of each
 found column, random ranges of it, and random ranges of it with another column.
 """
 
@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 from coarse import TABLES, released
 from common import markdown, write_page
-from raw import METRICS, errors
+from raw_errors import METRICS, errors
 
 import dpcipher as dc
 from dpcipher.curator import find, intervals

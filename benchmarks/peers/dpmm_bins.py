@@ -1,20 +1,19 @@
 """The edges that dpmm's PrivTree finds, column by column. Runs in dpmm's own environment (Python 3.11 and `pip install dpmm`).
 
-usage: python dpmm_bins.py JOB.json OUT.json
+usage: python dpmm_bins.py, with a job in JSON on every line of its input; on every line of its output the edges of a job
 
-JOB.json holds `epsilon` for each column and `columns`: {name: {values, lower, upper}}. The number of bins is left to dpmm.
+A job holds `epsilon` for each column and `columns`: {name: {values, lower, upper}}. The number of bins is left to dpmm.
 """
 
 import json
 import sys
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from dpmm.processing.binners import PrivTreeBinner
 
 
-def main() -> None:
-    job = json.loads(Path(sys.argv[1]).read_text())
+def edges_of(job: dict[str, Any]) -> dict[str, list[float]]:
     edges = {}
     for name, column in job["columns"].items():
         binner = PrivTreeBinner(
@@ -22,8 +21,9 @@ def main() -> None:
         )
         binner.fit(np.array(column["values"], dtype=float))
         edges[name] = [float(edge) for edge in binner.bins]
-    Path(sys.argv[2]).write_text(json.dumps(edges))
+    return edges
 
 
 if __name__ == "__main__":
-    main()
+    for line in sys.stdin:
+        print(json.dumps(edges_of(json.loads(line))), flush=True)
