@@ -110,7 +110,7 @@ def test_options_are_checked_before_anything_is_fitted(
     ("formula", "option", "rule", "code"),
     [
         ("smokr ~ age", (), "did you mean 'smoker'", 1),
-        ("age ~ sex", (), "must have 2", 1),
+        ("age ~ sex", ("--family", "logistic"), "must have 2", 1),
         ("smoker ~ age", ("--level", "95"), "between 0 and 1", 1),
         ("smoker ~ age", ("--family", "logit"), "is not one of", 2),
         ("smoker ~ age", ("-o", "model.xlsx"), "must end in|xlsx", 1),

@@ -201,6 +201,9 @@ def test_dates_are_cut_where_the_calendar_is(days, starts, end):
         ("number", list(range(5000, 5100)), "count the rows"),
         ("key", [f"{i * 7919 % 1000:04}-x" for i in range(400)], "every text is different"),
         ("email", [f"a{i % 300}@b" for i in range(400)], "by its name"),
+        ("pid", [i * 7919 % 1009 for i in range(400)] * 2, "by its name"),
+        ("SEQN", [i // 3 for i in range(900)], "by its name"),
+        ("nr", [i * 7919 % 1009 for i in range(1000)] * 2, "leave out few"),
     ],
 )
 def test_ids_are_left_out_and_said_to_be(name, values, reason):
@@ -208,6 +211,30 @@ def test_ids_are_left_out_and_said_to_be(name, values, reason):
     schema = draft(pd.DataFrame({name: values, "sex": ["F", "M"] * (len(values) // 2)}))
     assert schema.names == ("sex",)
     assert [note for note in schema.provenance.notes if f"left out: {name!r} looks like an id" in note and reason in note]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows_each", [1, 2])
+def test_ids_of_people_with_several_rows_are_said_to_be_good_for_that(rows_each):
+    """And those of people with one row each are not."""
+    told = notes(list(range(800)) * rows_each, "patient")
+    assert "left out: 'patient' looks like an id" in told
+    assert ("give it to measure as the person" in told) == (rows_each > 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("day", [i * 7919 % 365 for i in range(1000)]),  # of the year
+        ("score", np.random.default_rng(1).binomial(1000, 0.5, 2000)),
+        ("paid", np.random.default_rng(2).integers(0, 5000, 2000)),
+        ("subjects", np.random.default_rng(3).integers(0, 800, 900)),
+        ("often", list(range(1000)) * 6),
+    ],
+)
+def test_numbers_with_many_values_are_no_ids(name, values):
+    """Not by a name that holds one, nor where values are missing between them, or come often."""
+    schema = draft(pd.DataFrame({name: np.random.default_rng(4).permutation(values)}))
+    assert schema.names == (name,)
 
 
 def test_free_text_is_left_out_and_said_to_be():

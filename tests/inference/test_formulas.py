@@ -5,7 +5,8 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.fitted import Family, Models
+from dpcipher.inference.family import Family
+from dpcipher.inference.fitted import Models
 
 SCHEMA = dc.Schema.from_dict(
     {

@@ -10,7 +10,7 @@ from scipy.special import expit
 import dpcipher as dc
 from dpcipher.errors import ParameterError
 from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.fitted import Family
+from dpcipher.inference.family import Family
 from dpcipher.inference.release_models import noise_share
 
 SCHEMA = dc.Schema.from_dict(

@@ -46,7 +46,9 @@ from dpcipher.scoring.page import curator_report
     help="Also fit this model on both sides, e.g. 'employed ~ age + school', for its SSS assessment.",
 )
 @click.option(
-    "--family", type=click.Choice(FAMILIES), default="logistic", show_default=True, help="The kind of model."
+    "--family",
+    type=click.Choice(FAMILIES),
+    help="The kind of model; by default logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others.",
 )
 @click.option(
     "--report",

@@ -46,7 +46,9 @@ def _numbers(
 @click.argument("release", type=options.FILE)
 @click.argument("formula")
 @click.option(
-    "--family", type=click.Choice(FAMILIES), default="logistic", show_default=True, help="The kind of model."
+    "--family",
+    type=click.Choice(FAMILIES),
+    help="The kind of model; by default logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="The coverage of the intervals.")
 @click.option(
@@ -93,7 +95,7 @@ def _numbers(
 def command(
     release: Path,
     formula: str,
-    family: Family,
+    family: Family | None,
     level: float,
     draws: int | None,
     seed: int | None,

@@ -25,6 +25,8 @@ ENOUGH_ROWS = 20  # with fewer, values that are all different say nothing
 TWICE = 2  # rows for each text, on average, from which a list of them is no list of rows
 OFTEN = 20  # rows for each value, from which numbers that lie far apart are taken for codes
 APART = 10  # how far that is: the range over the number of values
+# Whole numbers that tell people apart, who have a few rows each: more values than a year has days, nearly all of a range.
+MANY_IDS, FILLED, ROWS_EACH = 367, 0.9, 5
 
 # Texts and numbers that dictionaries use for a value that is not there.
 _MISSING_TEXTS = {
@@ -44,7 +46,8 @@ _MISSING_TEXTS = {
 }
 _MISSING_NUMBERS = {-9, -8, -7, -99, -98, -97, -88, -77, -999, -998, -997, -888, -777, -9999}
 _ID_NAME = re.compile(
-    r"(?i:(^|[_ .-])(id|uuid|guid|ssn|iban|e-?mail|phone|telephone)($|[_ .-]))|[a-z]I[Dd]$"  # userID, not paid
+    r"(?i:(^|[_ .-])((|case|hh|p|person|u)id|idnum|uuid|guid|ssn|iban|e-?mail|phone|telephone"
+    r"|customer|patient|respondent|seqn|serialno|subject)($|[_ .-]))|[a-z]I[Dd]$"  # userID, not paid
 )
 _SHORT = 40  # characters; longer texts are sentences
 
@@ -81,7 +84,9 @@ def guess(look: Look) -> Guess:
     if not look.texts:
         return None, f"left out: {look.name!r} holds no value at all"
     if reason := _looks_like_id(look):
-        return None, f"left out: {look.name!r} looks like an id ({reason}); add it by hand if it is none"
+        return None, (
+            f"left out: {look.name!r} looks like an id ({reason}); add it by hand if it is none{_owner_hint(look)}"
+        )
     if "boolean" in look.ranges:
         return _made(look, "boolean"), ""
     if "date" in look.ranges:
@@ -131,7 +136,18 @@ def _looks_like_id(look: Look) -> str:
             return "every text is different"
     if _ID_NAME.search(look.name) and look.distinct > MAX_LEVELS:
         return "by its name"
+    if "integer" in look.ranges and MANY_IDS <= look.distinct <= MAX_SEEN:
+        low, high = look.ranges["integer"]
+        if look.distinct >= FILLED * (high - low + 1) and look.rows <= ROWS_EACH * look.distinct:
+            return "whole numbers that leave out few, each in few rows"
     return ""
+
+
+def _owner_hint(look: Look) -> str:
+    """What an id is good for whose values come more than once."""
+    if look.rows == look.distinct or look.distinct > MAX_SEEN:
+        return ""
+    return "; if it says whose row it is, give it to measure as the person, so that all rows of one are protected"
 
 
 def _numbers(look: Look) -> Guess:

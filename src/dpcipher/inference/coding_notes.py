@@ -15,7 +15,7 @@ NO_INTERCEPT = "the formula leaves out the intercept, but an ordinal model needs
 
 
 def coding_notes(
-    formula: ParsedFormula, family: str, schema: Schema, numbers: Iterable[str], given: Container[str]
+    formula: ParsedFormula, family: str | None, schema: Schema, numbers: Iterable[str], given: Container[str]
 ) -> list[str]:
     """What was assumed about the order of the outcome and the unit of dates among `numbers`; `given` are the columns whose order was asked for."""
     notes = unit_notes({name: schema.column(name).kind for name in numbers})

@@ -33,7 +33,9 @@ def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> tuple[list[pd
         categories = _levels(name, frames, levels)
         if categories is not None:
             for frame in frames:
-                frame[name] = pd.Categorical(frame[name], categories=categories)
+                frame[name] = pd.Categorical(
+                    frame[name], categories=categories, ordered=getattr(frame[name].dtype, "ordered", False)
+                )
     return frames, dates
 
 

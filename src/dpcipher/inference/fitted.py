@@ -1,7 +1,7 @@
 """Models by formula, from one release or from m synthetic sets: one class for what comes out."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,14 +9,11 @@ from scipy.special import stdtr
 
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
-from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.combine import Combined
 from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.family import Family
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.posteriors.sampler import SamplerReport
-
-Family = Literal["logistic", "multinomial", "ordinal", "linear", "poisson"]
-FAMILIES: tuple[str, ...] = get_args(Family)
 
 
 @dataclass(frozen=True)
@@ -135,11 +132,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return value
-
-
-def check_family(family: str) -> None:
-    """Refuse a family that is none of ours."""
-    if family not in FAMILIES:
-        raise ParameterError(
-            f"family ({family!r}) must be one of {', '.join(FAMILIES)}{did_you_mean(str(family), FAMILIES)}"
-        )

@@ -10,6 +10,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.bin_effects import coding_of_bins
 from dpcipher.inference.cells import Cells, Missing, coded_cells
 from dpcipher.inference.coding_notes import coding_notes
+from dpcipher.inference.family import Family, family_of_column
 from dpcipher.inference.formula import read_formula
 from dpcipher.inference.missing_rows import dropped_note
 from dpcipher.inference.outcome import for_family
@@ -33,21 +34,24 @@ def joints_among(sets: Any) -> list[Joint]:
 def joint_frames(
     joints: Sequence[Joint],
     text: str,
-    family: str,
+    family: Family | None,
     *,
     seed: int | None,
     levels: Mapping[str, Sequence[Any]],
     values: Mapping[str, Sequence[float]],
     missing: Missing,
-) -> tuple[list[pd.DataFrame], list[str]]:
-    """A set of rows of every joint in the columns of a formula, and notes on how these were coded.
+) -> tuple[list[pd.DataFrame], Family | None, list[str]]:
+    """A set of rows of every joint in the columns of a formula, the family of its model if that is known by now, and notes on how these were coded.
 
     A set has as many rows as its joint draws by default, evenly spread; those of draws say that they are imputations.
     """
     schema = joints[0].schema
     if any(joint.schema != schema for joint in joints):
         raise ParameterError("sets (joints) must have the same columns; give the joints of one release")
-    formula = for_family(read_formula(text, schema, "joints"), family)
+    formula = read_formula(text, schema, "joints")
+    if family is None and formula.plain_outcome is not None:
+        family = family_of_column(schema, formula.plain_outcome)
+    formula = for_family(formula, family)
     seeds = np.random.SeedSequence(seed).spawn(len(joints))
     rows = [
         coded_cells(
@@ -65,7 +69,7 @@ def joint_frames(
         *coding_notes(formula, family, schema, rows[0].bins, levels),
         *_dropped(rows),
     ]
-    return [_marked(part.frame, joint) for part, joint in zip(rows, joints, strict=True)], notes
+    return [_marked(part.frame, joint) for part, joint in zip(rows, joints, strict=True)], family, notes
 
 
 def _codes(joint: Joint, rng: np.random.Generator) -> dict[str, CodeColumn]:

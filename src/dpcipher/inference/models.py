@@ -8,7 +8,8 @@ from typing import Any
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.combine import Rule
-from dpcipher.inference.fitted import FAMILIES, Family, Models, ReleaseFit, check_family
+from dpcipher.inference.family import FAMILIES, Family, check_family
+from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.joint_sets import joint_frames, joints_among
 from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
@@ -23,7 +24,7 @@ __all__ = ["FAMILIES", "Family", "Models", "ReleaseFit", "fit_models"]
 def fit_models(
     sets: Any,
     formula: str,
-    family: Family = "logistic",
+    family: Family | None = None,
     *,
     levels: Mapping[str, Sequence[Any]] | None = None,
     draws: int | None = None,
@@ -38,7 +39,7 @@ def fit_models(
     """Fit a model by formula to a release, with intervals that hold its noise; or to m synthetic data sets, and combine the fits.
 
     `formula` is "outcome ~ terms" in formulaic's notation; `family` is one of logistic, multinomial, ordinal (proportional odds), linear and
-    poisson (log link). `levels` gives the order of a column's levels, the first being the reference, where it should not be the declared one.
+    poisson (log link). By default it follows from the outcome: logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others. `levels` gives the order of a column's levels, the first being the reference, where it should not be the declared one.
 
     From a **release**, the model is fitted to each of `draws` draws (1,000; 400 beyond 4,000 cells) of the joint distribution of its own columns, given all that the release says
     about them (`posterior`): intervals hold the privacy noise and the sampling error of the rows. `missing="drop"` leaves out rows with a missing
@@ -81,13 +82,11 @@ def fit_models(
         )
     _check_sets(sets)
     _check_unused("a release", draws=draws, unmeasured=unmeasured)
-    fit = partial(
-        fit_sets, formula=formula, family=family, rule=rule, sanitizations=sanitizations, firth=firth
-    )
+    fit = partial(fit_sets, formula=formula, rule=rule, sanitizations=sanitizations, firth=firth)
     joints = joints_among(sets)
     if joints:
         check_seed(seed)
-        frames, notes = joint_frames(
+        frames, family, notes = joint_frames(
             joints,
             formula,
             family,
@@ -96,13 +95,13 @@ def fit_models(
             values=values or {},
             missing="drop" if missing is None else missing,
         )
-        return fit(frames, notes=notes)
+        return fit(frames, family=family, notes=notes)
     _check_unused("a release or its joints", seed=seed, values=values)
     if missing not in (None, "drop"):
         raise ParameterError(
             f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
         )
-    return fit(sets, levels=levels or {}, drop_missing=missing == "drop")
+    return fit(sets, family=family, levels=levels or {}, drop_missing=missing == "drop")
 
 
 def _check_formula(formula: object) -> None:

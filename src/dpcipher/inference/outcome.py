@@ -35,7 +35,7 @@ class Design:
         return Design(self.x[:, kept], tuple(self.names[k] for k in kept), tuple(self.about[k] for k in kept))
 
 
-def for_family(formula: ParsedFormula, family: str) -> ParsedFormula:
+def for_family(formula: ParsedFormula, family: str | None) -> ParsedFormula:
     """The formula with its outcome as a category where its bins are the classes, which are then called as the bins are."""
     if family in NUMERIC or formula.plain_outcome is None:
         return formula

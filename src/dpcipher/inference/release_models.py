@@ -19,9 +19,10 @@ from dpcipher.inference.cells import Missing, make_cells
 from dpcipher.inference.coding_notes import coding_notes, intercept_notes
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.estimate import explained_share
-from dpcipher.inference.fitted import Family, Models, ReleaseFit
+from dpcipher.inference.family import Family, family_of_column, family_of_expression
+from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.formula import parse_formula
-from dpcipher.inference.outcome import for_family, make_regression
+from dpcipher.inference.outcome import for_family, make_design, make_regression
 from dpcipher.inference.task import (
     PRIOR_DOMINATED,
     Task,
@@ -45,7 +46,7 @@ NOISE_DRAWS = 400
 def fit_release(
     release: Release,
     formula: str,
-    family: Family,
+    family: Family | None,
     *,
     levels: Mapping[str, Sequence[Any]],
     draws: int | None,
@@ -64,13 +65,13 @@ def fit_release(
     shown = measured_terms(task, fit.measured)
     noise = noise_share(fit.of_table(task), beta[:NOISE_DRAWS])
     bins = bin_effects(
-        task.formula, task.cells, family, task.weights(fit.opened).mean(axis=0), drawn.std_error
+        task.formula, task.cells, task.family, task.weights(fit.opened).mean(axis=0), drawn.std_error
     )
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
-        *coding_notes(task.formula, family, release.schema, task.cells.bins, levels),
-        *intercept_notes(task.formula.right, formula, family),
+        *coding_notes(task.formula, task.family, release.schema, task.cells.bins, levels),
+        *intercept_notes(task.formula.right, formula, task.family),
         *missing_notes(task, joint),
         *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown, noise),
         *fit_notes(task, drawn, fit.converged),
@@ -81,7 +82,7 @@ def fit_release(
     details = ReleaseFit(noise, shown, closed, bins, task.formula.columns, joint.report)
     return Models(
         task.regression.terms,
-        family,
+        task.family,
         beta,
         np.where(np.isnan(beta), np.nan, 0.0),
         drawn,
@@ -138,15 +139,20 @@ def draw_coefficients(
 def make_task(
     schema: Schema,
     text: str,
-    family: Family,
+    family: Family | None,
     *,
     levels: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     missing: Missing = "drop",
     values: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Task:
-    """The regression of a formula over the cells of its columns."""
-    formula = for_family(parse_formula(text, schema), family)
+    """The regression of a formula over the cells of its columns, of the family that is asked for or that its outcome has."""
+    formula = parse_formula(text, schema)
+    if family is None and formula.plain_outcome is not None:
+        family = family_of_column(schema, formula.plain_outcome)
+    formula = for_family(formula, family)
     cells = make_cells(schema, formula, levels=levels, values=values, missing=missing)
+    if family is None:
+        family = family_of_expression(make_design(formula.left, formula, cells.frame).without_intercept().x)
     regression, about = make_regression(formula, cells.frame, family)
     return Task(formula, family, cells, regression, about)
 

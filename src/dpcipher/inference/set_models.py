@@ -13,7 +13,8 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.coding_notes import intercept_notes, unit_notes
 from dpcipher.inference.combine import Rule, combine
 from dpcipher.inference.design import data_frames, design_matrices, identified, with_outcome
-from dpcipher.inference.fitted import Family, Models
+from dpcipher.inference.family import Family, family_of_cells
+from dpcipher.inference.fitted import Models
 from dpcipher.inference.formula import check_sides, columns_of_side, split_formula, with_intercept
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
 from dpcipher.inference.missing_rows import without_missing
@@ -35,7 +36,7 @@ ALIASED = "not identified in every set: {terms}; their levels are missing, or fo
 def fit_sets(
     sets: Any,
     formula: str,
-    family: Family,
+    family: Family | None,
     *,
     rule: Rule | None,
     sanitizations: int | None,
@@ -57,6 +58,7 @@ def fit_sets(
     chosen, said = rule_of(sets if isinstance(sets, list | tuple) else [sets], rule, columns)
     frames, dropped = without_missing(frames, columns, drop=drop_missing)
     frames, outcome = with_outcome(frames, left, formula)
+    family = family or family_of_cells([frame[outcome] for frame in frames])
     designs, terms = design_matrices(frames, with_intercept(right) if family == "ordinal" else right, formula)
     penalised = False
     penalty: list[str] = []

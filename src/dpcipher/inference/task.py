@@ -7,6 +7,7 @@ import numpy as np
 
 from dpcipher.inference.cells import Cells
 from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.family import Family
 from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Axes, Bools, Floats
@@ -22,7 +23,7 @@ class Task:
     """A regression over the cells of a formula's columns, and the columns that each of its parameters is about."""
 
     formula: ParsedFormula
-    family: str
+    family: Family
     cells: Cells
     regression: Regression
     about: tuple[tuple[str, ...], ...]

@@ -12,7 +12,7 @@ from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.curator.truth import Tally
 from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.fitted import Family
+from dpcipher.inference.family import Family
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
 from dpcipher.marginals.arrays import Counts

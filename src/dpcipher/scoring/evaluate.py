@@ -32,7 +32,7 @@ def evaluate(
     holdout: Any = None,
     predict: str | None = None,
     formula: str | None = None,
-    family: Family = "logistic",
+    family: Family | None = None,
     target: str | None = None,
 ) -> Scores:
     """Compare synthetic rows with private ones: distances of tables, propensity score, interval overlap, and on request more.
@@ -109,14 +109,14 @@ def _mean(scores: Sequence[Any], field: str) -> float:
 
 
 def compare_model(
-    truth: Codes, sets: list[Codes], schema: Schema, formula: str, family: Family
+    truth: Codes, sets: list[Codes], schema: Schema, formula: str, family: Family | None
 ) -> ModelScore:
     """Fit one model on the private rows and on the synthetic sets, and compare sign, significance and intervals.
 
     Numbers are compared at the resolution of the schema's bins, on both sides.
     """
     first = fit_models(level_frame(truth, schema), formula, family)
-    second = fit_models([level_frame(codes, schema) for codes in sets], formula, family)
+    second = fit_models([level_frame(codes, schema) for codes in sets], formula, first.family)
     ours, theirs = first.table(), second.table()
     both = ours["estimate"].notna() & theirs["estimate"].notna()
     ours, theirs = ours[both], theirs[both]
@@ -130,7 +130,9 @@ def level_frame(codes: Codes, schema: Schema) -> pd.DataFrame:
     for column in schema.columns:
         cells = apart[column.name]
         if column.kind in ("categorical", "ordinal", "boolean"):
-            frame[column.name] = pd.Categorical.from_codes(cells, categories=list(column.labels))
+            frame[column.name] = pd.Categorical.from_codes(
+                cells, categories=list(column.labels), ordered=column.kind == "ordinal"
+            )
         else:
             frame[column.name] = column.values(cells, rng).to_pandas()
     return pd.DataFrame(frame)
