@@ -1,5 +1,8 @@
 """Draws of the joint distribution: against brute force, against conjugate answers, and against planted failures."""
 
+import os
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -243,6 +246,35 @@ def test_a_seed_repeats_the_draws() -> None:
     first, again, other = (dc.posterior(release, ("a", "b"), draws=20, seed=seed).draws for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+DRAWS_OF_A_WIDE_TABLE = """
+import hashlib
+import numpy as np
+import dpcipher as dc
+
+schema = dc.Schema.from_domain({"a": 18, "b": 9, "c": 3})
+counts = np.random.default_rng(1).poisson(30, schema.shape)
+tables = {("a", "b"): counts.sum(2), ("a", "c"): counts.sum(1), ("b", "c"): counts.sum(0)}
+release = dc.Release.from_tables(tables, schema, scale=10.0)
+print(hashlib.sha256(dc.posterior(release, ("a", "b", "c"), draws=20, seed=1).draws).hexdigest())
+"""
+
+
+def test_a_seed_repeats_the_draws_on_any_number_of_cores() -> None:
+    """Two threads would add up products in another order, after which chains go other ways."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", DRAWS_OF_A_WIDE_TABLE],
+            env=os.environ | dict.fromkeys(names, str(threads)),
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for threads in (1, 2)
+    }
+    assert len(found) == 1
 
 
 def test_chains_that_do_not_agree_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,10 @@ from scipy.integrate import quad
 
 import dpcipher as dc
 from dpcipher.marginals.arrays import Floats
-from dpcipher.posteriors import prior
+from dpcipher.posteriors import prior, sampler
 from dpcipher.posteriors.diagnostics import effective_size, energy_share, r_hat
 from dpcipher.posteriors.evidence import gather
-from dpcipher.posteriors.hamiltonian import Chains, Whitening
+from dpcipher.posteriors.hamiltonian import Chains, Run, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.noise_law import NoiseLaw
 from dpcipher.posteriors.sampler import SamplerReport, _stretched
@@ -176,6 +176,45 @@ def test_coordinates_stretch_along_the_direction_that_is_wider_than_white() -> N
     assert np.linalg.eigvalsh(np.cov(points.T)).max() > 6
     assert spread.max() < 2
     assert stretched.point(stretched.white(points)) == pytest.approx(points)
+
+
+class Misjudged:
+    """A normal law that is six times as wide as its curvature says in a quarter of its directions."""
+
+    size = 120
+    scale = np.where(np.arange(size) % 4 == 0, 6.0, 1.0)
+
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """The potential and its gradient."""
+        slopes = points / self.scale**2
+        return 0.5 * (points * slopes).sum(axis=1), slopes
+
+    def whitening(self, point: Floats) -> Whitening:
+        """As if it were standard normal."""
+        return Whitening(point, np.eye(self.size))
+
+
+def test_chains_that_fail_learn_from_where_they_have_been(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lesson makes do with fewer runs, and the draws have the variances of the law."""
+    runs: list[int] = []
+    run = Chains.run
+
+    def counted(self: Chains, iterations: int) -> Run:
+        runs.append(iterations)
+        return run(self, iterations)
+
+    monkeypatch.setattr(Chains, "run", counted)
+    drawn = sampler.sample(
+        Misjudged(), np.zeros(Misjudged.size), draws=400, chains=8, rng=np.random.default_rng(1)
+    )
+    assert len(runs) == 2
+    ratio = drawn.points.std(axis=0) / Misjudged.scale
+    assert abs(ratio.mean() - 1) < 0.05
+    assert ratio.min() > 0.7
+    monkeypatch.setattr(sampler, "_with_lesson", lambda moving, _: moving)
+    runs.clear()
+    sampler.sample(Misjudged(), np.zeros(Misjudged.size), draws=400, chains=8, rng=np.random.default_rng(1))
+    assert len(runs) > 3
 
 
 @pytest.mark.parametrize("by_cells", [True, False])

@@ -16,6 +16,7 @@ from dpcipher.inference.set_models import fit_sets
 from dpcipher.inference.unmeasured import Unmeasured
 from dpcipher.joint.joint import Joint
 from dpcipher.posteriors.requests import check_draws, check_seed
+from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
 
 __all__ = ["FAMILIES", "Family", "Models", "ReleaseFit", "fit_models"]
@@ -69,17 +70,18 @@ def fit_models(
         if draws is not None:
             check_draws(draws)
         _check_unused("sets of rows", rule=rule, sanitizations=sanitizations, firth=firth)
-        return fit_release(
-            sets,
-            formula,
-            family,
-            levels=levels or {},
-            draws=draws,
-            seed=seed,
-            missing="drop" if missing is None else missing,
-            values=values or {},
-            unmeasured="open" if unmeasured is None else unmeasured,
-        )
+        with one_thread():
+            return fit_release(
+                sets,
+                formula,
+                family,
+                levels=levels or {},
+                draws=draws,
+                seed=seed,
+                missing="drop" if missing is None else missing,
+                values=values or {},
+                unmeasured="open" if unmeasured is None else unmeasured,
+            )
     _check_sets(sets)
     _check_unused("a release", draws=draws, unmeasured=unmeasured)
     fit = partial(fit_sets, formula=formula, rule=rule, sanitizations=sanitizations, firth=firth)

@@ -22,6 +22,7 @@ from dpcipher.posteriors.raking import rake
 from dpcipher.posteriors.requests import check_draws, check_release, check_seed, checked_columns
 from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
+from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
@@ -99,7 +100,8 @@ def posterior(
     tables = maximal([*shown, *_added(release.schema, cover, interactions)])
     model = LogLinear(evidence.levels, tuple(tables), evidence.possible)
     rng = np.random.default_rng(seed)
-    own, rows, whole, report = _sample(evidence, model, draws, population, rng)
+    with one_thread():
+        own, rows, whole, report = _sample(evidence, model, draws, population, rng)
     shape = (draws, *evidence.shape)
     folded = [np.ascontiguousarray(cover.fold_stack(part.reshape(shape))) for part in (own, whole)]
     assumed = _assumed(shown, tables, cover)

@@ -78,7 +78,7 @@ class Sampled:
 
 
 def sample(target: Curved, start: Floats, *, draws: int, chains: int, rng: np.random.Generator) -> Sampled:
-    """Draws from a target: chains go on until they pass their checks, or start again where that does not help, or are refused."""
+    """Draws from a target: chains that fail their checks learn from where they have been, go on, start again, or are refused."""
     started, iterations = time.process_time(), max(LEAST_ITERATIONS, -(-3 * draws // chains))
     white = START * rng.normal(size=(chains, start.shape[-1]))
     moving = Chains(target, target.whitening(start), white, rng, step=np.array([0.3]))
@@ -86,6 +86,10 @@ def sample(target: Curved, start: Floats, *, draws: int, chains: int, rng: np.ra
         moving = _warmed_up(moving, target, WARM_UP * attempt)
         run = moving.run(iterations)
         report = judge(run)
+        if report.faults:
+            moving = _with_lesson(moving, run)
+            run = moving.run(iterations)
+            report = judge(run)
         for _ in range(EXTENSIONS):
             if not report.faults:
                 break
@@ -107,6 +111,13 @@ def _warmed_up(moving: Chains, target: Curved, iterations: int) -> Chains:
     visited = moving.adapt(iterations)
     moving = moving.within(_stretched(moving.whitening, _flat(visited)))
     moving.adapt(iterations // 2)
+    return moving
+
+
+def _with_lesson(moving: Chains, run: Run) -> Chains:
+    """Chains in coordinates that a whole run has shown, many times as many points as those of the way there: slow directions become short ones."""
+    moving = moving.within(_stretched(moving.whitening, _flat(run.points)))
+    moving.adapt(WARM_UP // 2)
     return moving
 
 
