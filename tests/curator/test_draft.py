@@ -441,6 +441,21 @@ def test_names_that_end_like_an_id_are_none(name: str, is_id: bool) -> None:
     assert (name not in schema.names) is is_id
 
 
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        (["may", "apr", "dec", "jan"], ["jan", "apr", "may", "dec"]),
+        (["Sunday", "Monday", "Friday"], ["Monday", "Friday", "Sunday"]),
+        (["may", "must", "can"], ["can", "may", "must"]),
+    ],
+)
+def test_months_and_days_stand_as_in_a_calendar(values: list[str], levels: list[str]) -> None:
+    """And words that only sound like one by the alphabet."""
+    column = draft(pd.DataFrame({"when": values * 20, "sex": ["F", "M"] * (10 * len(values))})).column("when")
+    assert column.kind == "categorical"
+    assert list(column.levels) == levels
+
+
 def test_levels_that_look_alike_are_pointed_at() -> None:
     """F and f and ' F' may be one level, which only a person knows."""
     schema = draft(pd.DataFrame({"sex": ["F", "f", " F", "M"] * 50, "land": ["OR", "IN"] * 100}))

@@ -1,5 +1,6 @@
 """A first schema, read off the rows: not private, marked as such, and refused until a person has signed it."""
 
+import calendar
 import math
 import re
 from collections.abc import Sequence
@@ -48,6 +49,10 @@ _MISSING_NUMBERS = {-9, -8, -7, -99, -98, -97, -88, -77, -999, -998, -997, -888,
 _ID_NAME = re.compile(
     r"(?i:(^|[_ .-])((|case|hh|p|person|u)id|idnum|uuid|guid|ssn|iban|e-?mail|phone|telephone"
     r"|customer|patient|respondent|seqn|serialno|subject)($|[_ .-]))|[a-z]I[Dd]$"  # userID, not paid
+)
+_CALENDAR = tuple(
+    tuple(name.casefold() for name in names if name)
+    for names in (calendar.month_name, calendar.month_abbr, calendar.day_name, calendar.day_abbr)
 )
 _SHORT = 40  # characters; longer texts are sentences
 
@@ -297,9 +302,14 @@ def _is_number(text: str) -> bool:
 
 
 def _in_order(texts: set[str]) -> list[str]:
-    """Whole numbers by size, then the other texts.
+    """Months and days of the week as in a calendar; of others whole numbers by size, then the other texts.
 
     >>> _in_order({"N", "10", "9"})
     ['9', '10', 'N']
+    >>> _in_order({"Apr", "Feb", "Dec"})
+    ['Feb', 'Apr', 'Dec']
     """
+    for names in _CALENDAR:
+        if {text.casefold() for text in texts} <= set(names):
+            return sorted(texts, key=lambda text: (names.index(text.casefold()), text))
     return sorted(texts, key=lambda text: (not text.isdecimal(), int(text) if text.isdecimal() else 0, text))
