@@ -217,6 +217,32 @@ def test_chains_that_fail_learn_from_where_they_have_been(monkeypatch: pytest.Mo
     assert len(runs) > 3
 
 
+def test_chains_that_go_further_take_more_and_shorter_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where steps are short, usual trajectories are cut off at 64 of them; long ones aim at more acceptance."""
+    leaps: list[int] = []
+    leap = Chains._leap
+
+    def counted(self: Chains, momentum: Floats, step: Floats, number: int) -> tuple[Floats, ...]:
+        leaps.append(number)
+        return leap(self, momentum, step, number)
+
+    monkeypatch.setattr(Chains, "_leap", counted)
+    target = Misjudged()
+    start = np.random.default_rng(2).normal(size=(4, target.size)) * target.scale
+    usual = Chains(
+        target,
+        target.whitening(np.zeros(target.size)),
+        start,
+        np.random.default_rng(1),
+        step=np.array([0.01]),
+    )
+    usual.move()
+    usual.further().move()
+    assert leaps == [64, 256]
+    assert usual.further().stepping.wanted > usual.stepping.wanted
+    assert usual.further().within(usual.whitening).stepping.wanted == usual.further().stepping.wanted
+
+
 @pytest.mark.parametrize("by_cells", [True, False])
 def test_tables_of_cells_are_their_margins(by_cells: bool) -> None:
     """By coefficients and cell by cell, the sums of a stack of cells are NumPy's own sums, and `back` is the transpose."""

@@ -14,10 +14,12 @@ from dpcipher.marginals.arrays import Floats
 
 Target = Callable[[Floats], tuple[Floats, Floats]]
 
-WANTED = 0.8
+WANTED, SURER = 0.8, 0.9  # the mean acceptance, and that of long trajectories
 # The mean length of a trajectory: a quarter of the period of white coordinates, and somewhat more where some directions are wider than they should be.
 QUARTER, LONGER = 0.5 * np.pi, 0.7 * np.pi
-MOST_LEAPS = 64
+FURTHER = 2 * np.pi
+# Leaps of a trajectory at most, of these lengths and of the longest: where steps must be short, more of them are needed to get anywhere.
+MOST_LEAPS, MORE_LEAPS = 64, 256
 # A trajectory that gains this much energy has left the curve it should follow.
 DIVERGED = 1000.0
 _STEPS = (-7.0, 0.3)  # the least and the largest logarithm of a step
@@ -66,8 +68,8 @@ class Curved(Protocol):
 class StepSize:
     """Dual averaging of the logarithm of the step: one for all chains, or one for each."""
 
-    def __init__(self, start: Floats) -> None:
-        self.step, self._anchor = start, np.log(4 * start)
+    def __init__(self, start: Floats, wanted: float = WANTED) -> None:
+        self.step, self.wanted, self._anchor = start, wanted, np.log(4 * start)
         self._gap, self._mean, self._count = np.zeros_like(start), np.log(start), 0
 
     def learn(self, chances: Floats) -> None:
@@ -75,7 +77,7 @@ class StepSize:
         acceptance = chances if len(self.step) > 1 else chances.mean(keepdims=True)
         self._count += 1
         share = 1 / (self._count + 10)
-        self._gap = (1 - share) * self._gap + share * (WANTED - acceptance)
+        self._gap = (1 - share) * self._gap + share * (self.wanted - acceptance)
         log_step = self._anchor - self._gap * self._count**0.5 / 0.05
         weight = self._count**-0.75
         self._mean = weight * log_step + (1 - weight) * self._mean
@@ -122,13 +124,20 @@ class Chains:
         length: float = LONGER,
     ) -> None:
         self.target, self.whitening, self.rng, self.length = target, whitening, rng, length
-        self.white, self.stepping = white, StepSize(step)
+        self._most_leaps = MOST_LEAPS if length <= LONGER else MORE_LEAPS
+        self.white, self.stepping = white, StepSize(step, WANTED if length <= LONGER else SURER)
         self._value, self._slope = self._at(white)
 
     def within(self, whitening: Whitening) -> "Chains":
         """The same chains in other coordinates."""
         white = whitening.white(self.points)
         return Chains(self.target, whitening, white, self.rng, step=self.stepping.step, length=self.length)
+
+    def further(self) -> "Chains":
+        """The same chains with long trajectories of shorter steps: slower, and surer to get away from where they are."""
+        return Chains(
+            self.target, self.whitening, self.white, self.rng, step=self.stepping.step, length=FURTHER
+        )
 
     @property
     def points(self) -> Floats:
@@ -151,7 +160,9 @@ class Chains:
         # Every chain has a jitter of its own: where one step is too long for a narrow place, a shorter one comes soon.
         step = (self.stepping.step * self.rng.uniform(0.5, 1.2, len(self.white)))[:, None]
         leaps = int(
-            np.clip(round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, MOST_LEAPS)
+            np.clip(
+                round(self.length * self.rng.uniform(0.6, 1.4) / float(np.median(step))), 1, self._most_leaps
+            )
         )
         with np.errstate(
             over="ignore", invalid="ignore", divide="ignore"

@@ -19,7 +19,7 @@ LEAST_ACCEPTANCE = 0.4
 LEAST_ITERATIONS, WARM_UP = 120, 35
 # How far from the mode chains start, in its own standard deviations: further out, a chain may begin where no step is short enough.
 START = 0.3
-ATTEMPTS, EXTENSIONS = 3, 14
+ATTEMPTS, EXTENSIONS = 3, 6
 # Points of a short chain depend on one another: so many of them count as one when spreads are told from chance.
 ALIKE = 2
 
@@ -78,12 +78,12 @@ class Sampled:
 
 
 def sample(target: Curved, start: Floats, *, draws: int, chains: int, rng: np.random.Generator) -> Sampled:
-    """Draws from a target: chains that fail their checks learn from where they have been, go on, start again, or are refused."""
+    """Draws from a target: chains that fail their checks learn from where they have been, go on, take longer trajectories, or are refused."""
     started, iterations = time.process_time(), max(LEAST_ITERATIONS, -(-3 * draws // chains))
     white = START * rng.normal(size=(chains, start.shape[-1]))
     moving = Chains(target, target.whitening(start), white, rng, step=np.array([0.3]))
     for attempt in range(1, ATTEMPTS + 1):
-        moving = _warmed_up(moving, target, WARM_UP * attempt)
+        moving = _warmed_up(moving if attempt == 1 else moving.further(), target, WARM_UP * attempt)
         run = moving.run(iterations)
         report = judge(run)
         if report.faults:
