@@ -357,8 +357,8 @@ Two of 54 ratios are not below 1.1, both of Bank Marketing at ε = 1. Ranges of 
 and .85 of a budget has 1.085 times the noise. The rest may be that two of the columns it is asked with, balance and duration, have 64 bins where those made by hand have 17 and 14. The distance of duration lies at the bound, 1.10 ± .02, beside 32 private quantiles. A smaller share for the
 search was as good for generated columns like these, and worse for [jagged ones](search.md), which nothing tells apart beforehand. All other ratios are at most 1.09.
 
-Every way had 40 repeats first, and those that a ratio rests on 105 to 546. The standard error of the ratio is at most .02 in 43 of 54, and .021 to .043 in ten others, of which ranges of previous at ε = e² (1.04 ± .04) alone leave open on which side of 1.1 they are: repeats differ by three fifths
-of the error there, and .02 would take 2,000. The eleventh, ranges of age with another column at e² (.74 ± .09), is uncertain because two releases in a hundred with PrivTree's bins goes wrong altogether. With 40 repeats two of these ratios were 1.12 and 1.02.
+Every way had 40 repeats first, and those whose ratios were not settled by then up to 546. The standard error of the ratio is at most .02 in 43 of 54, and .021 to .043 in ten others, of which the distance of duration and ranges of previous at ε = e² (1.04 ± .04) alone leave open on which side of 1.1 they are: repeats differ by three fifths
+of the error in the latter, and .02 would take 2,000. The eleventh, ranges of age with another column at e² (.74 ± .09), is uncertain because two releases in a hundred with PrivTree's bins go wrong altogether. With 40 repeats two of these ratios were 1.12 and 1.02.
 
 When two halves were told apart by their counts and not by their difference, five ratios were above 1.1 over twenty repeats: distances of PINCP 1.22, INDP 1.15 and duration 1.13, ranges of campaign with another column 1.13 (ε = 1), ranges of previous 1.26 (ε = e²). What changed was settled on [generated columns](search.md), before these were looked at again.
 
