@@ -10,10 +10,10 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.bin_effects import coding_of_bins
 from dpcipher.inference.cells import Cells, Missing, coded_cells
 from dpcipher.inference.coding_notes import coding_notes
-from dpcipher.inference.family import Family, family_of_column
+from dpcipher.inference.family import Family
 from dpcipher.inference.formula import read_formula
 from dpcipher.inference.missing_rows import dropped_note
-from dpcipher.inference.outcome import for_family
+from dpcipher.inference.outcome import with_family
 from dpcipher.joint.imputed import Imputed
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import CodeColumn
@@ -48,10 +48,7 @@ def joint_frames(
     schema = joints[0].schema
     if any(joint.schema != schema for joint in joints):
         raise ParameterError("sets (joints) must have the same columns; give the joints of one release")
-    formula = read_formula(text, schema, "joints")
-    if family is None and formula.plain_outcome is not None:
-        family = family_of_column(schema, formula.plain_outcome)
-    formula = for_family(formula, family)
+    formula, family = with_family(read_formula(text, schema, "joints"), family, schema)
     seeds = np.random.SeedSequence(seed).spawn(len(joints))
     rows = [
         coded_cells(

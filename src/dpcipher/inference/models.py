@@ -65,45 +65,38 @@ def fit_models(
     _check_formula(formula)
     _check_lists("levels", levels)
     _check_lists("values", values)
+    orders, numbers = levels or {}, values or {}
+    kept: Missing = "drop" if missing is None else missing
     if isinstance(sets, Release):
         check_seed(seed)
         if draws is not None:
             check_draws(draws)
         _check_unused("sets of rows", rule=rule, sanitizations=sanitizations, firth=firth)
+        unseen: Unmeasured = "open" if unmeasured is None else unmeasured
         with one_thread():
             return fit_release(
-                sets,
-                formula,
-                family,
-                levels=levels or {},
-                draws=draws,
-                seed=seed,
-                missing="drop" if missing is None else missing,
-                values=values or {},
-                unmeasured="open" if unmeasured is None else unmeasured,
-            )
+                sets, formula, family, levels=orders, draws=draws, seed=seed, missing=kept, values=numbers, unmeasured=unseen
+            )  # fmt: skip
     _check_sets(sets)
     _check_unused("a release", draws=draws, unmeasured=unmeasured)
     fit = partial(fit_sets, formula=formula, rule=rule, sanitizations=sanitizations, firth=firth)
-    joints = joints_among(sets)
-    if joints:
+    if joints := joints_among(sets):
         check_seed(seed)
         frames, family, notes = joint_frames(
-            joints,
-            formula,
-            family,
-            seed=seed,
-            levels=levels or {},
-            values=values or {},
-            missing="drop" if missing is None else missing,
+            joints, formula, family, seed=seed, levels=orders, values=numbers, missing=kept
         )
         return fit(frames, family=family, notes=notes)
     _check_unused("a release or its joints", seed=seed, values=values)
+    return fit(sets, family=family, levels=orders, drop_missing=_drops_missing(missing))
+
+
+def _drops_missing(missing: Missing | None) -> bool:
+    """Whether rows with missing values are left out of sets of rows, which have no level for them."""
     if missing not in (None, "drop"):
         raise ParameterError(
             f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
         )
-    return fit(sets, family=family, levels=levels or {}, drop_missing=missing == "drop")
+    return missing == "drop"
 
 
 def _check_formula(formula: object) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError
+from dpcipher.inference.family import Family, family_of_column
 from dpcipher.inference.formula import (
     ParsedFormula,
     columns_of,
@@ -17,6 +18,7 @@ from dpcipher.inference.formula import (
 )
 from dpcipher.inference.regressions import Regression
 from dpcipher.marginals.arrays import Floats
+from dpcipher.schema.schema import Schema
 
 NUMERIC = ("linear", "poisson")
 
@@ -35,11 +37,20 @@ class Design:
         return Design(self.x[:, kept], tuple(self.names[k] for k in kept), tuple(self.about[k] for k in kept))
 
 
-def for_family(formula: ParsedFormula, family: str | None) -> ParsedFormula:
-    """The formula with its outcome as a category where its bins are the classes, which are then called as the bins are."""
-    if family in NUMERIC or formula.plain_outcome is None:
-        return formula
-    return replace(formula, categories=formula.categories | {formula.plain_outcome})
+def with_family(
+    formula: ParsedFormula, family: Family | None, schema: Schema
+) -> tuple[ParsedFormula, Family | None]:
+    """The formula with its outcome as a category where its bins are the classes, which are then called as the bins are; and its family.
+
+    A family that is not asked for is that of the outcome; None for an expression, which has to be computed first.
+    """
+    outcome = formula.plain_outcome
+    if outcome is None:
+        return formula, family
+    family = family or family_of_column(schema, outcome)
+    if family in NUMERIC:
+        return formula, family
+    return replace(formula, categories=formula.categories | {outcome}), family
 
 
 def make_regression(

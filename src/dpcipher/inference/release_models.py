@@ -19,10 +19,10 @@ from dpcipher.inference.cells import Missing, make_cells
 from dpcipher.inference.coding_notes import coding_notes, intercept_notes
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.estimate import explained_share
-from dpcipher.inference.family import Family, family_of_column, family_of_expression
+from dpcipher.inference.family import Family, family_of_expression
 from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.formula import parse_formula
-from dpcipher.inference.outcome import for_family, make_design, make_regression
+from dpcipher.inference.outcome import make_design, make_regression, with_family
 from dpcipher.inference.task import (
     PRIOR_DOMINATED,
     Task,
@@ -146,10 +146,7 @@ def make_task(
     values: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Task:
     """The regression of a formula over the cells of its columns, of the family that is asked for or that its outcome has."""
-    formula = parse_formula(text, schema)
-    if family is None and formula.plain_outcome is not None:
-        family = family_of_column(schema, formula.plain_outcome)
-    formula = for_family(formula, family)
+    formula, family = with_family(parse_formula(text, schema), family, schema)
     cells = make_cells(schema, formula, levels=levels, values=values, missing=missing)
     if family is None:
         family = family_of_expression(make_design(formula.left, formula, cells.frame).without_intercept().x)
