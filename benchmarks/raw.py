@@ -1,12 +1,12 @@
 """Raw numbers in, raw numbers out: bins found privately against edges made by hand, equal bins, private quantiles and dpmm's PrivTree.
 
-usage: DPCIPHER_DATA=FOLDER python benchmarks/raw.py [repeats=40] [most=repeats] --dpmm PYTHON [page]
+usage: DPCIPHER_DATA=FOLDER python benchmarks/raw.py [repeats=40] [most=repeats] [--dpmm PYTHON] [page]
 
 Every way has the same total budget, (ε, δ) with δ = 10⁻⁹; those that read the data to make bins spend a tenth of it on that. Tables are chosen by
 `workload="auto"`, rows drawn by the default engine. The edges made by hand were written from the data's public descriptions. Every way has `repeats`
 releases; where the ratio of `bins: auto` to the best way has a standard error above .02, those two and whatever may be the best too have more, up to
 `most`. How often is decided by standard errors alone. Results are kept in a journal, so that a run goes on where the last one stopped; `page` writes
-the page from what is there. PYTHON is that of an environment with dpmm.
+the page from what is there. PYTHON is that of an environment with dpmm; without it, its PrivTree is left as it is.
 """
 
 import json
@@ -290,7 +290,7 @@ def wanted(runs: dict[str, list[dict[str, Any]]], repeats: int, most: int) -> li
 def run(name: str, epsilon: float, repeats: int, most: int) -> bool:
     """One more repeat of whatever needs one; False if nothing does."""
     runs = runs_of(journal(), name, epsilon)
-    ways = wanted(runs, repeats, most)
+    ways = [way for way in wanted(runs, repeats, most) if PYTHON or way != "PrivTree"]
     for way in ways:
         seed = len(runs[way])
         record = one(name, epsilon, way, seed)
