@@ -187,7 +187,7 @@ def test_the_command_writes_a_page_and_fails_where_a_check_fails(monkeypatch, tm
     bad = Check("mechanisms", "noise", "replace", 1.0, 1.2, 100)
     path = tmp_path / "audit.html"
     for checks, code in (((good,), 0), ((good, bad), 1)):
-        monkeypatch.setattr("dpcipher.cli.audit.audit", lambda checks=checks, **_: Audit(checks, 2.0))
+        monkeypatch.setattr("dpcipher.audit", lambda checks=checks, **_: Audit(checks, 2.0))
         ran = CliRunner().invoke(main, ["audit", "--json", "--report", str(path)])
         assert ran.exit_code == code
         said = json.loads(ran.stdout)

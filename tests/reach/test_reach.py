@@ -12,9 +12,14 @@ import pytest
 
 import dpcipher as dc
 from conftest import missing
+from dpcipher.cli.reference import walk
 from dpcipher.demo.people import SCHEMA, invent_people
+from dpcipher.inference.family import FAMILIES
+from dpcipher.methods import METHODS
+from dpcipher.paper.reproduce import PARTS
 
 ROOT = Path(__file__).parents[2]
+TREE = dict(walk())
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -33,6 +38,68 @@ def test_tab_completes_commands_and_options(typed: str, offered: str) -> None:
     """What bash asks for after a Tab names the command or option that was begun."""
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
     assert offered in _dpcipher({"_DPCIPHER_COMPLETE": "bash_complete", **words})
+
+
+HEAVY = ("numpy", "pandas", "pyarrow", "scipy", "opendp", "formulaic", "rich", "yaml")
+LIGHT = """
+import os, sys
+from dpcipher.cli import main
+from dpcipher.cli.reference import walk
+
+def loaded():
+    return [name for name in sys.argv[1].split(",") if name in sys.modules]
+
+def calls():
+    for name, _ in walk():
+        yield [*name.split()[1:], "--help"], {}
+        for begun in ("", " --"):
+            typed = name + (begun or " ")
+            yield [], {"_DPCIPHER_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+
+for arguments, variables in [*calls()]:
+    os.environ.pop("_DPCIPHER_COMPLETE", None)
+    os.environ.update(variables)
+    try:
+        main(arguments, prog_name="dpcipher")
+    except SystemExit as end:
+        assert not end.code or variables, arguments
+    assert not loaded(), (arguments, variables, loaded())
+"""
+
+
+def test_help_and_completion_load_none_of_the_libraries() -> None:
+    """What each command says of itself, and what a Tab offers, needs no library that computes: both answer at once."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LIGHT, ",".join(HEAVY)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("Usage: dpcipher") > 20
+    assert "plain,--epsilon" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("dpcipher model a.parquet y~x --family ", FAMILIES),
+        ("dpcipher evaluate a.csv b.csv --family ", FAMILIES),
+        ("dpcipher reproduce ", (*PARTS, "all")),
+    ],
+)
+def test_choices_are_the_ones_of_the_library(typed: str, offered: tuple[str, ...]) -> None:
+    """The command line names them itself, since it loads no library to complete them."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    said = _dpcipher({"_DPCIPHER_COMPLETE": "bash_complete", **words})
+    assert said.split() == [f"plain,{word}" for word in offered]
+
+
+def test_compare_names_every_method() -> None:
+    """The help of --methods lists the library's own."""
+    said = [str(option.to_info_dict().get("help")) for option in TREE["dpcipher compare"].params]
+    assert any(f"out of {', '.join(METHODS)}." in words for words in said)
 
 
 def _dpcipher(environment: dict[str, str]) -> str:

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import click
 
-from dpcipher.audits.audit import audit
-from dpcipher.audits.page import audit_page
+import dpcipher as dc
 from dpcipher.cli import options, output
-from dpcipher.files import write_text
 
 
 @click.command("audit")
@@ -36,8 +34,11 @@ def command(thorough: bool, only: str | None, path: Path | None, json_: bool) ->
     Example:
       dpcipher audit --report audit.html
     """
+    from dpcipher.audits.page import audit_page
+    from dpcipher.files import write_text
+
     with output.progress() as say:
-        result = audit(thorough=thorough, only=only, progress=say)
+        result = dc.audit(thorough=thorough, only=only, progress=say)
         if path is not None:
             write_text(path, audit_page(result))
     place = "" if path is None else f"\nWrote    {path}"

@@ -6,15 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.comparison.compare import compare
-from dpcipher.comparison.comparison import PAGE
-from dpcipher.methods import METHODS
-from dpcipher.release.curator_only import check_folder
 
 
 @click.command("compare")
@@ -31,7 +26,8 @@ from dpcipher.release.curator_only import check_folder
     type=options.Attrs(),
     default="cipher,full-histogram,mwem,priv-bayes,independent,uniform",
     show_default=True,
-    help=f"Methods joined by commas, out of {', '.join(METHODS)}.",
+    help="Methods joined by commas, out of cipher, full-histogram, mwem, priv-bayes, fourier, multinomial-dirichlet, modips, junction-tree, "
+    "independent, uniform.",
 )
 @click.option(
     "--epsilons",
@@ -84,6 +80,9 @@ def command(
       dpcipher compare people.csv --schema people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
+    from dpcipher.comparison.comparison import PAGE
+    from dpcipher.release.curator_only import check_folder
+
     folder, page = target, PAGE
     if target is not None and target.suffix == ".html":
         folder, page = target.with_suffix(""), target.name
@@ -91,7 +90,7 @@ def command(
         check_folder(folder)
     number = options.Exact()
     with bar() as advance:
-        comparison = compare(
+        comparison = dc.compare(
             data,
             load_schema(schema),
             epsilons=[float(number.convert(epsilon, None, None)) for epsilon in epsilons],
@@ -109,6 +108,9 @@ def command(
 @contextmanager
 def bar() -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr; on anything but a terminal, a line for every tenth."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield (

@@ -1,17 +1,19 @@
 """What `--given` says, as the library's `given` takes it: a value, values of which each will do, or a range."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
-from dpcipher.schema.schema import Schema
+import dpcipher as dc
+
+if TYPE_CHECKING:
+    from dpcipher.schema.column import Column
 
 _DOTS = ".."
 
 
-def read_conditions(schema: Schema, pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
+def read_conditions(schema: "dc.Schema", pairs: Iterable[tuple[str, str]]) -> dict[str, object]:
     """The conditions of all `--given COLUMN=VALUE`; a column that is named several times may have any of the values."""
     texts: dict[str, list[str]] = {}
     for name, text in pairs:
@@ -19,7 +21,7 @@ def read_conditions(schema: Schema, pairs: Iterable[tuple[str, str]]) -> dict[st
     return {name: _condition(schema, name, asked) for name, asked in texts.items()}
 
 
-def _condition(schema: Schema, name: str, texts: list[str]) -> object:
+def _condition(schema: "dc.Schema", name: str, texts: list[str]) -> object:
     column = schema.column(name) if name in schema.names else None
     ranges = [text for text in texts if column is not None and _is_range(column, text)]
     if not ranges:
@@ -33,8 +35,10 @@ def _condition(schema: Schema, name: str, texts: list[str]) -> object:
     return {end: _point(column, text) for end, text in ends.items() if text}
 
 
-def _is_range(column: Column, text: str) -> bool:
+def _is_range(column: "Column", text: str) -> bool:
     """LOW..HIGH, LOW.. or ..HIGH of a cut column, unless a level is called so."""
+    from dpcipher.schema.binned import Binned
+
     return (
         isinstance(column.domain, Binned)
         and _DOTS in text
@@ -43,7 +47,7 @@ def _is_range(column: Column, text: str) -> bool:
     )
 
 
-def _point(column: Column, text: str) -> object:
+def _point(column: "Column", text: str) -> object:
     """An end of a range: dates and times stay texts, and so does what is no number, for the library to refuse."""
     if column.kind in ("date", "time"):
         return text

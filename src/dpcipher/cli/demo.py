@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.demo.run import run_demo
 
 
 @click.command("demo")
@@ -18,6 +17,8 @@ def command(folder: Path, json_: bool) -> None:
     Example:
       dpcipher demo -o demo-out
     """
+    from dpcipher.demo.run import run_demo
+
     with output.progress() as say:
         run = run_demo(folder, say=say)
     output.show(run.text, run.to_dict(), as_json=json_)

@@ -5,12 +5,9 @@ from typing import Any
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.inference.models import FAMILIES
-from dpcipher.release.curator_only import check_folder
-from dpcipher.scoring.evaluate import evaluate
-from dpcipher.scoring.page import curator_report
 
 
 @click.command("evaluate")
@@ -45,11 +42,7 @@ from dpcipher.scoring.page import curator_report
     metavar="FORMULA",
     help="Also fit this model on both sides, e.g. 'employed ~ age + school', for its SSS assessment.",
 )
-@click.option(
-    "--family",
-    type=click.Choice(FAMILIES),
-    help="The kind of model; by default logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others.",
-)
+@options.family
 @click.option(
     "--report",
     "folder",
@@ -77,12 +70,17 @@ def command(
     Example:
       dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
     """
+    from dpcipher.release.curator_only import check_folder
+    from dpcipher.scoring.page import curator_report
+
     public, sets = load_schema(schema), list(synthetic)
     if folder is not None:
         check_folder(folder)
     with output.progress() as say:
         say("comparing tables")
-        scores = evaluate(private, sets, public, orders=orders or None, predict=predict or target, **request)
+        scores = dc.evaluate(
+            private, sets, public, orders=orders or None, predict=predict or target, **request
+        )
         if folder is not None:
             say("drawing the curator's report")
             curator_report(scores, private, sets, public, folder)

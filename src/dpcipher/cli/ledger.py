@@ -1,14 +1,15 @@
 """`dpcipher ledger`: the record of what was spent on one private table."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
-from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.witness import Verdict, path_of
-from dpcipher.release.release import Release
+
+if TYPE_CHECKING:
+    from dpcipher.privacy.witness import Verdict
 
 
 @click.group("ledger")
@@ -40,7 +41,7 @@ def create(path: Path, json_: bool, **limit: Any) -> None:
     Example:
       dpcipher ledger create people.ledger --epsilon 3 --unit add-remove --max-rows 1 --name people
     """
-    _show(Ledger.create(path, **limit), json_)
+    _show(dc.Ledger.create(path, **limit), json_)
 
 
 @command.command("show")
@@ -53,7 +54,7 @@ def show(path: Path, json_: bool) -> None:
     Example:
       dpcipher ledger show people.ledger
     """
-    _show(Ledger.open(path), json_)
+    _show(dc.Ledger.open(path), json_)
 
 
 @command.command("verify")
@@ -78,9 +79,9 @@ def verify(ctx: click.Context, path: Path, releases: tuple[Path, ...], json_: bo
     Example:
       dpcipher ledger verify people.ledger people.release.parquet
     """
-    ledger = Ledger(path)
+    ledger = dc.Ledger(path)
     stated, objection = ledger.statement(witnessed=False), ledger.objection
-    verdicts = [(file, _verdict(ledger, Release.load(file))) for file in releases]
+    verdicts = [(file, _verdict(ledger, dc.Release.load(file))) for file in releases]
     sound = objection is None and not any(verdict.is_failure for _, verdict in verdicts)
     facts = {
         "ledger": {"id": stated.id, "name": stated.name, "path": str(path), "objection": objection},
@@ -98,17 +99,19 @@ def verify(ctx: click.Context, path: Path, releases: tuple[Path, ...], json_: bo
         ctx.exit(1)
 
 
-def _verdict(ledger: Ledger, release: Release) -> Verdict:
+def _verdict(ledger: "dc.Ledger", release: "dc.Release") -> "Verdict":
     return ledger.verify(release.statement.ledger, checksum=release.checksum)
 
 
-def _table(verdicts: list[tuple[Path, Verdict]]) -> list[str]:
+def _table(verdicts: list[tuple[Path, "Verdict"]]) -> list[str]:
     """A line for each release, in columns."""
     width = max(len(str(file)) for file, _ in verdicts)
     return [f"  {file!s:<{width}}  {verdict.word:<14}  {verdict.meaning}" for file, verdict in verdicts]
 
 
-def _show(ledger: Ledger, json_: bool) -> None:
+def _show(ledger: "dc.Ledger", json_: bool) -> None:
+    from dpcipher.privacy.witness import path_of
+
     stated = ledger.statement()
     lines = [
         f"Ledger   {stated.name} ({ledger.path})",

@@ -6,15 +6,9 @@ from typing import Any
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.curator.measure import measure
-from dpcipher.drawing.card import counted
-from dpcipher.pages.choices import choice, found
-from dpcipher.pages.words import budget_text, noise_range
-from dpcipher.release.release import Release
-from dpcipher.release.shown import found_ranges
-from dpcipher.schema.files import ENDINGS as SCHEMA_ENDINGS
 
 
 @click.command("measure")
@@ -90,7 +84,7 @@ def command(
     _check_order(data, schema)
     asked = options.tables_or_workload(tables, workload, request)
     with output.progress() as say:
-        release = measure(
+        release = dc.measure(
             data,
             load_schema(schema),
             workload=asked,
@@ -104,7 +98,9 @@ def command(
 
 def _check_order(data: str, schema: Path) -> None:
     """Say so where the two files seem to be swapped, by the endings of their names."""
-    if Path(data).suffix in SCHEMA_ENDINGS and schema.suffix not in SCHEMA_ENDINGS:
+    from dpcipher.schema.files import ENDINGS
+
+    if Path(data).suffix in ENDINGS and schema.suffix not in ENDINGS:
         raise click.UsageError(
             f"DATA ({data}) has the name of a schema and SCHEMA ({schema}) has not: swap them, dpcipher measure {schema} {data} …"
         )
@@ -122,14 +118,19 @@ def _read_weights(path: Path) -> dict[tuple[str, ...], float]:
         ) from None
 
 
-def release_text(release: Release, path: Path) -> str:
+def release_text(release: "dc.Release", path: Path) -> str:
     """What a person should know about a release that was just written."""
     stated = f"Status   {release.statement.status}: {release.statement.meaning}"
     return "\n".join([f"Wrote    {path}", *release_lines(release), stated])
 
 
-def release_lines(release: Release) -> list[str]:
+def release_lines(release: "dc.Release") -> list[str]:
     """Tables, noise, budget and unit of a release, a line each."""
+    from dpcipher.drawing.card import counted
+    from dpcipher.pages.choices import choice, found
+    from dpcipher.pages.words import budget_text, noise_range
+    from dpcipher.release.shown import found_ranges
+
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
     chosen, searched = choice(release), found(release)
     noise = sorted({table.mechanism.describe() for table in release.tables})
@@ -145,7 +146,7 @@ def release_lines(release: Release) -> list[str]:
     ]
 
 
-def release_facts(release: Release, path: Path) -> dict[str, Any]:
+def release_facts(release: "dc.Release", path: Path) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "release": str(path),
@@ -160,5 +161,5 @@ def release_facts(release: Release, path: Path) -> dict[str, Any]:
     }
 
 
-def _cells(release: Release) -> int:
+def _cells(release: "dc.Release") -> int:
     return sum(table.counts.size for table in release.tables)

@@ -2,22 +2,18 @@
 
 import csv
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import pyarrow as pa
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.errors import ParameterError
-from dpcipher.inference.cells import Missing
-from dpcipher.inference.combine import checked_level
-from dpcipher.inference.models import FAMILIES, Family, fit_models
-from dpcipher.inference.shown import as_text
-from dpcipher.inference.term_labels import with_labels
-from dpcipher.inference.unmeasured import Unmeasured
-from dpcipher.pages.model import check_page, model_report
-from dpcipher.posteriors.requests import check_draws, check_seed
-from dpcipher.release.release import Release
-from dpcipher.tables.write import check_writable, write_table
+
+if TYPE_CHECKING:
+    from dpcipher.inference.cells import Missing
+    from dpcipher.inference.family import Family
+    from dpcipher.inference.unmeasured import Unmeasured
 
 
 def _orders(
@@ -45,11 +41,7 @@ def _numbers(
 @click.command("model")
 @click.argument("release", type=options.FILE)
 @click.argument("formula")
-@click.option(
-    "--family",
-    type=click.Choice(FAMILIES),
-    help="The kind of model; by default logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others.",
-)
+@options.family
 @click.option("--level", type=float, default=0.95, show_default=True, help="The coverage of the intervals.")
 @click.option(
     "--draws",
@@ -95,14 +87,14 @@ def _numbers(
 def command(
     release: Path,
     formula: str,
-    family: Family | None,
+    family: "Family | None",
     level: float,
     draws: int | None,
     seed: int | None,
     levels: dict[str, list[str]],
     values: dict[str, list[float]],
-    missing: Missing,
-    unmeasured: Unmeasured,
+    missing: "Missing",
+    unmeasured: "Unmeasured",
     target: Path | None,
     report: Path | None,
     json_: bool,
@@ -117,11 +109,20 @@ def command(
       dpcipher model people.release.parquet "income ~ age + region" --family ordinal --report model.html
       dpcipher model people.release.parquet "employed ~ sex + age" --levels sex=M,F --values age=25,35,45
     """
+    import pyarrow as pa
+
+    from dpcipher.inference.combine import checked_level
+    from dpcipher.inference.shown import as_text
+    from dpcipher.inference.term_labels import with_labels
+    from dpcipher.pages.model import check_page, model_report
+    from dpcipher.posteriors.requests import check_draws, check_seed
+    from dpcipher.tables.write import check_writable, write_table
+
     checked_level(level)
     if draws is not None:
         check_draws(draws)
     check_seed(seed)
-    source = Release.load(release)
+    source = dc.Release.load(release)
     if target is not None:
         if target.suffix == ".html":
             raise ParameterError(
@@ -132,7 +133,7 @@ def command(
         check_page(source, report)
     with output.progress() as say:
         say("fitting")
-        models = fit_models(
+        models = dc.fit_models(
             source,
             formula,
             family,

@@ -138,6 +138,14 @@ evidence = _together(
 )
 
 
+# The names of `dpcipher.inference.family`, which are needed before anything is loaded.
+family = click.option(
+    "--family",
+    type=click.Choice(("logistic", "multinomial", "ordinal", "linear", "poisson")),
+    help="The kind of model; by default logistic for two classes, linear for numbers, ordinal for levels that rank, multinomial for others.",
+)
+
+
 def output(name: str, words: str, *, folder: bool = False, default: Path | None = None) -> Decorator:
     """`-o`: where the result is written; required where there is no default."""
     kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-from rich.console import Console
 
 
 def show(text: str, result: Mapping[str, Any], *, as_json: bool) -> None:
@@ -17,6 +16,8 @@ def show(text: str, result: Mapping[str, Any], *, as_json: bool) -> None:
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
     """A function that says on stderr what is going on: a spinner on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda text: click.echo(f"{text} …", err=True)

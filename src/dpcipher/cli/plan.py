@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.planning.plan import plan
 
 
 @click.command("plan")
@@ -34,5 +34,5 @@ def command(
     asked = options.tables_or_workload(tables, workload, request)
     with output.progress() as say:
         say("planning")
-        foreseen = plan(load_schema(schema), workload=asked, **request)
+        foreseen = dc.plan(load_schema(schema), workload=asked, **request)
     output.show(str(foreseen), foreseen.to_dict(), as_json=json_)

@@ -3,16 +3,17 @@
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.measure import release_facts, release_lines
 from dpcipher.errors import ReleaseError
-from dpcipher.release.keys import create_key, is_locked
-from dpcipher.release.release import Release
-from dpcipher.release.sign import Standing, read_signature, sign, signature_path, verify
+
+if TYPE_CHECKING:
+    from dpcipher.release.sign import Standing
 
 PASSPHRASE = "DPCIPHER_PASSPHRASE"  # the name of a variable, not a secret
 
@@ -51,6 +52,8 @@ def key(name: str, locked: bool, json_: bool) -> None:
     Example:
       dpcipher release key ada
     """
+    from dpcipher.release.keys import create_key
+
     passphrase = os.environ.get(PASSPHRASE) or None
     if locked and passphrase is None:
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
@@ -81,6 +84,9 @@ def sign_(release: Path, private: Path, target: Path | None, replace: bool, json
     Example:
       dpcipher release sign people.release.parquet --key ada.key
     """
+    from dpcipher.release.keys import is_locked
+    from dpcipher.release.sign import read_signature, sign
+
     passphrase = None
     if is_locked(private):
         passphrase = os.environ.get(PASSPHRASE) or click.prompt("Passphrase", hide_input=True, err=True)
@@ -124,6 +130,8 @@ def verify_(
       dpcipher release verify people.release.parquet --key ada.pub
       dpcipher release verify people.release.parquet --ledger people.ledger
     """
+    from dpcipher.release.sign import verify
+
     trusted = options.trusted(keys, retired)
     if not trusted and ledger is None:
         raise click.UsageError("give --key, a public key that you trust, or --ledger, or both")
@@ -159,9 +167,11 @@ def show(
     Example:
       dpcipher release show people.release.parquet
     """
+    from dpcipher.release.sign import Standing, verify
+
     trusted = options.trusted(keys, retired)
     asked = trusted or ledger is not None
-    standing = verify(release, keys=trusted, ledger=ledger) if asked else Standing(Release.load(release))
+    standing = verify(release, keys=trusted, ledger=ledger) if asked else Standing(dc.Release.load(release))
     shown, state = standing.release, _signature_state(release)
     lines = [
         f"Release  {release}",
@@ -177,7 +187,7 @@ def show(
     output.show("\n".join(lines), facts, as_json=json_)
 
 
-def _made(release: Release) -> str:
+def _made(release: "dc.Release") -> str:
     """When, and with which software."""
     software = ", ".join(f"{name} {version}" for name, version in release.statement.software.items())
     return (release.statement.created or "at a time not stated") + (f" with {software}" if software else "")
@@ -185,6 +195,8 @@ def _made(release: Release) -> str:
 
 def _signature_state(release: Path) -> str:
     """What the signature beside a release says of itself, before it is verified."""
+    from dpcipher.release.sign import read_signature, signature_path
+
     try:
         signature = read_signature(signature_path(release))
     except ReleaseError:
@@ -194,14 +206,14 @@ def _signature_state(release: Path) -> str:
     return f"not verified: it names key {signature.signed.key}; name the key that you trust with --key"
 
 
-def _checks(standing: Standing) -> list[str]:
+def _checks(standing: "Standing") -> list[str]:
     heads = {"signature": "Signed", "ledger": "Ledger"}
     return [f"{heads[check.by]:<8} {check.word}: {check.meaning}" for check in standing.checks]
 
 
-def _status(standing: Standing) -> str:
+def _status(standing: "Standing") -> str:
     return f"Status   {standing.status}: {standing.meaning}"
 
 
-def _standing_facts(standing: Standing) -> dict[str, Any]:
+def _standing_facts(standing: "Standing") -> dict[str, Any]:
     return {"status": standing.status, "checks": [asdict(check) for check in standing.checks]}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
-from dpcipher.pages.report import report
 
 
 @click.command("report")
@@ -37,6 +37,6 @@ def command(
     """
     with output.progress() as say:
         say("drawing the report")
-        written = report(release, synthetic, target, key=options.trusted(keys, retired), ledger=ledger)
+        written = dc.report(release, synthetic, target, key=options.trusted(keys, retired), ledger=ledger)
     size = written.stat().st_size
     output.show(f"Wrote    {written}: {size:,} bytes", {"report": str(written), "bytes": size}, as_json=json_)

@@ -5,11 +5,10 @@ from pathlib import Path
 import click
 
 from dpcipher.cli import options, output
-from dpcipher.paper.reproduce import PARTS, reproduce
 
 
 @click.command("reproduce")
-@click.argument("part", metavar="storage|experiment1|experiment2|all", type=click.Choice([*PARTS, "all"]))
+@click.argument("part", type=click.Choice(("storage", "experiment1", "experiment2", "all")))
 @click.option(
     "--repeats",
     type=int,
@@ -58,6 +57,8 @@ def command(
       dpcipher reproduce all --repeats 1000 --data data -o reproduction
       dpcipher reproduce all --reading all --data data -o reproduction
     """
+    from dpcipher.paper.reproduce import reproduce
+
     with output.progress() as say:
         reproduction = reproduce(
             part,

@@ -3,21 +3,17 @@
 import datetime
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.curator.check import check as check_rows
-from dpcipher.curator.draft import draft as draft_schema
-from dpcipher.curator.mismatch import said_format
-from dpcipher.files import write_text
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
-from dpcipher.schema.dictionaries.read import Form
-from dpcipher.schema.format import PLAIN
-from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import stand_in_texts
+
+if TYPE_CHECKING:
+    from dpcipher.schema.column import Column
+    from dpcipher.schema.dictionaries.read import Form
 
 LONGEST_LABEL = 40
 
@@ -51,6 +47,10 @@ def draft(data: str, target: Path, json_: bool) -> None:
     Example:
       dpcipher schema draft people.csv -o people.yaml
     """
+    from dpcipher.curator.draft import draft as draft_schema
+    from dpcipher.curator.mismatch import said_format
+    from dpcipher.schema.format import PLAIN
+
     drafted = draft_schema(data)
     drafted.save(target)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
@@ -88,7 +88,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
 )
 @options.as_json
 def import_(
-    dictionary: Path, target: Path, form: Form, table: str | None, open_ranges: bool, json_: bool
+    dictionary: Path, target: Path, form: "Form", table: str | None, open_ranges: bool, json_: bool
 ) -> None:
     """Make a schema from the data dictionary in DICTIONARY: Frictionless, DDI Codebook, NIST or SDV.
 
@@ -100,7 +100,7 @@ def import_(
       dpcipher schema import data_dictionary.json -o people.yaml
       dpcipher schema sign people.yaml --name "Ada Curator"
     """
-    schema = Schema.import_dictionary(dictionary, form=form, table=table, open_ranges=open_ranges)
+    schema = dc.Schema.import_dictionary(dictionary, form=form, table=table, open_ranges=open_ranges)
     schema.save(target)
     lines = [
         f"Wrote    {target}: {len(schema.columns)} columns from {dictionary}",
@@ -117,12 +117,12 @@ def import_(
     output.show("\n".join(lines), facts, as_json=json_)
 
 
-def _left_out(schema: Schema) -> list[str]:
+def _left_out(schema: "dc.Schema") -> list[str]:
     """The notes about what is in the source and not in the schema."""
     return [note for note in schema.provenance.notes if note.startswith("left out")]
 
 
-def _next(schema: Schema, target: Path) -> str:
+def _next(schema: "dc.Schema", target: Path) -> str:
     if not schema.needs_signature:
         return "Next     nothing in it could come from the rows: it is ready for a release"
     return f'Next     check that what it states is public, then: dpcipher schema sign {target} --name "Your Name"'
@@ -143,6 +143,8 @@ def export(file: Path, target: Path, json_: bool) -> None:
       dpcipher schema export people.release.parquet -o people-found.yaml
       dpcipher schema export people.yaml -o people.schema.json
     """
+    from dpcipher.files import write_text
+
     schema = load_schema(file)
     if target.suffix in (".yaml", ".yml"):
         schema.save(target)
@@ -180,7 +182,9 @@ def check(file: Path, data: str | None, json_: bool) -> None:
     output.show(f"{file}: sound, {len(schema.columns)} columns, ready for a release", facts, as_json=json_)
 
 
-def _check_rows(schema: Schema, file: Path, data: str, json_: bool) -> None:
+def _check_rows(schema: "dc.Schema", file: Path, data: str, json_: bool) -> None:
+    from dpcipher.curator.check import check as check_rows
+
     found = check_rows(schema, data)
     output.show(str(found), {**found.to_dict(), "schema": str(file), "data": data}, as_json=json_)
     if not (found.fits and found.ready):
@@ -202,7 +206,7 @@ def sign(file: Path, name: str, json_: bool) -> None:
     Example:
       dpcipher schema sign people.yaml --name "Ada Curator"
     """
-    signed = Schema.load(file).sign(name, datetime.date.today())
+    signed = dc.Schema.load(file).sign(name, datetime.date.today())
     signed.save(file)
     facts = {"schema": str(file), "name": name, "fingerprint": signed.fingerprint(), "signed": signed.signed}
     output.show(f"{file}: signed by {name}; any edit from now on voids it", facts, as_json=json_)
@@ -226,7 +230,7 @@ def show(file: Path, json_: bool) -> None:
     output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_)
 
 
-def _column_lines(column: Column, width: int) -> list[str]:
+def _column_lines(column: "Column", width: int) -> list[str]:
     """A column with its levels, and under it what it is where the schema says so."""
     levels = (
         _open_levels(column) if column.is_open else f"{column.size:>5} levels  {_some(column.shown_labels)}"
@@ -237,8 +241,11 @@ def _column_lines(column: Column, width: int) -> list[str]:
     return [first, *([f"{'':<{width}}  {words}"] if words else [])]
 
 
-def _open_levels(column: Column) -> str:
+def _open_levels(column: "Column") -> str:
     """What is still to be found, how much of it at most, and the levels that are there anyway."""
+    from dpcipher.schema.binned import Binned
+    from dpcipher.schema.text_column import stand_in_texts
+
     domain = column.domain
     if not column.discovers:
         assert isinstance(domain, Binned)
@@ -256,7 +263,7 @@ def _some(labels: tuple[str, ...], most: int = 6) -> str:
     return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in lines)
 
 
-def _state(schema: Schema) -> str:
+def _state(schema: "dc.Schema") -> str:
     if not schema.needs_signature:
         return "Declared by hand; ready for a release."
     origin = "drawn from data" if schema.drawn_from_data else "imported from a dictionary"

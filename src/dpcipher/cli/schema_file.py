@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from dpcipher.release.release import Release
-from dpcipher.schema.schema import Schema
+import dpcipher as dc
 
 RELEASES = ".parquet"
 
 
-def load_schema(path: Path) -> Schema:
+def load_schema(path: Path) -> "dc.Schema":
     """The schema in a file: that of a release where it ends in .parquet."""
-    return Release.load(path).schema if path.suffix == RELEASES else Schema.load(path)
+    return dc.Release.load(path).schema if path.suffix == RELEASES else dc.Schema.load(path)

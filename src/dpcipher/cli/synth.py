@@ -4,25 +4,19 @@ import secrets
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.conditions import read_conditions
 from dpcipher.cli.schema_file import load_schema
-from dpcipher.engines.draws import NO_ENGINE
 from dpcipher.engines.reading import READINGS
-from dpcipher.engines.solve import solve
-from dpcipher.joint.imputed import BREAKS, RULE
-from dpcipher.joint.joint import Joint, checked_n_rows
-from dpcipher.joint.middles import checked_values
-from dpcipher.joint.report import SolveReport
-from dpcipher.joint.spark import spark_rows, spark_session, write_spark
-from dpcipher.joint.tally import Tally
-from dpcipher.release.release import Release
-from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import check_writable
+
+if TYPE_CHECKING:
+    from dpcipher.joint.report import SolveReport
+    from dpcipher.joint.tally import Tally
 
 
 @click.command("synth")
@@ -148,6 +142,10 @@ def command(
       dpcipher synth people.release.parquet --draws 5 --columns age,income --values middle -o imputed.parquet
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
+    from dpcipher.joint.middles import checked_values
+    from dpcipher.joint.spark import spark_rows, spark_session, write_spark
+    from dpcipher.tables.write import check_writable
+
     written = checked_values(values)
     _check_imputations(
         draws, columns, n_rows=n_rows, given=given, independent=independent, engine=engine, reading=reading
@@ -180,7 +178,7 @@ def command(
     _report(joints, files, n_rows, json_)
 
 
-def _with_cost(joint: Joint, tally: Tally) -> Joint:
+def _with_cost(joint: "dc.Joint", tally: "Tally") -> "dc.Joint":
     """The joint with what rules cost this draw in its report, instead of what they cost on average."""
     return replace(joint, health=replace(joint.health, rules=tally.cost)) if joint.schema.rules else joint
 
@@ -192,18 +190,18 @@ def _source(
     schema: Path | None,
     scale: float | None,
     mechanism: str,
-) -> Release | Joint:
+) -> "dc.Release | dc.Joint":
     """The release file or joint that was named, or a release made of published tables."""
     if release is not None:
         if tables or schema is not None or scale is not None:
             raise click.UsageError("give either RELEASE or --table with --schema and --scale, not both")
-        return Joint.load(release) if release.suffix == ".npz" else Release.load(release)
+        return dc.Joint.load(release) if release.suffix == ".npz" else dc.Release.load(release)
     if not tables or schema is None or scale is None:
         raise click.UsageError("give RELEASE, or published tables with --table, --schema and --scale")
     named = [(tuple(part.strip() for part in names.split(",")), path) for names, path in tables]
     if len(dict(named)) < len(named):
         raise click.UsageError("each --table must name other columns; one was given twice")
-    return Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)
+    return dc.Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)
 
 
 def _check_imputations(draws: int | None, columns: tuple[str, ...] | None, **changed: Any) -> None:
@@ -212,36 +210,41 @@ def _check_imputations(draws: int | None, columns: tuple[str, ...] | None, **cha
         if columns is not None:
             raise click.UsageError("--columns needs --draws; without it rows have all columns")
         return
+    from dpcipher.engines.draws import NO_ENGINE
+    from dpcipher.joint.imputed import BREAKS
+
     for name, value in changed.items():
         if value not in (None, (), False, "auto", "literal"):
             option = name.replace("_", "-")
             raise click.UsageError(f"--{option} must be left out with --draws: {BREAKS.get(name, NO_ENGINE)}")
 
 
-def _check_draw(schema: Schema, n_rows: int | None, given: dict[str, object]) -> None:
+def _check_draw(schema: "dc.Schema", n_rows: int | None, given: dict[str, object]) -> None:
     """Refuse what the draw would refuse before the solve, which may take minutes."""
+    from dpcipher.joint.joint import checked_n_rows
+
     if n_rows is not None:
         checked_n_rows(n_rows)
     schema.allowed(given)
 
 
 def _joints(
-    source: Release | Joint,
+    source: "dc.Release | dc.Joint",
     engine: str,
     reading: str,
     draws: int | None,
     columns: tuple[str, ...] | None,
     seed: int | None,
     say: Callable[[str], None],
-) -> list[Joint]:
-    if isinstance(source, Joint):
+) -> list["dc.Joint"]:
+    if isinstance(source, dc.Joint):
         if draws is not None:
             raise click.UsageError("--draws needs a release; a saved joint holds no noise to draw from")
         return [source]
     if draws is not None:
         drawn = secrets.randbits(63) if seed is None else seed
-        return solve(source, draws=draws, columns=columns, seed=drawn, progress=say)
-    return solve(source, set="all", engine=engine, reading=reading, progress=say)
+        return dc.solve(source, draws=draws, columns=columns, seed=drawn, progress=say)
+    return dc.solve(source, set="all", engine=engine, reading=reading, progress=say)
 
 
 def _numbered(path: Path, number: int, of: int) -> Path:
@@ -250,7 +253,9 @@ def _numbered(path: Path, number: int, of: int) -> Path:
     return path if of == 1 else path.with_name(f"{stem}-{number + 1}{dot}{endings}")
 
 
-def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: bool) -> None:
+def _report(joints: list["dc.Joint"], files: list[Path], n_rows: int | None, json_: bool) -> None:
+    from dpcipher.joint.imputed import RULE
+
     lines, facts = [], []
     shared = _shared_report(joints)
     for joint, file in zip(joints, files, strict=True):
@@ -278,7 +283,7 @@ def _report(joints: list[Joint], files: list[Path], n_rows: int | None, json_: b
     output.show("\n".join([*lines, *([] if shared is None else [str(shared)])]), result, as_json=json_)
 
 
-def _shared_report(joints: list[Joint]) -> SolveReport | None:
+def _shared_report(joints: list["dc.Joint"]) -> "SolveReport | None":
     """What all draws of one release have to say, once; None where every joint has a report of its own."""
     reports = [replace(joint.health, rules=None) for joint in joints]
     return reports[0] if len(reports) > 1 and all(report == reports[0] for report in reports) else None
