@@ -127,13 +127,18 @@ def shown_count(count: int) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt public name, or nothing.
+    """A hint for a misspelt public name or level, or nothing; capitals count only where nothing else tells names apart.
 
     >>> did_you_mean("sxe", ["age", "sex"])
     "; did you mean 'sex'?"
+    >>> did_you_mean("Centro", ["NORTE", "CENTRO"])
+    "; did you mean 'CENTRO'?"
     """
     names = [name for name in known if len(name) <= _LONGEST_HINT]
     if len(word) > _LONGEST_HINT or len(names) > _MOST_HINTS:
         return ""
     close = get_close_matches(word, names, n=1)
+    if not close:
+        folded = {name.casefold(): name for name in names}
+        close = [folded[name] for name in get_close_matches(word.casefold(), folded, n=1)]
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import click
+import pandas as pd
 import pytest
 
+import dpcipher as dc
 from curator import PROMISE, Run, curators_folder, measured_release, runner  # noqa: F401
 from dpcipher.cli import as_typed
+from dpcipher.privacy.ledger import Ledger
 
 MEASURE = ("measure", "people.csv", "people.yaml", "--ledger", "people.ledger", "-o", "r.parquet")
 
@@ -110,6 +113,8 @@ FILES = {
     "ragged": (b"sex,age,smoker\nF,secretvalue\n", "people.csv"),
     "latin-1": ("sex,age,smoker\nsécret,5,true\n".encode("latin-1"), "people.csv"),
     "empty": (b"", "people.csv"),
+    "only a header": (b"sex,age,smoker\n", "has none; nothing is charged"),
+    "only a header, not ended": (b"sex,age,smoker", "has none; nothing is charged"),
     "duplicate columns": (b"sex,age,age,smoker\nF,5,5,true\n", "'age'"),
     "a missing column": (b"sex,smoker\nF,true\n", "'age'"),
     "a value not in the schema": (b"sex,age,smoker\nsecretvalue,5,true\n", "'sex'"),
@@ -237,3 +242,35 @@ def test_errors_are_json_where_results_are(
     assert said["message"] in done.stderr.replace("\n", " ") or said["message"].split(".")[0] in done.stderr
     plain = run(command.replace(" --json", ""))
     assert plain.stdout == ""
+
+
+def test_a_parquet_file_without_rows_is_refused_and_an_empty_frame_is_measured(
+    folder: Path, run: Run
+) -> None:
+    """A file that was not written whole is not charged; a frame without rows is somebody's neighbour, and charged like any other."""
+    frame = pd.read_csv("people.csv")[:0].astype({"sex": str, "age": int, "smoker": bool})
+    frame.to_parquet("people.parquet")
+    before = Path("people.ledger").read_bytes()
+    words = measure()
+    words[1] = "people.parquet"
+    refused = run(*words)
+    assert refused.exit_code == 1
+    assert "has none; nothing is charged" in " ".join(refused.stderr.split())
+    assert Path("people.ledger").read_bytes() == before
+    release = dc.measure(
+        frame, dc.Schema.load("people.yaml"), epsilon=2, unit="add-remove", ledger="people.ledger"
+    )
+    assert release.statement.status == "certified"
+    assert len(Ledger.open("people.ledger").entries) == 1
+
+
+def test_a_level_in_other_capitals_is_suggested(folder: Path, run: Run) -> None:
+    """Names and levels differ from what was typed in capitals alone: the hint has them as the schema does."""
+    schema = dc.Schema.from_dict(
+        {"columns": {"zone": {"kind": "categorical", "levels": ["NORTE", "CENTRO", "SUR"]}}}
+    )
+    dc.Release.from_tables({"zone": [5, 50, 10]}, schema, scale=1.0).save("zones.parquet")
+    for given, hint in (("zone=Centro", "did you mean 'CENTRO'?"), ("Zone=CENTRO", "did you mean 'zone'?")):
+        refused = run("synth", "zones.parquet", "-n", "10", "--given", given, "-o", "rows.csv")
+        assert refused.exit_code in (1, 2)
+        assert hint in " ".join(refused.stderr.split())

@@ -282,3 +282,24 @@ def test_noise_is_drawn_anew_for_every_cell_of_every_table() -> None:
     assert np.abs(twins).max() < 0.6  # of 100 cells: six standard errors
     assert abs(np.mean(noise[:, 1:] * noise[:, :-1])) < 6 / np.sqrt(noise.size)
     assert abs(noise.mean()) < 6 / np.sqrt(noise.size)
+
+
+def test_the_notes_of_a_draft_are_in_no_release(tmp_path: Path) -> None:
+    """They tell about the rows, and no signature covers them: signing a draft takes them out, and measuring what is left of them."""
+    private = rows(900).assign(patient_id=[f"p{i // 4}" for i in range(900)])
+    draft = dc.Schema.draft(private)
+    assert "patient_id" in " ".join(draft.provenance.notes)
+    draft.sign("A. Curator", "2026-01-02").save(tmp_path / "signed.yaml")
+    assert "patient_id" not in (tmp_path / "signed.yaml").read_text(encoding="utf-8")
+    kept = replace(
+        draft, provenance=replace(draft.provenance, drawn_from_data=False)
+    )  # a person took the mark out
+    for schema in (kept, dc.Schema.load(tmp_path / "signed.yaml")):
+        release = measure(private, schema, epsilon=1, unit="add-remove", save=tmp_path / "r.parquet")
+        assert release.schema.provenance.notes == ()
+        assert b"patient_id" not in (tmp_path / "r.parquet").read_bytes()
+        (tmp_path / "r.parquet").unlink()
+    published = Release.from_tables(
+        {"sex": [3, 4]}, replace(SCHEMA, columns=SCHEMA.columns[1:2], provenance=kept.provenance), scale=1
+    )
+    assert published.schema.provenance.notes == ()

@@ -257,7 +257,7 @@ def test_tables_intervals_and_answers_are_labelled(objects: dict[str, Any]) -> N
     assert table.frame["sex"].tolist() == ["1", "1", "1", "2", "2", "2"]
     assert table.to_frame(labels=True)["sex"].tolist()[::3] == [ODD, "Female"]
     assert table.project("sex").to_frame(labels=True)["sex"].tolist() == [ODD, "Female"]
-    assert bounds.to_frame(labels=True).columns.tolist() == ["sex", "low", "high"]
+    assert bounds.to_frame(labels=True).columns.tolist() == ["sex", "estimate", "low", "high"]
     assert "Female" in bounds._repr_html_()
     assert repr(bounds) == "<Interval of sex: cells 2>"
     answer = release.query(("sex", "age"), where={"sex": "2", "age": {"min": 30}})

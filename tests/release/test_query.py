@@ -4,6 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from dpcipher.errors import ConditionError, ParameterError, ReleaseError, WorkloadError
 from dpcipher.privacy.noise import Mechanism
@@ -182,9 +184,40 @@ def test_bounds_are_labelled_and_still_a_pair_of_arrays() -> None:
     assert low.attrs == found.project(("sex", "age")).attrs
     assert low.levels == found.project(("sex", "age")).levels
     np.testing.assert_array_equal(low.frame["value"], np.asarray(low).ravel())
-    assert list(bounds.frame.columns) == ["sex", "age", "low", "high"]
+    assert list(bounds.frame.columns) == ["sex", "age", "estimate", "low", "high"]
     assert (low <= high).all()
     assert isinstance(high - low, np.ndarray)
     np.testing.assert_allclose((np.asarray(high) + np.asarray(low))[1] / 2, counts[1])
     assert high[1, 2] == high.max()
     assert len(low) == 2
+
+
+def test_an_interval_of_a_negative_estimate_reaches_from_zero_to_a_limit_that_holds() -> None:
+    """Never 0 to 0: the upper limit of the normal law that is cut off at 0, by bisection; and the frame has the estimate."""
+    counts = np.array([-300.0, -133.0, -20.0, 0.0, 60.0, 900.0])
+    found = Release.from_tables({"a": counts}, Schema.from_domain({"a": 6}), scale=40.0)
+    bounds, sd = found.interval("a"), float(np.sqrt(Mechanism("laplace", 40.0).variance))
+    np.testing.assert_allclose(bounds.frame["estimate"], counts)
+    for estimate, low, high in zip(counts[:4], bounds.low[:4], bounds.high[:4], strict=True):
+        law = norm(estimate, sd)
+        at_least_zero = law.sf(0.0)
+        limit = brentq(lambda u, law=law, all=at_least_zero: law.sf(u) / all - 0.05, 0.0, 10 * sd)
+        assert low == 0
+        assert high == pytest.approx(limit, rel=1e-6)
+        assert high > 0
+    np.testing.assert_allclose(bounds.high[4:], counts[4:] + norm.ppf(0.975) * sd)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_near_zero_hold_the_true_count_as_often_as_they_say(level: float) -> None:
+    """Simulated: 20,000 cells for each true count from 0 to far from it, with the normal noise that a reconciled cell has."""
+    rng, n, sd = np.random.default_rng(3), 20_000, 40.0
+    for true in (0.0, 5.0, 20.0, 40.0, 80.0, 400.0):
+        counts = np.round(true + sd * rng.normal(size=n))
+        found = Release.from_tables(
+            {"a": counts}, Schema.from_domain({"a": n}), scale=sd, mechanism="gaussian"
+        )
+        low, high = found.interval("a", level=level)
+        inside = float(np.mean((np.asarray(low) <= true) & (true <= np.asarray(high))))
+        assert inside > level - 4 * np.sqrt(level * (1 - level) / n)
+        assert np.asarray(high).min() > 0

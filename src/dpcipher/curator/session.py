@@ -63,7 +63,12 @@ class Session:
         charge: Charge | None = None,
         kind: str = "pandas",
     ) -> None:
-        self.schema, self.terms, self.kind, self.rng = schema, terms.of(schema), kind, draws.rng
+        self.schema, self.terms, self.kind, self.rng = (
+            schema.without_notes(),
+            terms.of(schema),
+            kind,
+            draws.rng,
+        )
         self._truth, self._draws, self._charge = truth, draws, charge
         self._spending = Spending(self.terms.cost, terms.unit)
         self._remarks: dict[str, Any] = {}

@@ -1,9 +1,9 @@
 """A labelled table over a few attributes: counts or probabilities."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,26 +100,38 @@ class Marginal(np.lib.mixins.NDArrayOperatorsMixin, Shown):
         return _card(self, {"value": self})
 
 
-class Bounds(NamedTuple):
-    """The pair (low, high) of an interval for every cell of a table, each labelled."""
+@dataclass(frozen=True, repr=False)
+class Bounds(Shown):
+    """The pair (low, high) of an interval for every cell of a table, each labelled, and the estimate that they are for.
+
+    It unpacks to the two bounds: `low, high = release.interval("age")`.
+    """
 
     low: Marginal
     high: Marginal
+    estimate: Marginal
+
+    def __iter__(self) -> Iterator[Marginal]:
+        return iter((self.low, self.high))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, place: int) -> Marginal:
+        return (self.low, self.high)[place]
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each cell: its levels, its lower and its upper bound."""
+        """One row for each cell: its levels, the estimate, and its lower and upper bound."""
         return self.to_frame()
 
     def to_frame(self, *, labels: bool = False) -> pd.DataFrame:
         """The same; with `labels`, the levels as people read them."""
-        return self.low.to_frame("low", labels=labels).assign(high=self.high.values.ravel())
+        frame = self.estimate.to_frame("estimate", labels=labels)
+        return frame.assign(low=self.low.values.ravel(), high=self.high.values.ravel())
 
-    def __repr__(self) -> str:
-        return _card(self.low, {"low": self.low, "high": self.high}).line
-
-    def _repr_html_(self) -> str:
-        return _card(self.low, {"low": self.low, "high": self.high}).markup
+    def _card(self) -> Card:
+        return _card(self.low, {"estimate": self.estimate, "low": self.low, "high": self.high})
 
 
 def _card(table: Marginal, values: dict[str, Marginal]) -> Card:

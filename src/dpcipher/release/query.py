@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
@@ -22,13 +22,19 @@ from dpcipher.schema.schema import Schema
 
 
 def interval(estimate: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
-    """Normal bounds around reconciled counts.
+    """Normal bounds around reconciled counts, of which none is negative.
 
     A reconciled cell averages many independent noises, so its error is close to normal (benchmarks/results/coverage.md). Counts cannot be
-    negative, so neither are the bounds; that loses no coverage.
+    negative: a lower bound below 0 is 0, which loses no coverage. Where the estimate itself is negative the bounds are 0 and the upper end u of
+    the normal law that is cut off at 0: 1 - Φ((u - x)/s) = (1 - level) Φ(x/s). There Φ(x/s) is at most a half, so that u is never below
+    x + z s and the interval holds whatever the plain normal one holds (the CLs limit: Read, J. Phys. G 28, 2002). At x = 0 both are z s.
     """
-    half = quantile(level) * np.sqrt(variance)
-    return np.maximum(estimate - half, 0.0), np.maximum(estimate + half, 0.0)
+    half, spread = quantile(level) * np.sqrt(variance), np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = -ndtri_exp(math.log1p(-level) + log_ndtr(np.minimum(estimate, 0.0) / spread))
+        cut = np.where(spread > 0, estimate + spread * above, 0.0)
+    high = np.where(estimate < 0, np.maximum(cut, 0.0), estimate + half)
+    return np.maximum(estimate - half, 0.0), high
 
 
 def quantile(level: float) -> float:

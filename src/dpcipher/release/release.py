@@ -84,7 +84,8 @@ class Release(Shown, Drawable):
         nothing is certified.
         """
         checked = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
-        return cls(schema, checked, Statement("declared", n_rows=declared.checked_rows(n_rows)))
+        statement = Statement("declared", n_rows=declared.checked_rows(n_rows))
+        return cls(schema.without_notes(), checked, statement)
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
@@ -184,12 +185,14 @@ class Release(Shown, Drawable):
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
 
-        Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level`. Only tables inside a
-        measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
+        Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level` or more. Where the estimate is
+        negative, the interval is 0 to an upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the
+        model's, which no such interval contains.
         """
         cover = self._inside(attrs)
-        bounds = interval(cover.fold(self.reconciled.table(cover.axes)), self._variance(cover), level)
-        return Bounds(*(self._labelled(cover, bound) for bound in bounds))
+        estimate = cover.fold(self.reconciled.table(cover.axes))
+        bounds = interval(estimate, self._variance(cover), level)
+        return Bounds(*(self._labelled(cover, values) for values in (*bounds, estimate)))
 
     def query(
         self,

@@ -359,10 +359,14 @@ class Schema(Shown):
         return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def sign(self, name: str, date: str | datetime.date) -> "Schema":
-        """The schema with a person's word that it holds nothing private; any later edit voids it."""
-        return replace(
-            self, provenance=replace(self.provenance, sign_off=SignOff(name, str(date), self.fingerprint()))
-        )
+        """The schema with a person's word that it holds nothing private; any later edit voids it. The notes of a draft tell about rows: they go."""
+        signed = self.without_notes() if self.drawn_from_data else self
+        sign_off = SignOff(name, str(date), self.fingerprint())
+        return replace(signed, provenance=replace(signed.provenance, sign_off=sign_off))
+
+    def without_notes(self) -> "Schema":
+        """The schema without what a draft or a dictionary noted for its curator: no signature covers it, so it is in no release."""
+        return replace(self, provenance=replace(self.provenance, notes=())) if self.provenance.notes else self
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""

@@ -56,11 +56,20 @@ class Source:
         return map(_checked, self.read(tuple(columns)))
 
     def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Batches:
-        """The same; of files it is said when each quarter is read. The same lines whatever is in them: a log must not depend on rows."""
-        told = 0
+        """The same; of files it is said when each quarter is read. The same lines whatever is in them: a log must not depend on rows.
+
+        A file without a row is refused: it was not written whole. An empty frame may be meant.
+        """
+        told = n_rows = 0
         for batch in self.batches(columns):
             yield batch
+            n_rows += batch.num_rows
             told = self._tell(told, int(4 * self.share()), say)
+        if self.kind == "path" and not n_rows:
+            raise TableFileError(
+                "data (a file) must have rows below the names of its columns, and has none; nothing is charged for it. Curator only: check "
+                "that it was written whole"
+            )
         self._tell(told, 3, say)
 
     def _tell(self, told: int, quarter: int, say: Callable[[str], None]) -> int:
