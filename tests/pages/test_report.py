@@ -277,7 +277,7 @@ def test_a_full_disk_leaves_the_earlier_page(tmp_path: Path, monkeypatch: pytest
 
 def test_a_column_of_many_levels_says_how_many_are_drawn(text: str) -> None:
     """The caption names the cut, and no other column has one."""
-    assert re.findall(r"<figcaption>([^<]*) \((\d+) levels, 2 to a bar\)", text) == [("code", "200")]
+    assert re.findall(r"<figcaption>([^<]*) \(the first (\d+) of 200 levels\)", text) == [("code", "119")]
 
 
 def test_somebody_elses_tables_are_described_as_declared(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ STACK_WIDTH, STACK_ROW, STACK_BAR = 400, 34, 20
 class Series:
     """What a chart shows of one column: counts by level, a description, and, where there are any, counts to compare with and intervals.
 
-    `kinds` says in words what the counts are and what they are compared with; `shares` that they are parts of one.
+    `kinds` says in words what the counts are and what they are compared with; `shares` that they are parts of one, `merged` that some are sums
+    over several levels, `others` that the last one is all that is not drawn one by one.
     """
 
     name: str
@@ -32,28 +33,17 @@ class Series:
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     kinds: tuple[str, str] = ("estimate", "synthetic rows")
     shares: bool = False
+    merged: bool = False
+    others: bool = False
 
     @property
     def most(self) -> float:
-        """The largest number that has to fit."""
+        """The largest number that has to fit; the sum of all others need not."""
         drawn = [self.counts]
         drawn += [] if self.compared is None else [self.compared]
         drawn += [] if self.bounds is None else [self.bounds[1]]
-        return float(max(*(values.max() for values in drawn), 1e-9))
-
-    def largest(self, most: int) -> "Series":
-        """The levels with the largest counts, in their order, and a name that says how many there are."""
-        if len(self.labels) <= most:
-            return self
-        kept = np.sort(np.argsort(self.counts)[::-1][:most])
-        return replace(
-            self,
-            name=f"{self.name} (the {most} largest of {len(self.labels):,} levels)",
-            labels=tuple(self.labels[k] for k in kept),
-            counts=self.counts[kept],
-            compared=None if self.compared is None else self.compared[kept],
-            bounds=self.bounds and (self.bounds[0][kept], self.bounds[1][kept]),
-        )
+        last = len(self.counts) - self.others
+        return float(max(*(values[:last].max() for values in drawn), 1e-9))
 
     def number(self, value: float) -> str:
         """A count, or a share, as people read it."""
@@ -131,24 +121,36 @@ def _pointer(x: float, y: float) -> str:
 
 def _vertical(series: Series) -> str:
     marks = ticks(series.most, 3)
-    scale, step = AXIS_HEIGHT / marks[-1], (WIDTH - AXIS_LEFT - 4) / len(series.labels)
+    scale, step = AXIS_HEIGHT / marks[-1], (WIDTH - AXIS_LEFT - 4) / (len(series.labels) - series.others)
     floor = AXIS_TOP + AXIS_HEIGHT
     parts = [_grid_line(series, mark, floor - mark * scale) for mark in marks]
     parts += [
         _vertical_bar(series, place, AXIS_LEFT + step * place, step, scale, floor)
-        for place in range(len(series.labels))
+        for place in range(len(series.labels) - series.others)
     ]
+    if series.others:
+        parts.append(_others(series))
     # Of levels that were added up, the axis names the first: there is room for no more.
-    firsts = [label.split(" – ")[0] for label in series.labels]
+    firsts = [label.split(" – ")[0] for label in series.labels[: len(series.labels) - series.others]]
     names, height = level_names(firsts, AXIS_LEFT, step, floor + 10)
     return image(
         WIDTH, floor + 10 + height, "".join(parts) + names, title=series.name, description=series.says
     )
 
 
+def _others(series: Series) -> str:
+    """The sum of all levels that are not drawn, in figures: as a bar it would dwarf those that are."""
+    last = len(series.labels) - 1
+    words = f"{series.labels[last]}: {_number(series, last)}"
+    wide = 7.4 * len(words)
+    paper = element("rect", x=WIDTH - wide, y=0, width=wide, height=AXIS_TOP + 10, class_="f-paper")
+    figures = text(WIDTH, AXIS_TOP + 4, words, anchor="end", class_="b")
+    return element("g", hover(series.told(last)) + paper + figures)
+
+
 def _grid_line(series: Series, mark: float, y: float) -> str:
     line = element("path", d=f"M{AXIS_LEFT} {y:.1f}H{WIDTH}", class_="l-line")
-    words = share(mark) if series.shares else short(mark)
+    words = f"{100 * mark:.3g}\u00a0%" if series.shares else short(mark)
     return line + text(AXIS_LEFT - 5, y + 4, words, anchor="end", class_="n")
 
 
@@ -183,9 +185,10 @@ def ticks(most: float, many: int = 4) -> list[float]:
 def short(value: float) -> str:
     """A number for an axis.
 
-    >>> short(12000), short(2500000), short(0.5)
-    ('12k', '2.5M', '0.5')
+    >>> short(12000), short(2500000), short(0.5), short(999_600)
+    ('12k', '2.5M', '0.5', '1M')
     """
+    value = float(f"{value:.3g}")  # rounding may reach the next unit
     for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{name}"

@@ -1,7 +1,7 @@
 """Two sets of counts side by side, as figures of a page: bars with marks for a column, heat maps and their difference for a pair of columns."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from html import escape
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.drawing.bars import Series, bar_chart, short
+from dpcipher.drawing.groups import EXPLAINED, Groups
 from dpcipher.drawing.html import figure, key_list
-from dpcipher.drawing.maps import Grid, fold, heat_map
+from dpcipher.drawing.maps import Grid, heat_map
 from dpcipher.drawing.svg import element
 
-MOST_LEVELS = 120
 _RANGE = re.compile(r"\[?(-?[\d.]*\d)(?:\.\.|, )(-?[\d.]*\d)[)\]]?")
 _WHOLE_YEARS = re.compile(r"(\d{4})-01-01\.\.(\d{4})-12-31")
 
@@ -38,37 +38,59 @@ def charts(figures: Iterable[str], *, flowing: bool = False) -> str:
     return f'<div class="charts{" flow" if flowing else ""}">{"".join(figures)}</div>'
 
 
+def group_series(
+    name: str,
+    groups: Groups,
+    counts: NDArray[np.float64],
+    compared: NDArray[np.float64] | None = None,
+    bounds: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    *,
+    shares: bool = False,
+) -> Series:
+    """What a chart shows of the levels of a column or of groups of them: `counts` and `bounds` of each, and counts of each level to compare with."""
+    drawn = None if compared is None else groups.add_up(compared)
+    title = f"{name} ({groups.words})" if groups.words else name
+    series = Series(
+        title,
+        groups.labels,
+        counts,
+        drawn,
+        "",
+        bounds,
+        shares=shares,
+        merged=bool(groups.words),
+        others=groups.others,
+    )
+    largest = int(np.argmax(counts))
+    says = f"Bar chart of {len(counts)} {'groups of levels' if series.merged else 'levels'}. Largest: {groups.labels[largest]}, {series.number(float(counts[largest]))}."
+    return replace(series, says=says)
+
+
+def merged_note(names: tuple[str, str], groups: tuple[Groups, Groups]) -> str:
+    """Which levels of a pair were added up, and why; empty where none were."""
+    words = [f"{name}: {group.words}." for name, group in zip(names, groups, strict=True) if group.words]
+    return " ".join([*words, EXPLAINED]) if words else ""
+
+
 def column_figure(series: Series, below: str = "") -> str:
-    """The bar chart of a column, with its largest levels where it has too many to draw."""
-    return figure(column_chart(series), series.largest(MOST_LEVELS).name, below)
+    """The bar chart of a column in a box with its name."""
+    return figure(column_chart(series), series.name, below)
 
 
 def column_chart(series: Series) -> str:
     """The same as an image alone."""
-    shown = series.largest(MOST_LEVELS)
-    return bar_chart(replace(shown, labels=tuple(map(short_label, shown.labels))))
+    return bar_chart(replace(series, labels=tuple(map(short_label, series.labels))))
 
 
-def pair_figure(
-    title: str,
-    names: tuple[str, str],
-    labels: tuple[Sequence[str], Sequence[str]],
-    tables: Mapping[str, NDArray[np.float64]],
-    variance: NDArray[np.float64],
-    impossible: NDArray[np.bool_] | None = None,
-    *,
-    gaps: NDArray[np.float64] | None = None,
-    below: str = "",
-) -> str:
+def pair_figure(title: str, maps: Mapping[str, str], below: str = "") -> str:
     """The maps of a pair in a box with a heading."""
-    maps = pair_maps(names, labels, tables, variance, impossible, gaps=gaps)
     drawn = charts(figure(svg, caption) for caption, svg in maps.items())
     return f'<div class="pair"><h3>{escape(title)}</h3>{drawn}{below}</div>'
 
 
 def pair_maps(
     names: tuple[str, str],
-    labels: tuple[Sequence[str], Sequence[str]],
+    groups: tuple[Groups, Groups],
     tables: Mapping[str, NDArray[np.float64]],
     variance: NDArray[np.float64],
     impossible: NDArray[np.bool_] | None = None,
@@ -78,18 +100,19 @@ def pair_maps(
 ) -> dict[str, str]:
     """Heat maps of two-way tables on one scale of colour, by what each table shows; of two tables also the difference.
 
-    Gray are the cells of the first table that are within two standard errors of zero, and those of the others that are empty. `gaps` are the variances that
-    the difference is held against, if not `variance`. Variances of folded levels are added as if independent: they decide which
-    cells are gray, and the size of a step of difference. Cells that are `impossible`, and groups of such cells alone, are hatched,
-    whatever a table says of them.
+    `tables` and `impossible` have a cell for every two levels, `variance`, that of the first table, one for every two groups. Gray are the cells of the first
+    table that are within two standard errors of zero, and those of the others that are empty. `gaps` are the variances that the difference is held against, if not
+    `variance`. Cells that are `impossible`, and groups of such cells alone, are hatched, whatever a table says of them.
     """
-    possible = np.ones(variance.shape) if impossible is None else (~impossible).astype(float)
-    against = variance if gaps is None else gaps
-    given = [table * possible for table in tables.values()]
-    down, folded = fold(labels[0], 0, *given, variance, against, possible)
-    across, (*counts, variance, against, possible) = fold(labels[1], 1, *folded)
-    levels = (tuple(map(short_label, down)), tuple(map(short_label, across)))
-    most = float(max(table.max() for table in counts))
+    possible = np.ones((groups[0].n_levels, groups[1].n_levels)) if impossible is None else 1.0 - impossible
+    *counts, possible = (
+        groups[1].add_up(groups[0].add_up(table), 1)
+        for table in (*(table * possible for table in tables.values()), possible)
+    )
+    levels = (tuple(map(short_label, groups[0].labels)), tuple(map(short_label, groups[1].labels)))
+    # The colours are for the levels that are drawn: sums of all others are as dark as they go.
+    inside = tuple(slice(len(group.labels) - group.others) for group in groups)
+    most = float(max(table[inside].max() for table in counts))
     hidden = [2 * np.sqrt(variance), *(np.zeros_like(variance) for _ in counts[1:])]
     captions = {kind: f"{names[0]} by {names[1]}, {kind}" for kind in (*tables, DIFFERENCE)}
     maps = {
@@ -99,7 +122,7 @@ def pair_maps(
         for kind, table, limit in zip(tables, counts, hidden, strict=True)
     }
     if len(counts) == 2:
-        gap = _in_errors(counts[1] - counts[0], against)
+        gap = _in_errors(counts[1] - counts[0], variance if gaps is None else gaps)
         none = np.zeros(gap.shape, dtype=bool)
         maps[DIFFERENCE.capitalize()] = heat_map(
             Grid(names, levels, gap, none, possible == 0, captions[DIFFERENCE], None)

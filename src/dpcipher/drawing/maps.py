@@ -1,6 +1,5 @@
 """Heat maps of two-way tables: counts in steps of one hue, and gaps in standard errors in steps of two."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from dpcipher.drawing.colours import GAP, HEAT
 from dpcipher.drawing.html import rows, share
 from dpcipher.drawing.svg import clip, element, hover, image, text
 
-MAP_WIDTH, TOP, MOST_MAP_LEVELS = 360, 20, 20
+MAP_WIDTH, TOP = 360, 20
 LONGEST_NAME, WIDEST_CELL, LOWEST_CELL, TALLEST_CELL = 16, 62.0, 11.0, 24.0
 GAP_ENDS = (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0)  # of the steps, in standard errors
 IMPOSSIBLE = "impossible by the schema"
@@ -173,6 +172,7 @@ def _scale(grid: Grid, left: float, top: float) -> tuple[str, float]:
             "standard errors": grid.most is None,
             "gray: nothing, or hidden by the noise": grid.most is not None
             and bool((grid.faint & ~grid.impossible).any()),
+            "last colour: that many or more": grid.most is not None and bool((grid.values > grid.most).any()),
             "hatched: impossible by the schema": bool(grid.impossible.any()),
         }.items()
         if shown
@@ -205,21 +205,3 @@ def _says(grid: Grid) -> str:
         for i, j in cells
     )
     return f"{grid.names[0]} by {grid.names[1]}. Largest cells: {named}."
-
-
-def fold(
-    labels: Sequence[str], axis: int, *tables: NDArray[np.float64]
-) -> tuple[tuple[str, ...], list[NDArray[np.float64]]]:
-    """Keep the levels that are largest in the first table, in their order, and sum the others into one, so that a map stays readable."""
-    if len(labels) <= MOST_MAP_LEVELS:
-        return tuple(labels), list(tables)
-    size = tables[0].sum(axis=1 - axis)
-    keep = np.sort(np.argsort(size)[::-1][: MOST_MAP_LEVELS - 1])
-    rest = np.setdiff1d(np.arange(len(labels)), keep)
-    folded = [
-        np.concatenate(
-            [table.take(keep, axis), table.take(rest, axis).sum(axis=axis, keepdims=True)], axis=axis
-        )
-        for table in tables
-    ]
-    return (*(labels[k] for k in keep), f"{len(rest)} others"), folded

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.card import Card
-from dpcipher.drawing.figures import column_chart, pair_maps
-from dpcipher.drawing.html import share
+from dpcipher.drawing.figures import column_chart, group_series, merged_note, pair_maps
+from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS, MOST_BARS
 from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError
 
@@ -41,24 +41,21 @@ def card(joint: "Joint") -> Card:
 def draw(joint: "Joint", columns: tuple[str, ...] | None) -> Plot:
     """One column as bars, two as a heat map, and without any the first dozen columns."""
     schema = joint.schema
-    if columns is None:
-        names = schema.attrs[:MOST_COLUMNS]
-        hidden = len(schema.attrs) - len(names)
-        more = f" {hidden:,} more columns are not drawn: name them." if hidden else ""
-        panels = {schema.heading(name): column_chart(_series(joint, name)) for name in names}
-        return Plot(schema.title or "The columns of the joint", panels, note=NOTE + more)
-    if len(columns) == 1:
-        series = _series(joint, columns[0])
-        return Plot(series.name, {series.name: column_chart(series)}, note=NOTE)
-    return _pair(joint, columns)
+    if columns is not None and len(columns) != 1:
+        return _pair(joint, columns)
+    names = columns or schema.attrs[:MOST_COLUMNS]
+    drawn = [_series(joint, name) for name in names]
+    hidden = 0 if columns else len(schema.attrs) - len(names)
+    more = f" {hidden:,} more columns are not drawn: name them." if hidden else ""
+    merged = f" {EXPLAINED}" if any(series.merged for series in drawn) else ""
+    title = drawn[0].name if columns else schema.title or "The columns of the joint"
+    return Plot(title, {series.name: column_chart(series) for series in drawn}, note=NOTE + merged + more)
 
 
 def _series(joint: "Joint", name: str) -> Series:
-    shares = np.asarray(joint.project(name), dtype=float)
-    labels = joint.schema.shown_labels(name)
-    largest = int(np.argmax(shares))
-    says = f"Bar chart of {len(labels)} levels. Largest: {labels[largest]}, {share(float(shares[largest]))}."
-    return Series(joint.schema.heading(name), labels, shares, None, says, shares=True)
+    levels, groups = np.asarray(joint.project(name), dtype=float), joint.schema.groups(name, MOST_BARS)
+    shares = groups.add_up(levels)
+    return group_series(joint.schema.heading(name), groups, shares, shares=True)
 
 
 def _pair(joint: "Joint", names: tuple[str, ...]) -> Plot:
@@ -69,7 +66,9 @@ def _pair(joint: "Joint", names: tuple[str, ...]) -> Plot:
     first, second = names
     schema = joint.schema
     shares = np.asarray(joint.project(names), dtype=float)
-    labels = (schema.shown_labels(first), schema.shown_labels(second))
-    maps = pair_maps((first, second), labels, {"shares": shares}, np.zeros_like(shares), shares=True)
+    groups = (schema.groups(first, MOST_ACROSS), schema.groups(second, MOST_ACROSS))
+    none = np.zeros([len(group.labels) for group in groups])
+    maps = pair_maps((first, second), groups, {"shares": shares}, none, shares=True)
     title = " × ".join(map(schema.heading, names))
-    return Plot(title, {title: next(iter(maps.values()))}, note=NOTE)
+    note = f"{NOTE} {merged_note((first, second), groups)}".rstrip()
+    return Plot(title, {title: next(iter(maps.values()))}, note=note)

@@ -1,18 +1,18 @@
 """Pairs of columns on the publishable page: the release, the synthetic rows, and the difference of the two in standard errors."""
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from dpcipher.drawing.figures import pair_figure
+from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS
 from dpcipher.drawing.html import folded, paragraphs, rows, table
 from dpcipher.marginals.arrays import Codes, Floats
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.pages.matching import scaled
 from dpcipher.release.release import Release
-from dpcipher.release.trust import trust
+from dpcipher.release.shown import pair_drawing
+from dpcipher.release.trust import RANKED, trust
 
 MOST_PAIRS, MOST_CELLS = 12, 400
+CHOSEN = "They were chosen by noisy counts, so that their differences may be a little larger than noise alone would make them."
 
 
 def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
@@ -26,13 +26,17 @@ def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
         )
     says = [
         "The first two maps of a pair share a scale of colour. Gray cells hold so few rows that the noise hides whether there are any; among the synthetic rows, they have none. "
-        "The third map is the difference, in standard errors of the release: orange where the synthetic rows have more, blue where they have fewer. Rows that match the private table "
-        "itself would be within 2 in 19 cells of 20. The pairs come in the order of how clearly they go together, judged on the noisy tables."
+        "The third map is the difference, in standard errors of the release: orange where the synthetic rows have more, blue where they have fewer.",
+        RANKED,
     ]
+    if len(ordered) > most:
+        says.append(f"Shown are {most} of {len(ordered):,} pairs. {CHOSEN}")
+    else:
+        says.append("Rows that match the private table itself would be within 2 in 19 cells of 20.")
     if release.schema.zero_masks:
         says.append("Hatched cells are empty by the schema: it declares that no row can be there.")
-    if len(ordered) > most:
-        says.append(f"Shown are {most} of {len(ordered):,} pairs.")
+    if any(release.schema.shape[axis] > MOST_ACROSS for pair in ordered[:most] for axis in pair):
+        says.append(EXPLAINED)
     return paragraphs(says) + "".join(_pair(release, synthetic, axes) for axes in ordered[:most])
 
 
@@ -45,15 +49,14 @@ def strongest_pairs(release: Release) -> list[tuple[int, int]]:
 def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
     names = (release.schema.attrs[axes[0]], release.schema.attrs[axes[1]])
     labels = (release.schema.shown_labels(names[0]), release.schema.shown_labels(names[1]))
-    tables = {
-        "released": release.reconciled.table(axes),
-        "synthetic rows": scaled(release, synthetic, axes),
-    }
-    variance = np.asarray(release.reconciled.variance(axes), dtype=float)
-    impossible = zero_cells(axes, release.schema.shape, release.reconciled.zeros)
+    made = scaled(release, synthetic, axes)
+    maps, groups = pair_drawing(release, names, {"synthetic rows": made})
     title = " × ".join(map(release.schema.heading, names))
+    added = [f"{name}: {group.words}." for name, group in zip(names, groups, strict=True) if group.words]
     return pair_figure(
-        title, names, labels, tables, variance, impossible, below=_numbers(title, names, labels, tables)
+        title,
+        maps,
+        paragraphs(added) + _numbers(title, names, labels, release.reconciled.table(axes), made),
     )
 
 
@@ -61,10 +64,10 @@ def _numbers(
     title: str,
     names: tuple[str, str],
     labels: tuple[Sequence[str], Sequence[str]],
-    tables: Mapping[str, Floats],
+    released: Floats,
+    made: Floats,
 ) -> str:
     """The maps as a table, for who does not see them; large ones are in the release."""
-    released, made = tables.values()
     if released.size > MOST_CELLS:
         return ""
     lines = [

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.drawing.bars import Series
-from dpcipher.drawing.figures import MOST_LEVELS, charts, column_figure, legend
+from dpcipher.drawing.figures import charts, column_figure, legend
+from dpcipher.drawing.groups import EXPLAINED, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, table
 from dpcipher.errors import NotPrivate, ReleaseError, warn
 from dpcipher.files import write_text
 from dpcipher.marginals.arrays import Codes
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
-from dpcipher.pages.grouped import EXPLAINED, grouped
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
 from dpcipher.pages.pairs import pairs, strongest_pairs
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
+from dpcipher.release.shown import column_series
 from dpcipher.release.sign import Key, Standing, pinned_keys, verify
 from dpcipher.tables.read import coded_rows
 
@@ -146,7 +146,7 @@ def columns(release: Release, synthetic: Codes) -> str:
     says = [
         "Bars are the released estimates; whiskers hold the true count in 19 cases out of 20; triangles or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right."
     ]
-    if max(release.schema.shape) > MOST_LEVELS:
+    if max(release.schema.shape) > MOST_BARS:
         says.append(EXPLAINED)
     drawn = charts(
         (_column(release, synthetic, axis) for axis in range(len(attrs))[:MOST_COLUMNS]), flowing=True
@@ -170,11 +170,5 @@ def _column(release: Release, synthetic: Codes, axis: int) -> str:
         )
     ]
     heads = ["level", "estimate", "95 % interval", "synthetic, scaled"]
-    largest = int(np.argmax(counts))
-    says = (
-        f"Bar chart of {len(labels)} levels. Largest: {labels[largest]}, {lines[largest][1]}, "
-        f"95 % interval {lines[largest][2]}. All numbers are in the table below."
-    )
-    numbers = folded(f"Numbers of {heading}", table(heads, lines[: 4 * MOST_LEVELS]))
-    series = Series(heading, labels, counts, drawn, says, (low, high))
-    return column_figure(grouped(release, axis, series, MOST_LEVELS), numbers)
+    numbers = folded(f"Numbers of {heading}", table(heads, lines[: 4 * MOST_BARS]))
+    return column_figure(column_series(release, name, drawn), numbers)

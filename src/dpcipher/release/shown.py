@@ -1,19 +1,24 @@
 """A release as people first see it: a card, and pictures of its columns and pairs with their margins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.card import Card, counted
-from dpcipher.drawing.figures import column_chart, pair_maps, samples
+from dpcipher.drawing.figures import column_chart, group_series, merged_note, pair_maps, samples
+from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS, MOST_BARS, Groups
 from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
-from dpcipher.marginals.arrays import Bools
+from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.privacy.budget import Budget
+from dpcipher.release.components import Components
+from dpcipher.release.query import interval
 
 if TYPE_CHECKING:
     from dpcipher.release.release import Release
@@ -107,20 +112,16 @@ def _n_rows(release: "Release") -> str:
 def draw(release: "Release", columns: tuple[str, ...] | None) -> Plot:
     """One column as bars with whiskers, two as a heat map, and without any the first dozen columns."""
     schema = release.schema
-    if columns is None:
-        names = schema.attrs[:MOST_COLUMNS]
-        hidden = len(schema.attrs) - len(names)
-        return Plot(
-            schema.title or "The columns of the release",
-            {schema.heading(name): column_chart(_series(release, name)) for name in names},
-            samples(bar="released estimate", whisker="95 % margin"),
-            f"{hidden:,} more columns are not drawn: name them." if hidden else "",
-        )
-    if len(columns) == 1:
-        series = _series(release, columns[0])
-        key = samples(bar="released estimate", whisker="95 % margin")
-        return Plot(series.name, {series.name: column_chart(series)}, key)
-    return _pair(release, checked_pair(columns))
+    if columns is not None and len(columns) != 1:
+        return _pair(release, checked_pair(columns))
+    names = columns or schema.attrs[:MOST_COLUMNS]
+    drawn = [column_series(release, name) for name in names]
+    hidden = 0 if columns else len(schema.attrs) - len(names)
+    notes = [EXPLAINED] if any(series.merged for series in drawn) else []
+    notes += [f"{hidden:,} more columns are not drawn: name them."] if hidden else []
+    title = drawn[0].name if columns else schema.title or "The columns of the release"
+    key = samples(bar="released estimate", whisker="95 % margin")
+    return Plot(title, {series.name: column_chart(series) for series in drawn}, key, " ".join(notes))
 
 
 def checked_pair(columns: tuple[str, ...]) -> tuple[str, str]:
@@ -132,33 +133,54 @@ def checked_pair(columns: tuple[str, ...]) -> tuple[str, str]:
     return columns[0], columns[1]
 
 
-def _series(release: "Release", name: str) -> Series:
-    counts = np.asarray(release.project(name), dtype=float)
-    low, high = (np.asarray(bound, dtype=float) for bound in release.interval(name))
-    labels = release.schema.shown_labels(name)
-    largest = int(np.argmax(counts))
-    says = f"Bar chart of {len(labels)} levels. Largest: {labels[largest]}, {rows(float(counts[largest]))}."
-    return Series(release.schema.heading(name), labels, counts, None, says, (low, high))
+def column_series(release: "Release", name: str, compared: Floats | None = None) -> Series:
+    """The counts of a column with their 95 % margins, and others beside them; of many levels the sums of groups that the schema alone decides."""
+    levels, groups = np.asarray(release.project(name), dtype=float), release.schema.groups(name, MOST_BARS)
+    counts = groups.add_up(levels)
+    bounds = interval(counts, _variance(release, (name,), (groups,)), 0.95)
+    return group_series(release.schema.heading(name), groups, counts, compared, bounds)
+
+
+def pair_drawing(
+    release: "Release", names: tuple[str, str], others: Mapping[str, Floats] = MappingProxyType({})
+) -> tuple[dict[str, str], tuple[Groups, Groups]]:
+    """Heat maps of a pair, and of another table of it with their difference; and the levels that they add up."""
+    tables = {"released": np.asarray(release.project(names), dtype=float), **others}
+    groups = (release.schema.groups(names[0], MOST_ACROSS), release.schema.groups(names[1], MOST_ACROSS))
+    variance = _variance(release, names, groups)
+    return pair_maps(names, groups, tables, variance, _impossible(release, names)), groups
+
+
+def _variance(release: "Release", names: tuple[str, ...], groups: Sequence[Groups]) -> Floats:
+    """The variance of the sum of every group of levels, or of every two groups, covariances included."""
+    if not any(group.words for group in groups):
+        return np.asarray(release.std_error(names), dtype=float) ** 2
+    cover, reconciled = release.schema.cover(names), release.reconciled
+    shape = [release.schema.shape[axis] for axis in cover.axes]
+    masks = [np.repeat(np.eye(len(group.sizes)), group.sizes, axis=1) for group in groups]
+    known: dict[tuple[int, ...], float] = {}
+    variances = np.empty([len(group.sizes) for group in groups])
+    for place in np.ndindex(variances.shape):
+        # In complete tables all cells are alike, so that sums of as many of them have one variance.
+        alike = isinstance(reconciled.estimate, Components)
+        key = tuple(group.sizes[k] for group, k in zip(groups, place, strict=True)) if alike else place
+        if key not in known:
+            inside = reduce(np.multiply.outer, (mask[k] for mask, k in zip(masks, place, strict=True)))
+            known[key] = reconciled.linear_variance(cover.axes, cover.spread(inside).reshape(shape))
+        variances[place] = known[key]
+    return variances
 
 
 def _pair(release: "Release", names: tuple[str, str]) -> Plot:
     schema = release.schema
     try:
-        counts = np.asarray(release.project(names), dtype=float)
+        maps, groups = pair_drawing(release, names)
     except WorkloadError as error:
         if all(name in (*schema.attrs, *schema.names) for name in names) and names[0] != names[1]:
             raise WorkloadError(f"columns ({', '.join(names)}): {NOT_MEASURED}") from None
         raise error
-    variance = np.asarray(release.std_error(names), dtype=float) ** 2
     title = " × ".join(map(schema.heading, names))
-    maps = pair_maps(
-        names,
-        (schema.shown_labels(names[0]), schema.shown_labels(names[1])),
-        {"released": counts},
-        variance,
-        _impossible(release, names),
-    )
-    return Plot(title, {title: next(iter(maps.values()))})
+    return Plot(title, {title: next(iter(maps.values()))}, note=merged_note(names, groups))
 
 
 def _impossible(release: "Release", names: tuple[str, str]) -> Bools | None:

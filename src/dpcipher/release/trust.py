@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CLEAR, VISIBLE = 3.0, 1.0  # signal to noise from which single cells, and patterns of cells, can be read
 CHANCE = 0.001  # of a relation that is none, below which one is believed
 MOST_DRAWN = 24
+RANKED = "Pairs are ranked by noisy counts: the first look clearer than they are, the more so the more pairs there are."
 GOOD_FOR: Mapping[str, str] = {
     "exact": "everything: these counts have no noise",
     "single cells": "single cells: how they differ from chance stands clear of the noise",
@@ -93,7 +94,7 @@ class Trust(Shown, Drawable):
 
     def _words(self) -> list[str]:
         used = {pair.good_for for pair in self.pairs}
-        return [f"good for {sentence}" for word, sentence in GOOD_FOR.items() if word in used]
+        return [*(f"good for {sentence}" for word, sentence in GOOD_FOR.items() if word in used), RANKED]
 
     def _card(self) -> Card:
         tally = {word: sum(pair.good_for == word for pair in self.pairs) for word in GOOD_FOR}
@@ -115,7 +116,7 @@ class Trust(Shown, Drawable):
             },
             ("pair", "signal to noise", "signal (rows)", "noise (rows)", "good for"),
             lines,
-            notes=[f"{text[0].upper()}{text[1:]}." for text in self._words()],
+            notes=[f"{text[0].upper()}{text[1:].rstrip('.')}." for text in self._words()],
         )
 
     def _draw(self, columns: tuple[str, ...] | None) -> Plot:
@@ -145,7 +146,9 @@ class Trust(Shown, Drawable):
             axis="signal to noise",
             scale=Scale(0.0, most),
         )
-        note = f"From {CLEAR:g} on, single cells can be read; from {VISIBLE:g} on, patterns of cells."
+        note = (
+            f"From {CLEAR:g} on, single cells can be read; from {VISIBLE:g} on, patterns of cells. {RANKED}"
+        )
         hidden = len(self.pairs) - len(shown)
         more = f" {hidden:,} more pairs are not drawn." if hidden else ""
         return Plot(title, {title: svg}, note=note + more)

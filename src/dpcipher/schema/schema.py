@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.groups import Groups, group_levels
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import consistent, files, rows, shown, spec
@@ -151,6 +152,11 @@ class Schema(Shown):
     def heading(self, attr: str) -> str:
         """An attribute on pages and plots: its name, with the title and unit of a column."""
         return attr if attr in self.compounds else self.column(attr).heading
+
+    def groups(self, attr: str, most: int) -> Groups:
+        """The levels of an attribute, or of a column inside a compound, as at most `most` that a picture can show; of a compound none have an order."""
+        ordered = 0 if attr in self.compounds else self.column(attr).ordered_levels
+        return group_levels(self.shown_labels(attr), ordered, most)
 
     def axes(self, attrs: str | Sequence[str]) -> Axes:
         """The axis number of each attribute, ascending; one name stands for itself."""

@@ -1,6 +1,7 @@
 """The curator's report: scores against the private rows, worst first, under a watermark. Never to be published."""
 
 import json
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.drawing.bars import Series
-from dpcipher.drawing.figures import charts, column_figure, legend, pair_figure
+from dpcipher.drawing.figures import charts, column_figure, group_series, legend, pair_figure, pair_maps
+from dpcipher.drawing.groups import MOST_ACROSS, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, page, paragraphs, rows, share, table
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.marginals.arrays import Codes
@@ -113,20 +114,14 @@ def _columns(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -
 
 
 def _column(attr: str, tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    labels = schema.shown_labels(attr)
     true, drawn = _both(private, synthetic, schema, schema.axes((attr,)))
-    worst = int(np.argmax(np.abs(true - drawn)))
-    says = f"Largest difference: {labels[worst]}, private {rows(float(true[worst]))}, synthetic {rows(float(drawn[worst]))}."
-    return column_figure(
-        Series(
-            f"{schema.heading(attr)}: TVD {tvd:.4f}",
-            labels,
-            true,
-            drawn,
-            says,
-            kinds=("private rows", "synthetic rows"),
-        )
-    )
+    groups = schema.groups(attr, MOST_BARS)
+    name = f"{schema.heading(attr)}: TVD {tvd:.4f}"
+    series = group_series(name, groups, groups.add_up(true), drawn)
+    worst = int(np.argmax(np.abs(series.counts - groups.add_up(drawn))))
+    both = (rows(float(counts[worst])) for counts in (series.counts, groups.add_up(drawn)))
+    says = "Largest difference: {}, private {}, synthetic {}.".format(groups.labels[worst], *both)
+    return column_figure(replace(series, says=says, kinds=("private rows", "synthetic rows")))
 
 
 def _pairs(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
@@ -140,11 +135,14 @@ def _pairs(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> 
 
 
 def _pair(attrs: tuple[str, ...], tvd: float, private: Codes, synthetic: Codes, schema: Schema) -> str:
-    names, labels = (attrs[0], attrs[1]), (schema.shown_labels(attrs[0]), schema.shown_labels(attrs[1]))
+    names = (attrs[0], attrs[1])
+    groups = (schema.groups(names[0], MOST_ACROSS), schema.groups(names[1], MOST_ACROSS))
     true, drawn = _both(private, synthetic, schema, schema.axes(attrs))
     tables = {"private rows": true, "synthetic rows": drawn}
     title = f"{' × '.join(map(schema.heading, names))}: TVD {tvd:.4f}"
-    return pair_figure(title, names, labels, tables, np.zeros_like(true), gaps=np.maximum(true, 1.0))
+    sums = groups[1].add_up(groups[0].add_up(true), 1)
+    maps = pair_maps(names, groups, tables, np.zeros_like(sums), gaps=np.maximum(sums, 1.0))
+    return pair_figure(title, maps)
 
 
 def _both(
