@@ -104,7 +104,9 @@ def pair_maps(
     table that are within two standard errors of zero, and those of the others that are empty. `gaps` are the variances that the difference is held against, if not
     `variance`. Cells that are `impossible`, and groups of such cells alone, are hatched, whatever a table says of them.
     """
-    possible = np.ones((groups[0].n_levels, groups[1].n_levels)) if impossible is None else 1.0 - impossible
+    possible = np.ones((groups[0].n_levels, groups[1].n_levels))
+    if impossible is not None:
+        possible[impossible] = 0
     *counts, possible = (
         groups[1].add_up(groups[0].add_up(table), 1)
         for table in (*(table * possible for table in tables.values()), possible)
