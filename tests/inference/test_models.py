@@ -1,6 +1,5 @@
 """Models over m sets, against statsmodels and the rule applied by hand."""
 
-import builtins
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ import pytest
 import statsmodels.formula.api as smf
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
-import dpcipher as dc
-from dpcipher.errors import MissingExtra, ParameterError
+from dpcipher.errors import ParameterError
 from dpcipher.inference.combine import combine
 from dpcipher.inference.models import fit_models
 
@@ -159,22 +157,6 @@ def test_sets_with_other_columns_are_refused() -> None:
     """m sets are m draws of the same table."""
     with pytest.raises(ParameterError, match="same columns"):
         fit_models([people(0), people(1).drop(columns="sex")], "income ~ age")
-
-
-def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without formulaic the message says what to install."""
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name.startswith("formulaic"):
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    release = dc.Release.from_tables({("a",): [4, 6]}, dc.Schema.from_domain({"a": 2}), scale=1.0)
-    for source, formula in ((people(0), "income ~ sex"), (release, "a ~ 1")):
-        with pytest.raises(MissingExtra, match=r"pip install 'dpcipher\[models\]'"):
-            fit_models(source, formula)
 
 
 @pytest.mark.parametrize("terms", ["0 + sex + pay", "sex + pay - 1"])

@@ -158,6 +158,17 @@ def test_the_metadata_is_complete() -> None:
     assert [name for name in [*needed] if name not in constrained and name != "dpcipher"] == []
 
 
+def test_models_need_no_extra() -> None:
+    """What the README's first block needs is installed with the package; every extra that a text asks for exists."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert any(line.startswith("formulaic") for line in project["dependencies"])
+    texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    extras = re.compile(r"(?:dpcipher|PATH-TO-CLONE)\[(\w+)\]")
+    asked = {name for path in texts for name in extras.findall(path.read_text(encoding="utf-8"))}
+    assert asked <= set(project["optional-dependencies"])
+    assert len(asked) > 3
+
+
 def test_r_reads_a_release_and_rows(tmp_path: Path) -> None:
     """The R example prints a noisy table and a summary of the rows."""
     script = shutil.which("Rscript")

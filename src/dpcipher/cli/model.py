@@ -102,7 +102,7 @@ def command(
     """Fit the regression FORMULA to RELEASE, with intervals that hold the privacy noise and the sampling error.
 
     No rows are made: the model is fitted to draws of the joint distribution of its own columns, given all that the release says about them. Terms that rest on
-    something the release does not show are marked. Needs formulaic: pip install 'dpcipher[models]'.
+    something the release does not show are marked.
 
     \b
     Example:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.errors import MissingExtra, ParameterError, did_you_mean
+from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 
@@ -112,11 +112,9 @@ def _called(words: str) -> list[str]:
 
 def parsed(side: str, text: str) -> Any:
     """One side of a formula as formulaic's terms."""
-    try:
-        from formulaic import Formula
-        from formulaic.errors import FormulaicError
-    except ImportError:
-        raise MissingExtra("models", "formulaic") from None
+    from formulaic import Formula
+    from formulaic.errors import FormulaicError
+
     try:
         terms = Formula(side)
     except (FormulaicError, SyntaxError) as error:
