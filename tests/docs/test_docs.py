@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,25 @@ def test_pages_run_from_top_to_bottom(folder: Path, name: str) -> None:
             named = re.search(r"`([\w-]+\.yaml)`:$", before.strip())
             save_schema(block, named[1] if named else "")
     assert list(folder.iterdir())
+
+
+def test_the_readme_runs_as_typed_after_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor types it from the top, in the clone where `make demo` has just run; installing is left out."""
+    readme, clone = ROOT / "README.md", tmp_path / "clone"
+    demo = CliRunner().invoke(main, ["demo", "-o", str(clone / "demo-out")])
+    assert demo.exit_code == 0, demo.output
+    lines = [line for block in blocks(readme, "sh") for line in block.splitlines()]
+    shell = "\n".join(line for line in lines if not line.startswith(("make ", ". .venv/")))
+    ended = subprocess.run(
+        ["sh", "-e", "-c", f"{shell}\npwd"], cwd=clone, capture_output=True, text=True, check=True
+    )
+    monkeypatch.chdir(ended.stdout.splitlines()[-1])
+    for _, language, block in ran(readme):
+        if language == "console":
+            type_in(block)
+        elif language == "python":
+            exec(compile(block, "README.md", "exec"), {"__name__": "__docs__"})
+    assert {"people.release.parquet", "report.html", "income.svg"} <= {path.name for path in Path().iterdir()}
 
 
 def test_every_block_is_of_a_kind_that_is_run_or_needs_no_running() -> None:
