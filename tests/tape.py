@@ -7,6 +7,7 @@ file: it must be in place before anything is drawn, because measurements are cac
 import io
 import json
 import math
+import os
 import re
 import runpy
 import secrets
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +25,7 @@ from unittest.mock import patch
 import numpy as np
 import opendp.prelude as dp
 import pyarrow.parquet as pq
+from scipy.optimize import brentq, minimize_scalar
 
 UNNAMED = -(2**62)  # a noisy count that reaches no threshold
 
@@ -37,9 +40,12 @@ class Question:
     rounds: int
     answer: Any
 
-    def cost(self, other: "Question", *, pure: bool) -> float:
-        """What the answer tells two tables apart by: epsilon of a pure budget, rho otherwise."""
-        gap = np.abs(self.truth - other.truth).astype(float)
+    def cost(self, other: "Question", *, pure: bool, rare: int = 0) -> float:
+        """What the answer tells two tables apart by: epsilon of a pure budget, rho otherwise; of texts, those that both have."""
+        mine, theirs = self.truth, other.truth
+        if mine.shape != theirs.shape:
+            mine, theirs = mine[mine > rare], theirs[theirs > rare]
+        gap = np.abs(mine - theirs).astype(float)
         if self.kind == "laplace":
             assert pure, "Laplace noise under a budget of rho"
             return float(gap.sum() / self.scale)
@@ -89,10 +95,30 @@ class Tape:
             f"question {place + 1} changed on a neighbour"
         )
         if kind == "below":
-            return int(known.answer * int(truth) // int(known.truth))
+            return self._from_urn(known, int(truth))
         if truth.shape != known.truth.shape:
             return self._by_text(known, truth)
         return known.answer
+
+    def _from_urn(self, known: Question, bound: int) -> int:
+        """The same ball: one of those of the beginning, as far from the first of them, or one that came back, as far from the last."""
+        assert self.recorded is not None
+        ours, theirs = (
+            self._first(self.questions, bound),
+            self._first(self.recorded[: len(self.questions)], int(known.truth)),
+        )
+        if known.answer < theirs:
+            return int(known.answer) * ours // theirs
+        return bound - (int(known.truth) - int(known.answer))
+
+    @staticmethod
+    def _first(questions: Sequence[Question], bound: int) -> int:
+        """How many balls the urn began with: the bound of its first draw."""
+        for question in reversed(questions):
+            if question.kind != "below" or int(question.truth) > bound:
+                break
+            bound = int(question.truth)
+        return bound
 
     def _by_text(self, known: Question, truth: np.ndarray) -> list[int]:
         mine, theirs = truth > self.rare, known.truth > self.rare
@@ -104,7 +130,13 @@ class Tape:
 
     def _draw(self, kind: str, scale: float, truth: np.ndarray, rounds: int) -> Any:
         if kind == "below":
-            return int(truth) * int(self.rng.integers(1, 16)) // 16
+            first = self._first(self.questions, int(truth))
+            fresh = int(truth) == first or self.rng.random() < 0.5
+            return (
+                first * (2 * int(self.rng.integers(8)) + 1) // 16
+                if fresh
+                else int(self.rng.integers(first, int(truth)))
+            )
         if kind == "choice":
             noisy = (truth - truth.max()) / scale + self.rng.gumbel(size=truth.size)
             return [int(place) for place in np.argsort(-noisy)[:rounds]]
@@ -132,6 +164,7 @@ def running(tape: Tape) -> Iterator[Tape]:
                 np.random, "default_rng", lambda seed=None: generator(next(seeds) if seed is None else seed)
             ),
             patch.object(secrets, "randbits", lambda bits: next(seeds)),
+            patch.object(os, "fsync", lambda file: None),
         ):
             yield tape
         tape.finish()
@@ -195,11 +228,10 @@ class Run:
         seen = {name: value for name, value in vars(self).items() if name not in ("questions", "result")}
         return seen | {"result": facts(self.result)}
 
-    def costs(self, other: "Run", *, pure: bool) -> list[float]:
+    def costs(self, other: "Run", *, pure: bool, rare: int = 0) -> list[float]:
         """What each answer tells two runs apart by."""
-        return [
-            mine.cost(theirs, pure=pure) for mine, theirs in zip(self.questions, other.questions, strict=True)
-        ]
+        pairs = zip(self.questions, other.questions, strict=True)
+        return [mine.cost(theirs, pure=pure, rare=rare) for mine, theirs in pairs]
 
 
 def run(
@@ -289,21 +321,16 @@ def facts(value: Any) -> Any:
     return known
 
 
+@cache
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho whose zero-concentrated privacy is (ε, δ) (Canonne, Kamath and Steinke 2020, Corollary 13), on a fine grid of orders."""
-    orders = 1 + np.geomspace(1e-4, 1e5, 400_001)
+    """The largest rho whose zero-concentrated privacy is (ε, δ), by bisection (Canonne, Kamath and Steinke 2020, Corollary 13)."""
 
     def log_delta(rho: float) -> float:
-        return float(
-            (
-                (orders - 1) * (orders * rho - epsilon)
-                - np.log(orders)
-                + (orders - 1) * np.log1p(-1 / orders)
-            ).min()
-        )
+        def at(log_order: float) -> float:
+            order = 1 + math.exp(log_order)
+            moment = (order - 1) * (order * rho - epsilon) + (order - 1) * math.log1p(-1 / order)
+            return moment - math.log(order)
 
-    low, high = 0.0, epsilon
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_delta(middle) <= math.log(delta) else (low, middle)
-    return low
+        return float(minimize_scalar(at, bounds=(-12, 12), method="bounded", options={"xatol": 1e-9}).fun)
+
+    return float(brentq(lambda rho: log_delta(rho) - math.log(delta), 1e-12, epsilon, xtol=1e-15, rtol=1e-13))

@@ -59,4 +59,12 @@ LEVEL_BUGS = (
         "rho_for(limit.epsilon, limit.delta)",
         "privacy/test_failing_charges.py::test_the_first_charge_of_an_epsilon_delta_limit_fixes_the_division",
     ),
+    Bug(
+        "the cap of found levels ranks true counts",
+        "own history: escaped the tests until answers were replayed on texts that the cap decides between",
+        "privacy/partitions.py",
+        "(-int(count), text) for count, text in zip(noisy, texts, strict=True) if count >= self.threshold",
+        "(-int(exact), text) for count, exact, text in zip(noisy, true, texts, strict=True) if count >= self.threshold",
+        "privacy/test_replay.py::test_a_measurement_tells_a_neighbour_by_its_answers_alone[found levels with a cap]",
+    ),
 )
