@@ -38,7 +38,6 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/plan",
         "docs/selection",
         "docs/rows",
-        "docs/warehouse",
         "docs/spark",
         "docs/models",
         "docs/evaluate",

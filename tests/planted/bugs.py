@@ -6,6 +6,5 @@ from level_bugs import LEVEL_BUGS
 from noise_bugs import NOISE_BUGS
 from reading_bugs import READING_BUGS
 from rule_bugs import RULE_BUGS
-from warehouse_bugs import WAREHOUSE_BUGS
 
-BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS, *LEVEL_BUGS, *RULE_BUGS, *WAREHOUSE_BUGS)
+BUGS: tuple[Bug, ...] = (*READING_BUGS, *NOISE_BUGS, *LEDGER_BUGS, *LEVEL_BUGS, *RULE_BUGS)

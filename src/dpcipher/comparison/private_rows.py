@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +59,8 @@ def read_rows(data: Any, schema: Schema) -> PrivateRows:
     """Read and code private rows as `measure` does."""
     grid, texts = schema.on_grid(), private_texts(schema)
     source = open_declared(data, schema)
-    parts = [grid.encode(numbered(batch, texts)) for batch in source.batches(grid.names)]
+    with closing(source.batches(grid.names)) as batches:
+        parts = [grid.encode(numbered(batch, texts)) for batch in batches]
     if not sum(map(len, parts)):
         raise ParameterError("data must hold at least one row; it has none")
     return PrivateRows(

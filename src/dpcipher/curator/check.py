@@ -5,6 +5,7 @@ all of it beforehand. A schema that is edited after looking at it was drawn from
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,8 +33,9 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     absent = _absent(source, schema)
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
     seen = _Seen(schema.on_grid().judging, {name: ColumnCheck(column) for name, column in present.items()})
-    for batch in source.batches(list(present) or _some_name(source)):
-        seen.add(batch)
+    with closing(source.batches(list(present) or _some_name(source))) as batches:
+        for batch in batches:
+            seen.add(batch)
     return SchemaCheck(
         seen.n_rows,
         len(schema.columns),

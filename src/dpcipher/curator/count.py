@@ -4,13 +4,13 @@
 
 One kernel turns coded rows into partial counts of every table, whatever holds the rows. Partial counts are integers, so their sum is the same
 whatever the chunks, their order or the threads. Stability: a row counts once in every table, so that one row more or less changes one cell of each by
-one. Nothing goes back to the source after a charge: what a later question may need is held as counts or as coded rows; where rows stay in
-an engine of their own (`curator.warehouse`), it holds one state of them. Only the session asks.
+one. Nothing goes back to the source after a charge: what a later question may need is held as counts or as coded rows. Only the session asks.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from typing import Any, final
 
 import numpy as np
@@ -95,10 +95,6 @@ class Incoming(ABC):
     def rows(self) -> list[Columns]:
         """The codes of all rows that count, in pieces."""
 
-    def on_demand(self) -> CountSource | None:
-        """Counts of whatever is asked later, where rows stay in an engine that counts them; None where they are read here."""
-        return None
-
 
 @final
 class LocalRows(Incoming):
@@ -118,19 +114,20 @@ class LocalRows(Incoming):
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
         """Counted batch by batch, in one pass."""
-        return count_batches(self._batches(), self._schema, tables, self._person)
+        with self._batches() as batches:
+            return count_batches(batches, self._schema, tables, self._person)
 
     def rows(self) -> list[Columns]:
         """Kept in memory, or in a file without a name where they are many."""
         held = HeldRows()
-        for columns in _joined(
-            coded_rows(self._batches(), self._schema, self._person, self.texts), CHUNK_ROWS
-        ):
-            held.add(columns)
+        with self._batches() as batches:
+            for columns in _joined(coded_rows(batches, self._schema, self._person, self.texts), CHUNK_ROWS):
+                held.add(columns)
         return held.blocks
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        return self._source.told_batches(wanted_columns(self._schema, self._person), self._say)
+    def _batches(self) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+        """After it, nothing is left open in an engine that the rows come from, even where a row was refused."""
+        return closing(self._source.told_batches(wanted_columns(self._schema, self._person), self._say))
 
 
 @final
@@ -163,18 +160,6 @@ def is_spark(data: object) -> bool:
     )
 
 
-def is_ibis(data: object) -> bool:
-    """Whether `data` is an ibis table of some engine, told without importing ibis; one of rows in this process is read as a stream."""
-    if not any(
-        base.__module__ == "ibis.expr.types.relations" and base.__name__ == "Table"
-        for base in type(data).__mro__
-    ):
-        return False
-    from dpcipher.curator.warehouse.expressions import is_local
-
-    return not is_local(data)
-
-
 def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
     texts = private_texts(schema)
@@ -190,10 +175,6 @@ def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say
                 "in one process; write the frame to Parquet and measure that"
             )
         return SparkRows(data, schema, person)
-    if is_ibis(data):
-        from dpcipher.curator.warehouse.rows import WarehouseRows
-
-        return WarehouseRows(data, declared, person, say)
     return LocalRows(open_declared(data, declared), schema, person, texts, say)
 
 
@@ -224,14 +205,11 @@ def open_counts(
     """Read and encode private rows; every refusal of a row happens here, and the source is not needed again.
 
     Where it is known beforehand which `tables` will be asked for, those are counted and nothing else is kept; so too where it is known that all that
-    will be asked for is among few `foreseen` ones, unless they stay in an engine of their own. The rows of an open schema are coded on its grid.
+    will be asked for is among few `foreseen` ones. The rows of an open schema are coded on its grid.
     """
     schema = schema.on_grid()
     if tables is not None:
         return CountedTables(incoming.tally(tables), tables)
-    later = incoming.on_demand()
-    if later is not None:
-        return later
     whole = tuple(range(len(schema.attrs)))
     if math.prod(schema.shape) <= FULL_TABLE_CELLS:
         return TableCounts(incoming.tally([whole]).tables[0])

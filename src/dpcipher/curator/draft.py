@@ -4,6 +4,7 @@ import calendar
 import math
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, Literal
 
 from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
@@ -68,9 +69,10 @@ def draft(data: object) -> Schema:
     detected = detect(data)
     source = open_table(data, detected.format, numbers=detected.numbers)
     looks = {name: Look(name) for name in source.names if name}
-    for batch in source.batches(list(looks)):
-        for name, look in looks.items():
-            look.add(batch.column(name))
+    with closing(source.batches(list(looks))) as batches:
+        for batch in batches:
+            for name, look in looks.items():
+                look.add(batch.column(name))
     if not any(look.rows or look.missing for look in looks.values()):
         raise SchemaError("the table has no rows to draft a schema from; write the schema by hand")
     guesses = [guess(look) for look in looks.values()]

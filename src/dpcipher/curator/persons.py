@@ -28,7 +28,6 @@ Hashes = Mapping[int, NDArray[np.uint64]]  # for some axes, a number for each co
 NO_HASHES: Hashes = MappingProxyType({})
 
 PARTITIONS = 64
-HASH_PRIME = 2**31 - 1
 
 
 def limited_rows(
@@ -115,45 +114,19 @@ def _kept(names: pa.Array, rows: Columns, max_rows: int, hashes: Hashes = NO_HAS
     return np.asarray(order[rank < max_rows])
 
 
-def _row_hash(rows: Columns, hashes: Hashes = NO_HASHES) -> NDArray[np.int64]:
-    """A fixed mix of a row's codes, 62 bits; equal rows hash alike, and then it does not matter which of them stays.
+def _row_hash(rows: Columns, hashes: Hashes = NO_HASHES) -> NDArray[np.uint64]:
+    """A fixed mix of a row's codes; equal rows hash alike, and then it does not matter which of them stays.
 
-    Each half is a weighted sum of the codes modulo a prime, raised to a power that permutes the remainders. Every product is below 2**62, so that any
-    engine of SQL computes the same number (`curator.warehouse.stages`).
+    Each code is mixed in by a permutation of 64-bit numbers (SplitMix64: Steele, Lea and Flood 2014).
     """
-    high, low = (
-        _fifth_power(_weighted(rows, hashes, half, start, weights))
-        for half, (start, weights) in enumerate(hash_weights(len(rows)))
-    )
-    return (high << 31) | low
-
-
-def hash_weights(n_columns: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Of each half of the hash: where its sum starts, and the weight of each column."""
-    # Primitive roots of the prime (Fishman & Moore 1986): weights repeat only after all of them.
-    roots = (48271, 69621)
-    return tuple(
-        (pow(root, 100, HASH_PRIME), tuple(pow(root, 101 + axis, HASH_PRIME) for axis in range(n_columns)))
-        for root in roots
-    )
-
-
-def _weighted(
-    rows: Columns, hashes: Hashes, half: int, start: int, weights: Sequence[int]
-) -> NDArray[np.int64]:
-    total = np.full(len(rows[0]), start, dtype=np.int64)
-    for axis, (column, weight) in enumerate(zip(rows, weights, strict=True)):
-        if axis in hashes:
-            number = (hashes[axis] >> np.uint64(32 * half)) % np.uint64(HASH_PRIME)
-            column = number.astype(np.int64)[column]
-        total += column.astype(np.int64) * weight % HASH_PRIME
-    return total % HASH_PRIME
-
-
-def _fifth_power(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Modulo the prime; 5 does not divide it less one, so that no two numbers become one."""
-    square = numbers * numbers % HASH_PRIME
-    return square * square % HASH_PRIME * numbers % HASH_PRIME
+    mixed = np.zeros(len(rows[0]), dtype=np.uint64)
+    for axis, column in enumerate(rows):
+        mixed += hashes[axis][column] if axis in hashes else column.astype(np.uint64)
+        mixed += np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def _distribute(names: pa.Array, columns: Columns, partitions: "Sequence[_Partition]") -> None:

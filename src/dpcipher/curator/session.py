@@ -372,7 +372,6 @@ class Session:
     def close(self, checksum: str) -> None:
         """Record in the ledger that the charge has led to a result; nothing more can be asked."""
         self._spending.end()
-        self._truth.close()
         self.terms.mark_released(self._charge, checksum)
 
     def statement(self) -> Statement:

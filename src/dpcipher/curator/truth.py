@@ -61,9 +61,6 @@ class CountSource(ABC):
     def expect(self, tables: Sequence[Axes]) -> None:  # noqa: B027 - most have their counts at hand
         """Tables that will be asked for next, one by one: what must count rows for them does so together."""
 
-    def close(self) -> None:  # noqa: B027 - where rows are held here there is nothing to let go
-        """No more questions: an engine need not hold the state of its table any longer."""
-
     @abstractmethod
     def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> "CountSource":
         """The same rows with other codes on some axes: a public look-up of each, so that every row goes its own way (stability 1)."""

@@ -1,12 +1,12 @@
 """Anything tabular as Arrow record batches; the reader decides nothing private and never quotes a cell."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,15 @@ from dpcipher.tables.excel import sheet_batches, sheet_names
 from dpcipher.tables.files import check_file, file_batches, file_kind, file_names, find_files, is_text
 from dpcipher.tables.frame import frame_batches
 from dpcipher.tables.header import check_names
+from dpcipher.tables.ibis_table import ibis_backend, is_ibis, postgres_batches, unreadable
 from dpcipher.tables.numbers import number_columns
 
 STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]
 Batches = Iterator[pa.RecordBatch]
+Closable = Generator[
+    pa.RecordBatch, None, None
+]  # closing it lets an engine go, whoever still holds what failed
 
 
 @runtime_checkable
@@ -50,12 +54,12 @@ class Source:
     share: Callable[[], float] = lambda: 0.0
     is_text: bool = False
 
-    def batches(self, columns: Sequence[str]) -> Batches:
+    def batches(self, columns: Sequence[str]) -> Closable:
         """The rows in batches, these columns only; every batch holds each of them once."""
         check_names(self.names, columns, is_text=self.is_text)
-        return map(_checked, self.read(tuple(columns)))
+        return (_checked(batch) for batch in self.read(tuple(columns)))
 
-    def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Batches:
+    def told_batches(self, columns: Sequence[str], say: Callable[[str], None]) -> Closable:
         """The same; of files it is said when each quarter is read. The same lines whatever is in them: a log must not depend on rows.
 
         A file without a row is refused: it was not written whole. An empty frame may be meant.
@@ -105,7 +109,7 @@ def open_table(data: object, format: FileFormat = PLAIN, *, numbers: frozenset[s
         return _open_reader(data)
     if isinstance(data, pa.Table | pa.RecordBatch):
         return Source("pyarrow", tuple(data.schema.names), lambda columns: _table_batches(data, columns))
-    return _open_stream(data)
+    return _open_ibis(data) if is_ibis(data) else _open_stream(data)
 
 
 def open_declared(data: object, schema: Schema) -> Source:
@@ -116,7 +120,8 @@ def open_declared(data: object, schema: Schema) -> Source:
 def coded_rows(data: object, schema: Schema, name: str, *, ours: bool = False) -> Codes:
     """All rows of a table as integer codes; `name` is what messages call it. `ours`: files that dpcipher wrote, in its own format."""
     source = open_table(data) if ours else open_declared(data, schema)
-    parts = [schema.encode(batch) for batch in source.batches(schema.names)]
+    with closing(source.batches(schema.names)) as batches:
+        parts = [schema.encode(batch) for batch in batches]
     codes = np.concatenate(parts) if parts else np.empty((0, len(schema.attrs)), dtype=np.int32)
     if not len(codes):
         raise ParameterError(f"{name} must hold at least one row; it has none")
@@ -165,7 +170,7 @@ def _open_reader(reader: pa.RecordBatchReader) -> Source:
                 "data (RecordBatchReader) can be read once and was; pass a table or a path instead"
             )
         used.append(True)
-        return _stream_batches(reader, columns)
+        return _stream_batches(lambda: reader, columns)
 
     return Source("pyarrow", tuple(reader.schema.names), read)
 
@@ -182,13 +187,32 @@ def _open_stream(data: object) -> Source:
     stream: ArrowStream = data
     if kind == "duckdb":  # looking at its stream would run the query
         names = tuple(stream.columns)  # type: ignore[attr-defined]
-        return Source(kind, names, lambda columns: _stream_batches(_reader(stream), columns))
+        return Source(kind, names, lambda columns: _stream_batches(lambda: _reader(stream), columns))
     # A stream of unknown make may be good for one reading: the reader that shows its names is kept for the rows.
     kept = [_reader(stream)]
     names = tuple(kept[0].schema.names)
     return Source(
-        kind, names, lambda columns: _stream_batches(kept.pop() if kept else _reader(stream), columns)
+        kind, names, lambda columns: _stream_batches(lambda: kept.pop() if kept else _reader(stream), columns)
     )
+
+
+def _open_ibis(table: Any) -> Source:
+    """A table of an engine, of which the wanted columns alone travel."""
+    backend = ibis_backend(table)
+
+    def read(columns: tuple[str, ...]) -> Batches:
+        rows, failed = table.select(*columns), unreadable(backend)
+        with _raising(failed):
+            if backend.name == "postgres":
+                yield from postgres_batches(backend, rows)
+                return
+        # ibis 12 asks DuckDB 2 for a method that it no longer has.
+        query = str(backend.compile(rows))
+        yield from _stream_batches(
+            lambda: pa.RecordBatchReader.from_stream(backend.con.sql(query)), columns, failed
+        )
+
+    return Source("pandas", tuple(table.columns), read)
 
 
 def _reader(stream: ArrowStream) -> pa.RecordBatchReader:
@@ -199,12 +223,15 @@ def _reader(stream: ArrowStream) -> pa.RecordBatchReader:
 def _not_a_table(data: object) -> TableFileError:
     return TableFileError(
         f"data (of type {type(data).__name__}) must be a path or glob of CSV, TSV, Parquet or Excel files, a file.db::table, a pandas or polars "
-        "DataFrame, a pyarrow table, a DuckDB relation or a stream of Arrow batches; check that it can be read"
+        "DataFrame, a pyarrow table, a DuckDB relation, an ibis table or a stream of Arrow batches; check that it can be read"
     )
 
 
-def _stream_batches(reader: pa.RecordBatchReader, columns: tuple[str, ...]) -> Batches:
-    with _raising(TableFileError("data broke off before its end; check where the stream comes from")):
+def _stream_batches(
+    opened: Callable[[], pa.RecordBatchReader], columns: tuple[str, ...], failed: TableFileError | None = None
+) -> Batches:
+    failed = failed or TableFileError("data broke off before its end; check where the stream comes from")
+    with _raising(failed), closing(opened()) as reader:
         for batch in reader:
             chosen = batch.select(list(columns))
             # Some libraries hand over all rows at once.

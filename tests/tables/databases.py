@@ -1,4 +1,4 @@
-"""Engines to test with: DuckDB in this process, and a PostgreSQL server of our own in a temporary folder, with everything in its log."""
+"""Engines to test with: DuckDB in this process, and a PostgreSQL server of our own in a temporary folder."""
 
 import os
 import pwd
@@ -20,12 +20,11 @@ ROWS_A_STATEMENT = 500
 
 
 @dataclass
-class Warehouse:
-    """A connection, and how tables come into it."""
+class Database:
+    """An ibis connection, and how tables come into it."""
 
     connection: Any
     name: str
-    log: Path | None = None
 
     def table(self, types: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> Any:
         """An ibis table of these columns, each of a type of the engine, and of these rows."""
@@ -36,7 +35,7 @@ class Warehouse:
         return self.connection.table(name)
 
     def insert(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        """More rows, over parameters: nothing of a row is in the text of a statement."""
+        """More rows."""
         mark = "?" if self.name == "duckdb" else "%s"
         for start in range(0, len(rows), ROWS_A_STATEMENT):
             some = rows[start : start + ROWS_A_STATEMENT]
@@ -47,6 +46,15 @@ class Warehouse:
         """One statement."""
         return self.connection.con.execute(statement, list(values) or None)
 
+    def left_open(self) -> list[Any]:
+        """The cursors, transactions and temporary tables that the connection has: asking fails where a result is still open."""
+        if self.name == "duckdb":
+            return list(self.run("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall())
+        status = self.connection.con.info.transaction_status
+        cursors = self.run("SELECT name FROM pg_cursors").fetchall()
+        temporary = self.run("SELECT relname FROM pg_class WHERE relpersistence = 't'").fetchall()
+        return [*([status] if status else []), *cursors, *temporary]
+
 
 @dataclass(frozen=True)
 class Server:
@@ -54,30 +62,25 @@ class Server:
 
     folder: Path
 
-    @property
-    def log(self) -> Path:
-        """Everything the server writes."""
-        return self.folder / "log"
-
-    def connect(self, user: str = "postgres", **options: Any) -> Any:
-        """An ibis connection."""
+    def connect(self) -> Database:
+        """A connection of its own."""
         import ibis
 
-        return ibis.postgres.connect(host=str(self.folder), user=user, database="postgres", **options)
+        connection = ibis.postgres.connect(host=str(self.folder), user="postgres", database="postgres")
+        return Database(connection, "postgres")
 
 
-@pytest.fixture(name="duck", scope="module")
-def duckdb_at_hand() -> Iterator[Warehouse]:
+@pytest.fixture(name="duck")
+def duckdb_in_memory() -> Iterator[Database]:
     """DuckDB in memory, behind ibis."""
-    ibis = _ibis()
-    connection = ibis.duckdb.connect()
-    yield Warehouse(connection, "duckdb")
+    connection = _ibis().duckdb.connect()
+    yield Database(connection, "duckdb")
     connection.disconnect()
 
 
 @pytest.fixture(name="server", scope="session")
 def running_server() -> Iterator[Server]:
-    """PostgreSQL as a user without rights, on a socket in a folder of its own; every statement and every error is in its log."""
+    """PostgreSQL as a user without rights, on a socket in a folder of its own."""
     _ibis()
     if not BINARIES:
         missing("postgres", "no server binaries under /usr/lib/postgresql")
@@ -87,20 +90,9 @@ def running_server() -> Iterator[Server]:
             nobody = pwd.getpwnam("nobody")
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
         data, control = folder / "data", BINARIES[0] / "pg_ctl"
-        _as_nobody(
-            [
-                BINARIES[0] / "initdb",
-                "-D",
-                data,
-                "-U",
-                "postgres",
-                "--auth=trust",
-                "-E",
-                "UTF8",
-                "--locale=C.UTF-8",
-            ]
-        )
-        settings = f"-k {folder} -c listen_addresses='' -c fsync=off -c log_statement=all -c log_error_verbosity=verbose"
+        made = ["-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"]
+        _as_nobody([BINARIES[0] / "initdb", "-D", data, *made])
+        settings = f"-k {folder} -c listen_addresses='' -c fsync=off"
         _as_nobody([control, "-D", data, "-o", settings, "-l", folder / "log", "-w", "start"])
         yield Server(folder)
         _as_nobody([control, "-D", data, "-m", "immediate", "-w", "stop"])
@@ -109,18 +101,18 @@ def running_server() -> Iterator[Server]:
 
 
 @pytest.fixture(name="postgres")
-def postgres_at_hand(server: Server) -> Iterator[Warehouse]:
+def connected_server(server: Server) -> Iterator[Database]:
     """A connection to PostgreSQL, behind ibis."""
-    connection = server.connect()
-    yield Warehouse(connection, "postgres", server.log)
-    connection.disconnect()
+    database = server.connect()
+    yield database
+    database.connection.disconnect()
 
 
-@pytest.fixture(name="warehouse", params=["duck", "postgres"])
-def each_engine(request: pytest.FixtureRequest) -> Warehouse:
+@pytest.fixture(name="database", params=["duck", "postgres"])
+def each_engine(request: pytest.FixtureRequest) -> Database:
     """Each engine in turn."""
-    held: Warehouse = request.getfixturevalue(request.param)
-    return held
+    database: Database = request.getfixturevalue(request.param)
+    return database
 
 
 def _ibis() -> Any:
