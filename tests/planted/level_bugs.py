@@ -31,8 +31,8 @@ LEVEL_BUGS = (
         "which rows of a person count depends on the texts of others",
         "devised here",
         "curator/persons.py",
-        "        if axis in hashes:",
-        "        if axis in hashes and axis < 0:",
+        "hashes[axis][column] if axis in hashes else",
+        "hashes[axis][column] if axis in hashes and axis < 0 else",
         "curator/test_discover.py::test_which_rows_of_a_person_count_depends_on_nobody_else",
     ),
     Bug(
