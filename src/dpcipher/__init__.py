@@ -7,6 +7,7 @@ The flow, and the names that stand for it:
 Each name is loaded when it is first used: importing the package loads none of the libraries behind it.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +117,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _draft(data: object) -> "Schema":
+def _draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
     """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
+
+    `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
 
     >>> import pandas as pd
     >>> from dpcipher import Schema
@@ -125,7 +128,7 @@ def _draft(data: object) -> "Schema":
     ('age', 'sex')
     """
     # It belongs to the curator's room, which no other room may import; here stands its name alone.
-    return import_module("dpcipher.curator.draft").draft(data)  # type: ignore[no-any-return]
+    return import_module("dpcipher.curator.draft").draft(data, tell=tell)  # type: ignore[no-any-return]
 
 
 def _check(schema: "Schema", data: object) -> "SchemaCheck":

@@ -96,7 +96,7 @@ def test_a_draft_is_refused_until_it_is_signed():
     assert schema.drawn_from_data
     with pytest.raises(SchemaError, match="drawn from data"):
         schema.require_signed()
-    schema.sign("Ada Lovelace", "2024-05-01").require_signed()
+    schema.sign("Ada Lovelace", "2024-05-01", unchanged=True).require_signed()
 
 
 def test_batches_of_different_looks_are_taken_together(tmp_path):

@@ -188,7 +188,8 @@ def test_a_draft_is_refused_until_signed(tmp_path: Path) -> None:
         chosen(rows(), draft, ledger=ledger)
     assert ledger.entries == ()
     assert (
-        chosen(rows(), draft.sign("A curator", "2026-01-01"), ledger=ledger).statement.status == "certified"
+        chosen(rows(), draft.sign("A curator", "2026-01-01", unchanged=True), ledger=ledger).statement.status
+        == "certified"
     )
 
 

@@ -208,7 +208,7 @@ def test_a_draft_is_refused_until_signed() -> None:
     draft = dc.Schema.draft(rows())
     with pytest.raises(SchemaError, match="sign"):
         measure(rows(), draft, epsilon=1, unit="add-remove")
-    signed = draft.sign("A. Curator", "2026-01-02")
+    signed = draft.sign("A. Curator", "2026-01-02", unchanged=True)
     assert measure(rows(), signed, epsilon=1, unit="add-remove").statement.status == "unrecorded"
 
 
@@ -289,7 +289,7 @@ def test_the_notes_of_a_draft_are_in_no_release(tmp_path: Path) -> None:
     private = rows(900).assign(patient_id=[f"p{i // 4}" for i in range(900)])
     draft = dc.Schema.draft(private)
     assert "patient_id" in " ".join(draft.provenance.notes)
-    draft.sign("A. Curator", "2026-01-02").save(tmp_path / "signed.yaml")
+    draft.sign("A. Curator", "2026-01-02", unchanged=True).save(tmp_path / "signed.yaml")
     assert "patient_id" not in (tmp_path / "signed.yaml").read_text(encoding="utf-8")
     kept = replace(
         draft, provenance=replace(draft.provenance, drawn_from_data=False)

@@ -41,7 +41,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
     """Draft a schema from the private rows in DATA, marked as drawn from them.
 
     The draft is as private as the rows: it lists their values. `measure` refuses it until a person has replaced what is not public
-    knowledge and signed it.
+    knowledge and signed it. Where a column seems to say whose row each is, the terminal alone is told about how many persons there are.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
     from dpcipher.curator.mismatch import said_format
     from dpcipher.schema.format import PLAIN
 
-    drafted = draft_schema(data)
+    drafted = draft_schema(data, tell=lambda words: click.echo(words, err=True))
     drafted.save(target)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
     if drafted.format != PLAIN:
@@ -196,20 +196,35 @@ def _check_rows(schema: "dc.Schema", file: Path, data: str, json_: bool) -> None
 @click.option(
     "--name", metavar="NAME", required=True, help="Your name: you say that nothing in the schema is private."
 )
+@click.option(
+    "--unchanged", is_flag=True, help="Sign a draft whose columns are as they were read off the rows."
+)
 @options.as_json
-def sign(file: Path, name: str, json_: bool) -> None:
+def sign(file: Path, name: str, unchanged: bool, json_: bool) -> None:
     """Sign SCHEMA: a person's word that every level and range in it is public knowledge.
 
-    The signature holds your name, the date and a hash of the schema. Any later edit voids it.
+    The signature holds your name, the date and a hash of the schema. Any later edit voids it. A draft whose columns nobody changed is asked about
+    again; scripts say --unchanged. The notes of a draft are taken out.
 
     \b
     Example:
       dpcipher schema sign people.yaml --name "Ada Curator"
     """
-    signed = dc.Schema.load(file).sign(name, datetime.date.today())
+    schema = dc.Schema.load(file)
+    unchanged = unchanged or (schema.untouched and _meant())
+    signed = schema.sign(name, datetime.date.today(), unchanged=unchanged)
     signed.save(file)
     facts = {"schema": str(file), "name": name, "fingerprint": signed.fingerprint(), "signed": signed.signed}
     output.show(f"{file}: signed by {name}; any edit from now on voids it", facts, as_json=json_)
+
+
+def _meant() -> bool:
+    """Whether somebody is there to ask, and says so."""
+    question = "The columns are as they were drafted from the rows. Could every level and range have been written without looking at them?"
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        return False
 
 
 @command.command("show")
@@ -227,6 +242,7 @@ def show(file: Path, json_: bool) -> None:
     width = max(len(name) for name in schema.names)
     lines = [line for column in schema.columns for line in _column_lines(column, width)]
     lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
+    lines += [f"Column {schema.person!r} of the table says whose row each is."] if schema.person else []
     output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_)
 
 

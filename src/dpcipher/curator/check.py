@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpcipher.curator.draft import persons
+from dpcipher.curator.look import Look
 from dpcipher.curator.mismatch import ColumnCheck, Finding, SchemaCheck, said_format
 from dpcipher.marginals.arrays import Bools, Codes
 from dpcipher.schema.column import Column
@@ -33,9 +35,13 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     absent = _absent(source, schema)
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
     seen = _Seen(schema.on_grid().judging, {name: ColumnCheck(column) for name, column in present.items()})
-    with closing(source.batches(list(present) or _some_name(source))) as batches:
+    looks = {name: Look(name) for name in _perhaps_persons(source, schema)}
+    wanted = list(dict.fromkeys([*present, *looks])) or _some_name(source)
+    with closing(source.batches(wanted)) as batches:
         for batch in batches:
             seen.add(batch)
+            for name, look in looks.items():
+                look.add(batch.column(name))
     return SchemaCheck(
         seen.n_rows,
         len(schema.columns),
@@ -43,7 +49,14 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
         (*wrong, *absent, *seen.findings()),
         format.to_spec() if wrong else {},
         ready=not schema.needs_signature or schema.signed,
+        persons=persons(looks.values(), known=schema.person),
     )
+
+
+def _perhaps_persons(source: Source, schema: Schema) -> list[str]:
+    """The columns that may say whose row each is: the one that the schema names, else all that it leaves out."""
+    once = [name for name in source.names if name and source.names.count(name) == 1]
+    return [name for name in once if (name == schema.person if schema.person else name not in schema.names)]
 
 
 def _judged(schema: Schema) -> dict[str, Column]:
@@ -61,6 +74,8 @@ def _absent(source: Source, schema: Schema) -> list[Finding]:
     """The columns that are not there, or more than once; where none is there, also what that may mean."""
     names = source.names
     findings = [_named(name, names, schema.names) for name in schema.names if names.count(name) != 1]
+    if schema.person and schema.person not in names:
+        findings.append(_named(schema.person, names, [*schema.names, schema.person]))
     near = any(name in names or spelling_hint(names, schema.names, name) for name in schema.names)
     if source.is_text and not near:
         words = "none of the columns is there; a text file needs a header line with their names"

@@ -3,7 +3,7 @@
 import calendar
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
@@ -64,8 +64,11 @@ _MANY = "is every one public? levels: discover would find them privately"
 Guess = tuple[Column | None, str]
 
 
-def draft(data: object) -> Schema:
-    """Guess a schema from the rows; it is marked as drawn from data, and tells about the rows until a person edits it."""
+def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Schema:
+    """Guess a schema from the rows; it is marked as drawn from data, and tells about the rows until a person edits it.
+
+    `tell` is told about how many persons there are, where a column seems to say whose row each is: for the curator alone, and for no file.
+    """
     detected = detect(data)
     source = open_table(data, detected.format, numbers=detected.numbers)
     looks = {name: Look(name) for name in source.names if name}
@@ -79,10 +82,20 @@ def draft(data: object) -> Schema:
     columns = tuple(column for column, _ in guesses if column)
     if not columns:
         raise SchemaError("no column could be drafted: each is empty or free text; write the schema by hand")
+    for words in persons(looks.values()):
+        tell(words)
+    notes = tuple(note for _, note in guesses if note)
     return Schema(
-        columns,
-        provenance=Provenance(drawn_from_data=True, notes=tuple(note for _, note in guesses if note)),
-        format=detected.format,
+        columns, provenance=Provenance(drawn_from_data=True, notes=notes), format=detected.format
+    ).as_drafted()
+
+
+def persons(looks: Iterable[Look], *, known: str | None = None) -> tuple[str, ...]:
+    """About how many persons there are, by each column that is known to name them, or looks like an id and has values that come more than once; private."""
+    return tuple(
+        look.ids.describe(look.name)
+        for look in looks
+        if look.ids is not None and look.repeats and (look.name == known or _looks_like_id(look))
     )
 
 
@@ -133,26 +146,26 @@ def guess(look: Look) -> Guess:
 
 def _looks_like_id(look: Look) -> str:
     """Why the values name rows; nothing where they do not. Real numbers are all different too, and name nothing."""
-    if look.rows >= ENOUGH_ROWS and look.distinct == min(look.rows, MAX_SEEN + 1):
+    if look.rows >= ENOUGH_ROWS and not look.repeats:
         if _ID_NAME.search(look.name):
             return "by its name, and every value is different"
         low, high = look.ranges.get("integer", (0.0, 0.0))
         if "integer" in look.ranges and (high - low == look.rows - 1 or look.increasing):
             return "whole numbers that count the rows"
-        if not look.ranges and MAX_SEEN >= look.distinct > MAX_LEVELS and look.longest <= _SHORT:
+        if not look.ranges and look.distinct > MAX_LEVELS and look.longest <= _SHORT:
             return "every text is different"
     if _ID_NAME.search(look.name) and look.distinct > MAX_LEVELS:
         return "by its name"
-    if "integer" in look.ranges and MANY_IDS <= look.distinct <= MAX_SEEN:
+    if "integer" in look.ranges and look.distinct >= MANY_IDS:
         low, high = look.ranges["integer"]
-        if look.distinct >= FILLED * (high - low + 1) and look.rows <= ROWS_EACH * look.distinct:
+        if look.number >= FILLED * (high - low + 1) and look.rows <= ROWS_EACH * look.number:
             return "whole numbers that leave out few, each in few rows"
     return ""
 
 
 def _owner_hint(look: Look) -> str:
     """What an id is good for whose values come more than once."""
-    if look.rows == look.distinct or look.distinct > MAX_SEEN:
+    if not look.repeats:
         return ""
     return "; if it says whose row it is, give it to measure as the person, so that all rows of one are protected"
 

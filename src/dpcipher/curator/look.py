@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpcipher.curator.ids import IdSample
 from dpcipher.curator.written import common_step, more_decimals
 from dpcipher.schema.cells import as_day, as_number, as_text, as_time, as_truth, by_type, flat, is_missing
 from dpcipher.schema.points import EXACT, MAX_NUMBER
@@ -43,6 +44,7 @@ class Look:
     last: float = -math.inf
     sample: list[NDArray[np.float64]] = field(default_factory=list)
     apart: int = 1  # every so many numbers are in the sample
+    ids: IdSample | None = field(default_factory=IdSample)  # None where some cell can be no id
 
     def add(self, cells: pa.Array) -> None:
         """Take in one batch."""
@@ -56,11 +58,24 @@ class Look:
         if len(cells):
             self._add_readings(cells)
             self._add_texts(cells)
+            self._add_ids(cells)
 
     @property
     def distinct(self) -> int:
         """How many different values there are, up to one more than are kept."""
         return len(self.texts)
+
+    @property
+    def number(self) -> int:
+        """The same beyond what is kept: about so many."""
+        return self.distinct if self.distinct <= MAX_SEEN or self.ids is None else self.ids.number
+
+    @property
+    def repeats(self) -> bool:
+        """Whether some value comes more than once, as far as is seen."""
+        if self.distinct <= MAX_SEEN or self.ids is None:
+            return self.rows > self.distinct
+        return self.ids.repeats
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -109,6 +124,13 @@ class Look:
         if len(self.texts) <= MAX_SEEN:
             self.texts |= _few(texts, MAX_SEEN)
         self.codes |= _few(texts.filter(pa.array(np.isnan(as_number(cells)))), MAX_CODES)
+
+    def _add_ids(self, cells: pa.Array) -> None:
+        """Whole numbers and texts can name somebody; days, times, truth values and other numbers cannot."""
+        if self.ranges and (self.ranges.keys() & {"boolean", "date", "time"} or "integer" not in self.ranges):
+            self.ids = None
+        if self.ids is not None:
+            self.ids.add(cells)
 
     def _narrow(self, kind: str, values: NDArray[np.float64], fits: bool = True) -> None:
         if kind in self.ranges:

@@ -51,7 +51,7 @@ class Finding:
 class SchemaCheck:
     """All mismatches between private rows and a schema. `fits`: measuring would refuse no row. `ready`: the schema itself may be used.
 
-    `format` is what the file seems to be, where that is not what the schema declares.
+    `format` is what the file seems to be, where that is not what the schema declares. `persons` says about how many there are.
     """
 
     n_rows: int
@@ -60,6 +60,7 @@ class SchemaCheck:
     findings: tuple[Finding, ...]
     format: dict[str, Any] = field(default_factory=dict)
     ready: bool = True
+    persons: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -82,6 +83,7 @@ class SchemaCheck:
             "format": self.format,
             "findings": [asdict(finding) for finding in self.findings],
             "extra": self.extra,
+            "persons": list(self.persons),
             "afterwards": AFTERWARDS,
         }
 
@@ -90,6 +92,7 @@ class SchemaCheck:
         moved = [f"  {finding}" for finding in self.findings if not finding.refused]
         lines = [MARKED, f"{self.n_rows:,} rows against {self.n_columns} columns of the schema."]
         lines += [f"{self.extra}."] if self.extra else []
+        lines += self.persons
         lines += ["Refused by measure:", *refused] if refused else ["Measure would refuse no row."]
         lines += ["Handled as the schema says:", *moved] if moved else []
         lines += (

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcipher.errors import BudgetError, LedgerError, ParameterError, did_you_mean
+from dpcipher.errors import BudgetError, LedgerError, ParameterError, did_you_mean, warn
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.durable import missing
@@ -166,6 +166,16 @@ def make_request(
     mechanisms = tuple(affordable[share] for share in shares)
     public = unit.n_rows_is_public if n_rows_public is None else n_rows_public
     return MeasurementRequest(schema, parsed, budget, unit, sets, shares, mechanisms, public)
+
+
+def check_person(schema: Schema, person: Person | None) -> None:
+    """Warn where the schema says whose row each is and that is not used: then rows are protected, and not persons."""
+    if schema.person is not None and (person is None or person.column != schema.person):
+        given = "is not given" if person is None else f"is {person.column!r}"
+        warn(
+            f"person {given}, and the schema says that {schema.person!r} names whose row each is: without it rows are protected, and not persons; "
+            f"use person={schema.person!r}, or correct the schema"
+        )
 
 
 def check_sets(sets: object) -> None:

@@ -28,7 +28,7 @@ from dpcipher.curator.event import (
     Sensitivity,
     TablesMeasured,
 )
-from dpcipher.curator.request import MeasurementRequest, Terms
+from dpcipher.curator.request import MeasurementRequest, Terms, check_person
 from dpcipher.curator.spending import Spending
 from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
@@ -95,6 +95,7 @@ class Session:
         """
         schema.require_signed()
         terms = terms.of(schema)
+        check_person(schema, terms.person)
         terms.check()
         incoming = receive(data, schema, terms.person, say=say)
         if incoming.extra:

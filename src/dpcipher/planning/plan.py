@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcipher.curator.find import after_finding, given_tables
 from dpcipher.curator.measure import parse_auto
-from dpcipher.curator.request import MeasurementRequest, Person, Terms, make_request
+from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_person, make_request
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
@@ -149,6 +149,7 @@ def plan(
     )
     protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
     limit = None if person is None else Person(person, protects.max_rows)
+    check_person(schema, limit)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
     auto = parse_auto(workload, weights=weights, **choice)
     held = held_rows(schema, rows, auto=auto, person=person is not None)

@@ -38,7 +38,7 @@ _IMPORT_HEAD = """\
 #
 # which adds your name, the date and a hash of the schema. Any later edit voids the signature.
 """
-_HEAD_KEYS = ("version", "title", "description", "drawn_from_data", "imported_from", "notes")
+_HEAD_KEYS = ("version", "title", "description", "person", "drawn_from_data", "imported_from", "notes")
 _ADVICE = {
     "categorical": "check: is every level public? drop rare ones and send them to `other`",
     "ordinal": "check: is every level public, and in the right order?",

@@ -46,7 +46,8 @@ from dpcipher.schema.words import check_text, joined
 class Schema(Shown):
     """The columns of a table in order, the compounds among them, and the combinations that cannot be.
 
-    What is measured are the `attrs`: the columns, with each compound standing where its first part stood.
+    What is measured are the `attrs`: the columns, with each compound standing where its first part stood. `person` names the column of the table
+    that says whose row each is, where there is one; `measure` takes it only when it is told so, and warns when it is not.
 
     >>> schema = Schema.from_domain({"age": 85, "sex": 2})
     >>> schema.attrs, schema.shape
@@ -61,6 +62,7 @@ class Schema(Shown):
     description: str | None = None
     format: FileFormat = PLAIN
     rules: tuple[Rule, ...] = ()
+    person: str | None = None
 
     # Reading rows belongs to the curator's room, so the package itself puts the functions here.
     draft: ClassVar[Callable[..., "Schema"]]
@@ -72,6 +74,7 @@ class Schema(Shown):
         object.__setattr__(self, "zeros", tuple(self.zeros))
         check_text("title", self.title)
         check_text("description", self.description)
+        check_text("person", self.person)
         conditions = [zero.impossible for zero in self.zeros]
         object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         consistent.check_names(self)
@@ -289,14 +292,15 @@ class Schema(Shown):
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
         parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
-        words = {"title": plain.get("title"), "description": plain.get("description")}
+        words = {key: plain.get(key) for key in ("title", "description", "person")}
         form = FileFormat.from_spec(plain.get("format"))
         return cls(*parts, **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
         plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance, self.rules)
-        more = {"title": self.title, "description": self.description, "format": self.format.to_spec()}
+        words = {key: getattr(self, key) for key in ("title", "description", "person")}
+        more = {**words, "format": self.format.to_spec()}
         return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
@@ -360,19 +364,40 @@ class Schema(Shown):
         return sign_off is not None and sign_off.hash == self.fingerprint()
 
     def fingerprint(self) -> str:
-        """SHA-256 of the schema, without its sign-off and notes."""
-        plain = {key: value for key, value in self.to_dict().items() if key not in ("sign_off", "notes")}
-        return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        """SHA-256 of the schema, without its sign-off and what else is for its curator."""
+        kept = {key: value for key, value in self.to_dict().items() if key not in spec.CURATORS_KEYS}
+        return _digest(kept)
 
-    def sign(self, name: str, date: str | datetime.date) -> "Schema":
-        """The schema with a person's word that it holds nothing private; any later edit voids it. The notes of a draft tell about rows: they go."""
+    def as_drafted(self) -> "Schema":
+        """The schema with a hash of its columns, so that a person who signs it notices that nothing was changed."""
+        drafted_as = _digest(self.to_dict()["columns"])
+        return replace(self, provenance=replace(self.provenance, drafted_as=drafted_as))
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the columns are those of the draft, with every level and range as it was read off the rows."""
+        return self.provenance.drafted_as == _digest(self.to_dict()["columns"])
+
+    def sign(self, name: str, date: str | datetime.date, *, unchanged: bool = False) -> "Schema":
+        """The schema with a person's word that it holds nothing private; any later edit voids it.
+
+        A draft whose columns are as they were read off the rows is refused, unless `unchanged` says that this is meant. The notes of a draft tell about
+        rows: they go.
+        """
+        if self.untouched and not unchanged:
+            raise SchemaError(
+                "the columns are as they were drafted from the rows; change what is not public knowledge, or use unchanged=True: then you say that "
+                "every level and range, as it is, could have been written without looking at the rows"
+            )
         signed = self.without_notes() if self.drawn_from_data else self
         sign_off = SignOff(name, str(date), self.fingerprint())
-        return replace(signed, provenance=replace(signed.provenance, sign_off=sign_off))
+        return replace(signed, provenance=replace(signed.provenance, sign_off=sign_off, drafted_as=None))
 
     def without_notes(self) -> "Schema":
         """The schema without what a draft or a dictionary noted for its curator: no signature covers it, so it is in no release."""
-        return replace(self, provenance=replace(self.provenance, notes=())) if self.provenance.notes else self
+        if not self.provenance.notes and self.provenance.drafted_as is None:
+            return self
+        return replace(self, provenance=replace(self.provenance, notes=(), drafted_as=None))
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""
@@ -384,3 +409,7 @@ class Schema(Shown):
             f"the schema was {origin} and {state}, so it may reveal private values; "
             "check every level and range, then sign it: dpcipher schema sign FILE --name NAME"
         )
+
+
+def _digest(plain: object) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

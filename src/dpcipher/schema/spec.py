@@ -33,7 +33,10 @@ _KEYS = (
     "title",
     "description",
     "format",
+    "person",
+    "drafted_as",
 )
+CURATORS_KEYS = ("sign_off", "notes", "drafted_as")  # no part of what is signed
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,16 @@ class SignOff:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Declared by a person (the default), drawn from data, or imported from a dictionary; `notes` tell the person what to check."""
+    """Declared by a person (the default), drawn from data, or imported from a dictionary; `notes` tell the person what to check.
+
+    `drafted_as` is the hash of the columns as a draft had them: who signs them unchanged is asked twice.
+    """
 
     drawn_from_data: bool = False
     sign_off: SignOff | None = None
     notes: tuple[str, ...] = ()
     imported_from: str | None = None
+    drafted_as: str | None = None
 
 
 Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
@@ -133,6 +140,7 @@ def write_parts(
         "drawn_from_data": provenance.drawn_from_data,
         "imported_from": provenance.imported_from,
         "notes": list(provenance.notes),
+        "drafted_as": provenance.drafted_as,
         "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
     }
     return _filled(parts)
@@ -193,7 +201,12 @@ def _read_provenance(plain: Mapping[str, object]) -> Provenance:
     imported = plain.get("imported_from")
     if imported is not None and (not isinstance(imported, str) or not imported.strip()):
         raise SchemaError(f"imported_from ({imported!r:.60}) must be the name of a dictionary")
-    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes, imported)
+    drafted_as = plain.get("drafted_as")
+    if drafted_as is not None and not isinstance(drafted_as, str):
+        raise SchemaError(
+            f"drafted_as ({drafted_as!r:.60}) must be the hash that `dpcipher schema draft` wrote"
+        )
+    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes, imported, drafted_as)
 
 
 def _listed(plain: object, key: str) -> Sequence[object]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpcipher.schema.column import Column
 
 MAX_BIN_LABELS = 1_000
-LONGEST = {"title": 200, "unit": 60, "description": 2_000, "label": 300}
+LONGEST = {"title": 200, "person": 300, "unit": 60, "description": 2_000, "label": 300}
 
 Labels = tuple[tuple[str, str], ...]
 
