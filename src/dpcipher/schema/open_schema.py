@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema
 
 
+FOUND_NOTES = (
+    "edges found privately (bins: auto)",
+    "levels found privately (levels: discover)",
+)  # as notes of a release begin
+
+
 def grid_schema(schema: "Schema") -> "Schema":
     """The schema with the grid of every open column in its place; a grid is coarser where a structural zero crosses it with other columns."""
     if not schema.is_open:
@@ -95,10 +101,7 @@ def closed_schema(
     columns = tuple(_closed(column, edges, levels, searched=compares) for column in schema.columns)
     if columns == schema.columns:
         return schema
-    told = {
-        "edges found privately (bins: auto)": edges,
-        "levels found privately (levels: discover)": levels,
-    }
+    told = dict(zip(FOUND_NOTES, (edges, levels), strict=True))
     notes = tuple(f"{what}: {', '.join(names)}" for what, names in told.items() if names)
     provenance = replace(schema.provenance, notes=(*schema.provenance.notes, *notes))
     made = replace(schema, columns=columns, provenance=provenance)

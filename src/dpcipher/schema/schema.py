@@ -26,6 +26,7 @@ from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
 from dpcipher.schema.open_schema import (
+    FOUND_NOTES,
     bins_of_cells,
     closed_schema,
     grid_schema,
@@ -394,10 +395,10 @@ class Schema(Shown):
         return replace(signed, provenance=replace(signed.provenance, sign_off=sign_off, drafted_as=None))
 
     def without_notes(self) -> "Schema":
-        """The schema without what a draft or a dictionary noted for its curator: no signature covers it, so it is in no release."""
-        if not self.provenance.notes and self.provenance.drafted_as is None:
-            return self
-        return replace(self, provenance=replace(self.provenance, notes=(), drafted_as=None))
+        """The schema without what a draft or a dictionary noted for its curator: no signature covers it, so it is in no release. What a release noted stays."""
+        notes = tuple(note for note in self.provenance.notes if note.startswith(FOUND_NOTES))
+        provenance = replace(self.provenance, notes=notes, drafted_as=None)
+        return self if provenance == self.provenance else replace(self, provenance=provenance)
 
     def require_signed(self) -> None:
         """Refuse a draft that nobody has signed off, or that was edited since."""
