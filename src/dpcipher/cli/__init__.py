@@ -8,7 +8,7 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -68,7 +68,7 @@ class Flow(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; whatever fails becomes one message, never a traceback that could quote a private value. With --json also an object on stdout."""
         try:
-            with _warnings_on_stderr(lambda message: as_typed(message, self._options(ctx))):
+            with _warnings_on_stderr():
                 return super().invoke(ctx)
         except (click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
@@ -141,14 +141,14 @@ def _tell(ctx: click.Context, kind: str, message: str, code: int) -> None:
 
 
 @contextmanager
-def _warnings_on_stderr(told: Callable[[str], str]) -> Iterator[None]:
-    """The library's warnings as one line each, every time, as people are `told` them; other warnings as Python shows them."""
+def _warnings_on_stderr() -> Iterator[None]:
+    """The library's warnings as one line each, every time; other warnings as Python shows them."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
             if issubclass(category, DpcipherWarning):
-                click.echo(f"Warning: {told(str(message))}", err=True)
+                click.echo(f"Warning: {message}", err=True)
             else:
                 shown(message, category, *place, **options)
 

@@ -174,7 +174,7 @@ def check_person(schema: Schema, person: Person | None) -> None:
         given = "is not given" if person is None else f"is {person.column!r}"
         warn(
             f"person {given}, and the schema says that {schema.person!r} names whose row each is: without it rows are protected, and not persons; "
-            f"use person={schema.person!r}, or correct the schema"
+            f"use person={schema.person!r} (--person {schema.person}), or correct the schema"
         )
 
 
