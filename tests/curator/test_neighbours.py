@@ -1,6 +1,7 @@
 """Neighbours, from the frame or the file that a user hands to `measure`: what reaches the noise moves by no more than the noise pays for."""
 
 import datetime as dt
+import gzip
 import io
 import random
 from decimal import Decimal
@@ -15,7 +16,9 @@ import pytest
 from handed_counts import handed_counts  # noqa: F401
 
 from dpcipher.curator.measure import measure
-from dpcipher.errors import DataError, ParameterError
+from dpcipher.errors import BudgetError, DataError, ParameterError
+from dpcipher.methods import PrivBayes
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema import Column, Schema
 
@@ -297,6 +300,68 @@ def test_a_declared_number_of_rows_does_not_reach_what_is_left_of_persons() -> N
         measure(
             people(["ann"]), Schema((CODES,)), epsilon=1, unit="add-remove", person="who", n_rows_public=True
         )
+
+
+def in_sheet(rows: list[list[Any]], path: Path) -> Path:
+    """A workbook of these rows."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["x", "y"], *rows]:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("place", [0, 7, 19])
+def test_a_row_that_turns_blank_in_a_sheet_changes_nothing_public(place: int, tmp_path: Path) -> None:
+    """A blank row cannot be told from the end of a sheet: it is left out, and so the number of rows is told under no unit."""
+    schema, rows = Schema((CODES, PLACE)), [[1 + number % 2, "ab"[number % 3 == 0]] for number in range(20)]
+    neighbour = [[None, None] if number == place else row for number, row in enumerate(rows)]
+    statements, sums = [], []
+    for data in (rows, neighbour):
+        path = in_sheet(data, tmp_path / "rows.xlsx")
+        for workload in (1, "auto"):
+            release = measure(path, schema, workload=workload, epsilon=120, unit="replace")  # type: ignore[arg-type]
+            assert release.statement.n_rows is None
+            assert release.statement.protection == "Protects the values of any one row."
+        statements.append(measure(path, schema, workload=1, epsilon=120, unit="replace").statement)
+        sums.append(measure(f"{path}::Sheet", schema, workload=[["x", "y"]], epsilon=120, unit="replace").project(("x",)).sum())  # fmt: skip
+    assert statements[0] == statements[1]
+    assert sums == [20, 19]  # every other row counts as before
+    csv = tmp_path / "rows.csv"
+    csv.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in rows[:place]) + ",\n\n" + "".join(f"{x},{y}\n" for x, y in rows[place + 1 :]))  # fmt: skip
+    assert measure(csv, schema, workload=1, epsilon=120, unit="replace").statement.n_rows == 20
+
+
+def test_what_needs_the_number_of_rows_is_refused_of_a_sheet(tmp_path: Path) -> None:
+    """Before anything is charged: a declaration about the table does not reach the rows that are left, and the score I needs them."""
+    path, schema = in_sheet([[1, "a"], [2, "b"]] * 5, tmp_path / "rows.xlsx"), Schema((CODES, PLACE))
+    book = Ledger.create(tmp_path / "rows.ledger", epsilon=9, unit="replace")
+    with pytest.raises(
+        ParameterError, match=r"n_rows_public \(True\) must not be given with an Excel workbook"
+    ):
+        measure(path, schema, epsilon=1, unit="replace", n_rows_public=True, ledger=book)
+    with pytest.raises(BudgetError, match=r"score \('I'\) has no bounded sensitivity"):
+        PrivBayes(1, unit="replace", score="I", ledger=book).fit(path, schema)
+    assert book.entries == ()
+    PrivBayes(1, unit="replace", ledger=book).fit(path, schema)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["unix", "windows"])
+def test_an_empty_line_of_one_column_is_a_row(
+    ending: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cell is missing, wherever it stands and however the file is cut into blocks; the number of rows is that of the lines."""
+    rng, path = random.Random(4), tmp_path / f"rows.{ending}"
+    lines = [rng.choice(["1", "2", ""]) for _ in range(200)] + ["", ""]
+    raw = "".join(line + end for line in ["x", *lines]).encode()
+    path.write_bytes(gzip.compress(raw) if ending == "csv.gz" else raw)
+    for block in (2**24, 37):
+        monkeypatch.setattr("dpcipher.tables.delimited.BLOCK_BYTES", block)
+        release = measure(path, Schema((CODES,)), workload=1, epsilon=120, unit="replace")
+        assert release.statement.n_rows == 202
+        assert release.project(("x",)).tolist() == [lines.count("1"), lines.count("2"), 0, lines.count("")]
 
 
 # Errors

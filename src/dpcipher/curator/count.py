@@ -85,6 +85,7 @@ class Incoming(ABC):
 
     kind: str
     extra = ""  # how many columns are not in the schema, in words
+    drops_blank_rows = False  # so that the number of rows that are read is not the table's
     texts: Dictionaries = NO_TEXTS
 
     @abstractmethod
@@ -110,6 +111,7 @@ class LocalRows(Incoming):
     ) -> None:
         self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
         self.texts, self._say = texts, say
+        self.drops_blank_rows = source.drops_blank_rows
         self.extra = said_extra(source.names, wanted_columns(schema, person))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:

@@ -45,7 +45,9 @@ class Terms:
 
     `n_rows_public` is the curator's declaration that the number of rows is no secret. `ledger` is one that exists, or none. With `create` it
     is a path where there is none yet, and one will be created with this budget as its limit: whoever says one and finds the other has
-    mistaken the path. `may_fail` says that something is asked that fails with a small probability: levels are found in the rows, or rows are drawn.
+    mistaken the path. `may_fail` says that something is asked that fails with a small probability: levels are found in the rows, or rows are drawn;
+    `needs_n_rows`, that something is asked that no noise can hide while the number of rows is private. Where not `every_row_counts`, the
+    table's reader leaves out blank rows, one by one.
     """
 
     budget: Budget
@@ -56,6 +58,8 @@ class Terms:
     name: str = ""
     create: bool = False
     may_fail: bool = False
+    needs_n_rows: bool = False
+    every_row_counts: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.create, bool):
@@ -69,6 +73,16 @@ class Terms:
             raise ParameterError(
                 "n_rows_public (True) must not be given with person: rows beyond max_rows are left out, and the number that remains "
                 "is not the table's; leave n_rows_public out"
+            )
+        if self.n_rows_public and not self.every_row_counts:
+            raise ParameterError(
+                "n_rows_public (True) must not be given with an Excel workbook: its blank rows are left out, and the number that remains "
+                "is not the table's; leave n_rows_public out, or save the sheet as a CSV file"
+            )
+        if self.needs_n_rows and not self.tells_n_rows:
+            raise BudgetError(
+                "score ('I') has no bounded sensitivity while the number of rows is private; try score='R', or unit='replace' without person "
+                "and without an Excel workbook, whose blank rows are left out"
             )
 
     def of(self, schema: Schema) -> "Terms":
@@ -86,10 +100,11 @@ class Terms:
     def tells_n_rows(self) -> bool:
         """Whether the number of rows that count is public: by the unit, or because the curator declared it so.
 
-        Where rows can be left out before counting, the number that is left tells about the ids of those that were: it is not public
-        under any unit, and a declaration about the table does not reach it.
+        Where rows can be left out before counting, the number that is left tells about the ids, or the cells, of those that were: it is not
+        public under any unit, and a declaration about the table does not reach it.
         """
-        return self.n_rows_public or (self.unit.n_rows_is_public and self.person is None)
+        all_count = self.person is None and self.every_row_counts
+        return self.n_rows_public or (self.unit.n_rows_is_public and all_count)
 
     def check(self) -> None:
         """Refuse now what `charge` would refuse, without spending."""

@@ -10,6 +10,7 @@ gets noisy counts or a choice.
 import datetime
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -98,6 +99,8 @@ class Session:
         check_person(schema, terms.person)
         terms.check()
         incoming = receive(data, schema, terms.person, say=say)
+        if incoming.drops_blank_rows:
+            terms = replace(terms, every_row_counts=False)
         if incoming.extra:
             say(incoming.extra)
         say("counting" if tables is not None else "reading")

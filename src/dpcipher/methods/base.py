@@ -126,6 +126,7 @@ class Synthesizer(ABC):
             name=self.name,
             create=self.create,
             may_fail=self._may_fail,
+            needs_n_rows=self._needs_n_rows,
         )
 
     @final
@@ -171,6 +172,11 @@ class Synthesizer(ABC):
     @property
     def _may_fail(self) -> bool:
         """Whether the method itself asks what fails with a small probability, for which its charge then has a delta."""
+        return False
+
+    @property
+    def _needs_n_rows(self) -> bool:
+        """Whether the method asks what has no bounded sensitivity while the number of rows is private."""
         return False
 
     @property

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpcipher.curator.session import Session
-from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.marginals.arrays import Axes
@@ -62,10 +62,10 @@ class PrivBayes(Synthesizer):
         check_between("theta", self.theta, 0, math.inf, 4.0)
         if self.score not in (None, *scores.SCORES):
             raise ParameterError(f"score ({self.score!r}) must be 'I', 'F' or 'R'; try score='R'")
-        if self.score == "I" and not self.terms.tells_n_rows:
-            raise BudgetError(
-                "score ('I') has no bounded sensitivity while the number of rows is private; try score='R', or unit='replace' without person"
-            )
+
+    @property
+    def _needs_n_rows(self) -> bool:
+        return self.score == "I"
 
     def check_schema(self, schema: Schema) -> None:
         """The score F is for binary columns."""

@@ -1,6 +1,7 @@
 """CSV and TSV files in batches, read exactly as their format is declared; no error quotes a row.
 
-Every cell is read as text, so that `01`, `N` and `NA` survive.
+Every cell is read as text, so that `01`, `N` and `NA` survive. In a file of one column an empty line is a row, whose cell is missing; where there
+are several, a row of missing cells has its separators, and an empty line is none.
 """
 
 import codecs
@@ -57,12 +58,13 @@ def text_batches(
     """The rows in batches of texts, numbers of the named columns rewritten as Python writes them; `reached` is told how many bytes of the file were read."""
     if _only_header(path, format):
         return
-    cells = dict(zip(text_names(path, format), _header(path, format), strict=True))
+    names = _header(path, format)
+    cells = dict(zip(text_names(path, format), names, strict=True))
     header = [cells[column] for column in columns]
     changed = frozenset() if format.has_plain_numbers else numbers
     try:
         with _open_arrow(path) as (stream, raw):
-            for batch in pacsv.open_csv(stream, **_arrow_options(path, header, format)):
+            for batch in pacsv.open_csv(stream, **_arrow_options(path, header, format, len(names))):
                 arrays = [
                     by_type(array, lambda texts: plain_numbers(texts, format)) if name in changed else array
                     for name, array in zip(columns, batch.columns, strict=True)
@@ -96,7 +98,7 @@ def damaged(path: Path, form: str) -> TableFileError:
     )
 
 
-def _arrow_options(path: Path, header: list[str], format: FileFormat) -> dict[str, Any]:
+def _arrow_options(path: Path, header: list[str], format: FileFormat, n_columns: int) -> dict[str, Any]:
     quote = False if format.quote == "none" else format.quote
     return {
         # One thread, so that Arrow knows the number of a ragged row.
@@ -108,6 +110,7 @@ def _arrow_options(path: Path, header: list[str], format: FileFormat) -> dict[st
             quote_char=quote,
             double_quote=bool(quote),
             newlines_in_values=bool(quote),
+            ignore_empty_lines=n_columns > 1,
         ),
         "convert_options": pacsv.ConvertOptions(
             column_types=dict.fromkeys(header, _TEXTS),

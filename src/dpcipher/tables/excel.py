@@ -27,7 +27,7 @@ def sheet_names(path: Path, sheet: str | None = None) -> tuple[str, ...]:
 
 
 def sheet_batches(path: Path, columns: tuple[str, ...], sheet: str | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows below the first; a row without any value is none, as an empty line of a CSV file is."""
+    """The rows below the first; one without any value is left out, wherever it stands, since at the end of a sheet it is none."""
     with _rows(path, sheet) as rows:
         names = _header(path, next(iter(_some(rows, 1)), ()))
         places = [names.index(column) for column in columns]

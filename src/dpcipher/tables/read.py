@@ -45,7 +45,8 @@ class ArrowStream(Protocol):
 class Source:
     """A table to read: its column names, and how to get at its rows in batches. `share` says how much of it was read, where that is known.
 
-    `is_text` is said of files whose names and cells a separator sets apart.
+    `is_text` is said of files whose names and cells a separator sets apart, `drops_blank_rows` of those in which a row without any value cannot be
+    told from the end of the table: such rows are left out one by one, and the number of those that remain is not the table's.
     """
 
     kind: TableKind
@@ -53,6 +54,7 @@ class Source:
     read: Callable[[tuple[str, ...]], Batches]
     share: Callable[[], float] = lambda: 0.0
     is_text: bool = False
+    drops_blank_rows: bool = False
 
     def batches(self, columns: Sequence[str]) -> Closable:
         """The rows in batches, these columns only; every batch holds each of them once."""
@@ -143,7 +145,14 @@ def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source
             reached[place] = sizes[place]
 
     names = file_names(files[0], format)
-    return Source("path", names, read, lambda: sum(reached) / max(sum(sizes), 1), is_text=is_text(files[0]))
+    return Source(
+        "path",
+        names,
+        read,
+        lambda: sum(reached) / max(sum(sizes), 1),
+        is_text=is_text(files[0]),
+        drops_blank_rows=file_kind(files[0]) == "Excel",
+    )
 
 
 def _open_inside(text: str, table: str) -> Source:
@@ -151,7 +160,10 @@ def _open_inside(text: str, table: str) -> Source:
     path = Path(text)
     check_file(path)
     if file_kind(path) == "Excel":
-        return Source("path", sheet_names(path, table), lambda columns: sheet_batches(path, columns, table))
+        names = sheet_names(path, table)
+        return Source(
+            "path", names, lambda columns: sheet_batches(path, columns, table), drops_blank_rows=True
+        )
     return Source("path", *open_database(path, table))
 
 
