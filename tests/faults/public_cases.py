@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def release(rng: random.Random, folder: Path) -> Case:
             text = json.dumps(forge.sealed(sealed, counts)) if rng.random() < 0.5 else as_json(plain, nasty)
         except Exception:
             text = as_json(plain, nasty)
-        path.write_bytes(forge.plain(text, counts))
+        forge.save(path, text, counts)
 
     def load() -> None:
         loaded = Release.load(path)
@@ -97,7 +98,8 @@ def _release_bytes(checksum: str) -> bytes:
     for kind in forge.KINDS:
         facts, counts = _sealed(kind)
         if facts["checksum"] == checksum:
-            return forge.plain(json.dumps(facts), counts)
+            with TemporaryDirectory() as folder:
+                return forge.save(Path(folder) / "r.parquet", facts, counts).read_bytes()
     raise KeyError(checksum)
 
 

@@ -74,7 +74,6 @@ def release() -> Release:
         budget={"epsilon": "3"},
         certificate={
             "measure": "epsilon",
-            "per_table": [1 / 15] * 45,
             "total": 3.0,
             "by": "privacy map of opendp",
         },

@@ -3,6 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpcipher.errors import DpcipherError
 from dpcipher.release.thrift import BINARY, I32, I64, LIST, STRUCT, listed, struct
+from dpcipher.schema.schema import Schema
 
 KEY = b"dpcipher"
 SCHEMA: dict[str, Any] = {
@@ -29,26 +34,29 @@ SOFTWARE = {"dpcipher": "0.1.0", "opendp": "0.16.0"}
 
 
 def statement(**changes: Any) -> dict[str, Any]:
-    """What the writer of version 0.1.0 stated, with changes."""
+    """What the writer stated, with changes."""
     empty: dict[str, Any] = {"unit": {}, "budget": {}, "certificate": {}, "ledger": {}, "software": {}}
     return {"status": "declared", "n_rows": None, **empty, "created": ""} | changes
 
 
 def table(*attrs: str, **changes: Any) -> dict[str, Any]:
-    """One entry of `tables`, as the writer of version 0.1.0 made it, with changes."""
+    """One entry of `tables`, as the writer makes it, with changes."""
     entry = {"attrs": list(attrs), "counts": "integer", "mechanism": "laplace", "scale": 3.0, "set": 0}
     return entry | changes
 
 
 def given() -> tuple[dict[str, Any], list[Any]]:
-    """Facts and counts of given tables with a certificate by table: `measure` with a workload and a ledger."""
+    """Facts and counts of given tables: `measure` with a workload and a ledger."""
     stated = statement(
         status="certified",
         unit={"relation": "add-remove", "max_rows": 1},
         budget={"epsilon": "1"},
         certificate={
             "measure": "epsilon",
-            "per_table": [0.33333333333333337, 0.33333333333333337],
+            "events": [
+                {"what": "age × who", "share": "1/3", "cost": 0.33333333333333337},
+                {"what": "age × pay", "share": "1/3", "cost": 0.33333333333333337},
+            ],
             "total": 0.66666666666666674,
             "by": "privacy map of opendp",
         },
@@ -68,7 +76,7 @@ def sets() -> tuple[dict[str, Any], list[Any]]:
         budget={"epsilon": "1", "delta": "1/1000000"},
         certificate={
             "measure": "rho",
-            "per_table": [0.0013531094644187423] * 3,
+            "events": [{"what": "tables", "share": "1", "cost": 0.008118656786512454, "sets": 2}],
             "total": 0.008118656786512454,
             "by": "privacy map of opendp",
         },
@@ -120,16 +128,26 @@ def exact() -> tuple[dict[str, Any], list[Any]]:
 KINDS = {"given": given, "sets": sets, "chosen": chosen, "exact": exact}
 
 
+VERSION = 4
+
+
 def facts(stated: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The metadata without its checksum."""
-    return {"version": 1, "schema": SCHEMA, "statement": dict(stated), "tables": list(tables), "checksum": ""}
+    return {
+        "version": VERSION,
+        "schema": SCHEMA,
+        "statement": dict(stated),
+        "tables": list(tables),
+        "coarse": [],
+        "totals": [],
+        "checksum": "",
+    }
 
 
 def sealed(known: Mapping[str, Any], counts: Sequence[Any]) -> dict[str, Any]:
-    """The metadata with the checksum as version 0.1.0 computed it."""
-    digest = hashlib.sha256()
-    for value in (1, known["schema"], known["statement"], known["tables"]):
-        digest.update(json.dumps(value, sort_keys=True).encode() + b"\n")
+    """The metadata with the checksum as the writer computes it."""
+    plain = {key: value for key, value in known.items() if key != "checksum"}
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode() + b"\n")
     start, sizes = 0, {"age": 4, "who": 6, "pay": 2}
     for entry in known["tables"]:
         stop = start + int(np.prod([sizes[attr] for attr in entry["attrs"]], dtype=int))
@@ -140,26 +158,73 @@ def sealed(known: Mapping[str, Any], counts: Sequence[Any]) -> dict[str, Any]:
     return {**known, "checksum": digest.hexdigest()}
 
 
-def arrow(counts: Sequence[Any]) -> pa.Table:
-    """The counts, with a column beside them as any tool would see."""
-    return pa.table({"table": np.zeros(len(counts), np.int32), "count": np.array(counts)})
+def columns(known: Mapping[str, Any], counts: Sequence[Any]) -> pa.Table:
+    """The cells as any tool sees them, one for each count; only the counts where the facts describe no tables."""
+    numbers = pa.array(np.array(counts))
+    try:
+        labels = _labels(json.dumps(known["schema"]))
+        rows = [
+            (entry["set"], number, " × ".join(entry["attrs"]), *cell)
+            for number, entry in enumerate(known["tables"])
+            for cell in product(*(labels.get(attr, ("?",)) for attr in entry["attrs"]))
+        ]
+        rows = [*rows, *[rows[-1]] * (len(counts) - len(rows))][: len(counts)]
+        most = max(len(entry["attrs"]) for entry in known["tables"])
+        parts = list(zip(*(row + (None,) * (3 + most - len(row)) for row in rows), strict=True))
+        names = ["set", "table", "attrs", *(f"level_{place + 1}" for place in range(most)), "count"]
+        kinds = [pa.int32(), pa.int32(), *[pa.string()] * (1 + most)]
+        arrays = [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+        return pa.table([*arrays, numbers], names=names)
+    except (
+        DpcipherError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        pa.ArrowException,
+    ):
+        return pa.table({"count": numbers})
+
+
+@cache
+def _labels(schema: str) -> dict[str, tuple[str, ...]]:
+    read = Schema.from_dict(json.loads(schema))
+    small = [attr for attr, size in zip(read.attrs, read.shape, strict=True) if size < 100]
+    return {attr: read.labels(attr) for attr in small}
 
 
 def save(path: Path, metadata: Mapping[str, Any] | str, counts: Sequence[Any], **options: Any) -> Path:
     """A file with this metadata, plain values or the JSON itself, and these counts."""
-    text = metadata if isinstance(metadata, str) else json.dumps(metadata)
-    pq.write_table(arrow(counts).replace_schema_metadata({"dpcipher": text}), path, **options)
+    text, known = (metadata, metadata) if isinstance(metadata, str) else (json.dumps(metadata), metadata)
+    if isinstance(known, str):
+        with suppress(ValueError, RecursionError):
+            known = json.loads(known)
+    return rewritten(path, columns(known, counts), text, **options)  # type: ignore[arg-type]
+
+
+def rewritten(path: Path, cells: pa.Table, text: str, **options: Any) -> Path:
+    """A file of these cells with this metadata, in the manner of the writer."""
+    with pq.ParquetWriter(
+        path, cells.schema, store_schema=False, write_statistics=False, **options
+    ) as writer:
+        writer.write_table(cells)
+        writer.add_key_value_metadata({KEY: text.encode()})
     return path
 
 
-# Files written by hand: pages, then a footer, each field as the caller says.
+def with_facts(path: Path, change: Mapping[str, Any]) -> Path:
+    """A release file again with other facts and its own cells; its checksum is that of before."""
+    return rewritten(path, pq.read_table(path), json.dumps(facts_of(path) | change))
 
 
-def with_change(path: Path, part: str, change: Mapping[str, Any], counts: Sequence[Any]) -> Path:
+def with_change(path: Path, part: str, change: Mapping[str, Any]) -> Path:
     """A release file again, with a change to the first entry of a part of its facts; its checksum is that of before."""
-    known = facts_of(path)
-    known[part][0] |= change
-    return save(path, known, counts)
+    first, *others = facts_of(path)[part]
+    return with_facts(path, {part: [first | change, *others]})
+
+
+# Files written by hand: pages, then a footer, each field as the caller says.
 
 
 def page(data: bytes, **changes: Any) -> bytes:
@@ -207,30 +272,51 @@ def written(pages: bytes, rows: int, **changes: Any) -> bytes:
         (9, I64, said["start"]),
         *([(11, I64, said["first"])] if "first" in said else []),
     )
-    group = struct(
-        (1, LIST, listed(STRUCT, [struct((2, I64, 4), (3, STRUCT, about))])), (2, I64, 0), (3, I64, rows)
-    )
+    elsewhere = [(1, BINARY, b"other.parquet")] if "elsewhere" in said else []
+    place = struct(*elsewhere, (2, I64, 4), (3, STRUCT, about))
+    group = struct((1, LIST, listed(STRUCT, [place])), (2, I64, 0), (3, I64, rows))
     leaf = struct((1, I32, 2), (3, I32, 0), (4, BINARY, b"count"))
     schema = said.get("schema", [struct((4, BINARY, b"schema"), (5, I32, 1)), leaf])
     metadata = said.get("metadata", [struct((1, BINARY, KEY), (2, BINARY, b"{}"))])
+    return _closed(pages, schema, said["total"], said.get("groups", [group]), metadata)
+
+
+def columns_written(
+    pages: bytes, rows: int, placed: Sequence[tuple[int, bytes, int, int, int]], text: bytes
+) -> bytes:
+    """A file of one row group of several columns: of each its type, name, place, and the bytes of its dictionary and of all its pages."""
+    chunks, leaves = [], []
+    for kind, name, start, dictionary, size in placed:
+        about = struct(
+            (1, I32, kind),
+            (2, LIST, listed(I32, [0, 8])),
+            (3, LIST, listed(BINARY, [name])),
+            (4, I32, 6),
+            (5, I64, rows),
+            (6, I64, size),
+            (7, I64, size),
+            (9, I64, start + dictionary),
+            (11, I64, start),
+        )
+        chunks.append(struct((2, I64, 0), (3, STRUCT, about)))
+        texts = [(6, I32, 0), (10, STRUCT, struct((1, STRUCT, struct())))] if kind == 6 else []
+        leaves.append(struct((1, I32, kind), (3, I32, 0), (4, BINARY, name), *texts))
+    group = struct((1, LIST, listed(STRUCT, chunks)), (2, I64, len(pages)), (3, I64, rows))
+    schema = [struct((4, BINARY, b"schema"), (5, I32, len(leaves))), *leaves]
+    return _closed(pages, schema, rows, [group], [struct((1, BINARY, KEY), (2, BINARY, text))])
+
+
+def _closed(
+    pages: bytes, schema: Sequence[bytes], rows: int, groups: Sequence[bytes], metadata: Sequence[bytes]
+) -> bytes:
     footer = struct(
         (1, I32, 2),
         (2, LIST, listed(STRUCT, schema)),
-        (3, I64, said["total"]),
-        (4, LIST, listed(STRUCT, said.get("groups", [group]))),
+        (3, I64, rows),
+        (4, LIST, listed(STRUCT, groups)),
         (5, LIST, listed(STRUCT, metadata)),
     )
     return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-
-
-def plain(text: str, counts: Sequence[Any]) -> bytes:
-    """A file of one page, with this metadata; quicker to make than by Arrow."""
-    numbers = np.array(counts)
-    kind = 5 if numbers.dtype.kind == "f" else 2
-    leaf = struct((1, I32, kind), (3, I32, 0), (4, BINARY, b"count"))
-    schema = [struct((4, BINARY, b"schema"), (5, I32, 1)), leaf]
-    metadata = [struct((1, BINARY, KEY), (2, BINARY, text.encode()))]
-    return written(page(numbers.tobytes()), len(numbers), kind=kind, schema=schema, metadata=metadata)
 
 
 def facts_of(path: Path) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_any_fact_replaced_by_anything(kind: str, tmp_path: Path, monkeypatch: p
     honest, before, refused, loaded = file.checksum, megabytes(), 0, 0
     for number, (path, change) in enumerate(product(places(facts), (*VALUES, GONE, MORE))):
         target = tmp_path / f"{number}.parquet"
-        target.write_bytes(forge.plain(replaced(facts, path, change), counts))
+        forge.save(target, replaced(facts, path, change), counts)
         monkeypatch.setattr(file, "checksum", lambda *_: facts["checksum"])
         release = attempt(target)
         refused, loaded = refused + (release is None), loaded + (release is not None)

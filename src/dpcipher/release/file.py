@@ -1,17 +1,17 @@
 """The release file: one Parquet table that any tool can open, its facts in the file's metadata.
 
 Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`; of centred tables also `rows`, for other tools. The metadata key `dpcipher`
-holds JSON: format version, schema, tables, statement, coarse counts and totals where there are any, and a SHA-256 over all of it. `load` reads it back.
-A file with totals, whose tables are centred, is of version 3; one with coarse counts alone of version 2; others of version 1.
+holds JSON: format version, schema, tables, statement, coarse counts, totals, and a SHA-256 over all of it and the counts. Every other column follows
+from these: `load` computes it anew, and refuses a file that says anything else.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,15 +23,17 @@ from dpcipher.files import replacing
 from dpcipher.marginals.arrays import Attrs, Shape
 from dpcipher.marginals.centred import in_rows
 from dpcipher.privacy.noise import Mechanism
+from dpcipher.release.columns import Texts
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
 
 KEY = b"dpcipher"
-VERSION, WITH_COARSE, WITH_TOTALS = 1, 2, 3
-# All pairs of a thousand columns need 60 MiB. Parquet's own reader takes no more: Arrow keeps a second copy, a third longer, and
-# stops at 100 MB.
+VERSION = 4  # earlier files were never published
+# All pairs of a thousand columns need 60 MiB. Parquet's own reader stops at 100 MB.
 MAX_METADATA = 64 * 2**20
+_DICTIONARY = 2**20  # bytes of the values of a column that may be in a dictionary; its texts always are
+ROW_GROUP = 2**20
 LARGEST_COUNT = 2**62  # so that no difference of two counts leaves int64
 _TABLE_BYTES = 108  # that the facts of a table take at most, beside its names
 _EVENT_BYTES = (
@@ -101,15 +103,12 @@ class Beside:
     coarse: Sequence[CoarseTable] = ()
     totals: Sequence[NoisyTotal] = ()
 
-    @property
-    def version(self) -> int:
-        """The format that can hold it."""
-        return WITH_TOTALS if self.totals else WITH_COARSE if self.coarse else VERSION
-
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, of what there is."""
-        coarse, totals = ([one.as_dict() for one in part] for part in (self.coarse, self.totals))
-        return {**({"coarse": coarse} if coarse else {}), **({"totals": totals} if totals else {})}
+        """Plain values."""
+        return {
+            "coarse": [one.as_dict() for one in self.coarse],
+            "totals": [one.as_dict() for one in self.totals],
+        }
 
 
 def write(
@@ -122,11 +121,7 @@ def write(
     """Write the file so that it is either absent or complete."""
     check_sizes([table.counts.shape for table in tables])
     plain = {
-        "version": beside.version,
-        "schema": schema.to_dict(),
-        "statement": statement.to_dict(),
-        "tables": [_describe(table) for table in tables],
-        **beside.as_dict(),
+        **_facts(schema, tables, statement, beside),
         "checksum": checksum(schema, tables, statement, beside),
     }
     facts = json.dumps(plain).encode()
@@ -135,15 +130,45 @@ def write(
             f"release file ({path}) cannot be written: its facts take {len(facts)} bytes, of at most {MAX_METADATA}; "
             "measure fewer tables"
         )
-    cells = _cells(schema, tables, beside.totals).replace_schema_metadata({KEY: facts})
     try:
         with replacing(path) as temporary, temporary.open("wb") as sink:
-            pq.write_table(cells, sink, compression="zstd")
+            rows = sum(table.counts.size for table in tables)
+            _write_cells(sink, dict(cells(schema, tables, beside.totals)), rows, facts)
     except OSError as error:
         raise ReleaseError(
             f"release file ({path}) cannot be written: {error.strerror}; choose a folder you may write to"
         ) from None
     return path
+
+
+def _write_cells(
+    sink: BinaryIO, columns: Mapping[str, Texts | NDArray[Any]], rows: int, facts: bytes
+) -> None:
+    """The columns and the metadata as Parquet, without what another reader may act on: statistics, or types of Arrow."""
+    first = _row_group(columns, 0)
+    texts = [column.n_bytes for column in columns.values() if isinstance(column, Texts)]
+    with pq.ParquetWriter(
+        sink,
+        first.schema,
+        compression="zstd",
+        store_schema=False,
+        write_statistics=False,
+        dictionary_pagesize_limit=max(_DICTIONARY, *(2 * n_bytes for n_bytes in texts)),
+    ) as writer:
+        writer.write_table(first)
+        for start in range(ROW_GROUP, rows, ROW_GROUP):
+            writer.write_table(_row_group(columns, start))
+        writer.add_key_value_metadata({KEY: facts})
+
+
+def _row_group(columns: Mapping[str, Texts | NDArray[Any]], start: int) -> pa.Table:
+    stop = start + ROW_GROUP
+    return pa.table(
+        {
+            name: column.rows(start, stop).dictionary if isinstance(column, Texts) else column[start:stop]
+            for name, column in columns.items()
+        }
+    )
 
 
 def checksum(
@@ -152,15 +177,26 @@ def checksum(
     statement: Statement,
     beside: Beside = Beside(),  # noqa: B008 - a frozen value
 ) -> str:
-    """SHA-256 over schema, statement, tables, what is beside them, and every count."""
+    """SHA-256 over schema, statement, tables, what is beside them, and every count: over all from which the file follows."""
     digest = hashlib.sha256()
-    facts = [schema.to_dict(), statement.to_dict(), [_describe(table) for table in tables]]
-    for value in (beside.version, *beside.as_dict().values(), *facts):
-        digest.update(json.dumps(value, sort_keys=True).encode() + b"\n")
+    facts = _facts(schema, tables, statement, beside)
+    digest.update(json.dumps(facts, sort_keys=True).encode() + b"\n")
     for table in tables:
         flat = np.ascontiguousarray(table.counts, dtype="<f8" if table.counts.dtype.kind == "f" else "<i8")
         digest.update(flat.data)
     return digest.hexdigest()
+
+
+def _facts(
+    schema: Schema, tables: Sequence[NoisyTable], statement: Statement, beside: Beside
+) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "schema": schema.to_dict(),
+        "statement": statement.to_dict(),
+        "tables": [_describe(table) for table in tables],
+        **beside.as_dict(),
+    }
 
 
 def check_sizes(shapes: Sequence[Shape]) -> None:
@@ -202,41 +238,50 @@ def _describe(table: NoisyTable) -> dict[str, Any]:
     }
 
 
-def _cells(schema: Schema, tables: Sequence[NoisyTable], totals: Sequence[NoisyTotal]) -> pa.Table:
-    """One row per cell of every table, in the order of the schema's levels; of centred tables with what they say in rows, for other tools."""
+def column_names(tables: Sequence[Attrs], *, centred: bool) -> list[str]:
+    """The columns of the file, in their order."""
+    levels = [f"level_{place + 1}" for place in range(max(map(len, tables)))]
+    return ["set", "table", "attrs", *levels, "count", *(["rows"] if centred else [])]
+
+
+def cells(
+    schema: Schema, tables: Sequence[NoisyTable], totals: Sequence[NoisyTotal]
+) -> Iterator[tuple[str, Texts | NDArray[Any]]]:
+    """The columns, a row for each cell of every table, in the order of the schema's levels; of centred tables with what they say in rows."""
     sizes = [table.counts.size for table in tables]
-    number = np.repeat(np.arange(len(tables), dtype=np.int32), sizes)
-    columns: dict[str, Any] = {
-        "set": np.repeat(np.array([table.set for table in tables], dtype=np.int32), sizes),
-        "table": number,
-        "attrs": _dictionary(number, [" × ".join(table.attrs) for table in tables]),
-    }
+    yield "set", np.repeat(np.array([table.set for table in tables], dtype=np.int32), sizes)
+    yield "table", np.repeat(np.arange(len(tables), dtype=np.int32), sizes)
+    names: dict[str, int] = {}
+    numbers = [names.setdefault(" × ".join(table.attrs), len(names)) for table in tables]
+    yield "attrs", Texts(np.repeat(np.array(numbers, dtype=np.int32), sizes), list(names))
     for place in range(max(len(table.attrs) for table in tables)):
-        columns[f"level_{place + 1}"] = _level_column(schema, tables, place)
-    counts = np.concatenate([table.counts.ravel() for table in tables])
-    columns["count"] = counts.astype(np.int64 if all(table.whole for table in tables) else np.float64)
+        yield f"level_{place + 1}", _level_column(schema, tables, place)
+    whole = all(table.whole for table in tables)
+    yield (
+        "count",
+        np.concatenate([table.counts.ravel() for table in tables]).astype(
+            np.int64 if whole else np.float64, copy=False
+        ),
+    )
     if totals:
         rows = {total.set: total.count for total in totals}
         parts = [in_rows(table.counts) + rows[table.set] / table.counts.size for table in tables]
-        columns["rows"] = np.concatenate([part.ravel() for part in parts])
-    return pa.table(columns)
+        yield "rows", np.concatenate([part.ravel() for part in parts])
 
 
-def _level_column(schema: Schema, tables: Sequence[NoisyTable], place: int) -> pa.DictionaryArray:
-    """The labels of the `place`-th attribute of each table; null where a table has fewer."""
+def _level_column(schema: Schema, tables: Sequence[NoisyTable], place: int) -> Texts:
+    """The labels of the `place`-th attribute of each table; none where a table has fewer."""
     labels: dict[str, int] = {}
+    known: dict[str, NDArray[np.int32]] = {}
     codes = []
     for table in tables:
-        known = np.array(-1)
+        numbers = np.array(-1, dtype=np.int32)
         if place < len(table.attrs):
-            names = schema.labels(table.attrs[place])
-            known = np.array([labels.setdefault(label, len(labels)) for label in names])
-            known = known.reshape([-1 if axis == place else 1 for axis in range(table.counts.ndim)])
-        codes.append(np.broadcast_to(known, table.counts.shape).ravel())
-    return _dictionary(np.concatenate(codes), list(labels))
-
-
-def _dictionary(codes: NDArray[np.integer], values: list[str]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes.astype(np.int32), mask=codes < 0), pa.array(values, pa.string())
-    )
+            attr = table.attrs[place]
+            if attr not in known:
+                numbered = [labels.setdefault(label, len(labels)) for label in schema.labels(attr)]
+                known[attr] = np.array(numbered, dtype=np.int32)
+            after = table.counts.ndim - place - 1
+            numbers = known[attr].reshape(-1, *[1] * after)
+        codes.append(np.broadcast_to(numbers, table.counts.shape).ravel())
+    return Texts(np.concatenate(codes), list(labels))

@@ -2,12 +2,11 @@
 
 Anybody may have written a file that is read here, checksum and all. So everything in it is checked, and sizes come first: the
 metadata's length, then what the metadata says, then how many cells its tables have, then how many counts the file has, and only
-then the counts.
+then the counts. Every other column follows from these, and must.
 """
 
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -22,7 +21,7 @@ from dpcipher.errors import DpcipherError, ReleaseError
 from dpcipher.marginals.arrays import Attrs, Shape
 from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release import file
-from dpcipher.release.counts import Layout, read_counts, read_layout
+from dpcipher.release.columns import Layout, Texts, holds, read_layout, read_numbers
 from dpcipher.release.file import LARGEST_COUNT, Beside, CoarseTable, NoisyTable, NoisyTotal
 from dpcipher.release.foreign import foreign
 from dpcipher.release.statement import Statement
@@ -36,7 +35,7 @@ from dpcipher.schema.workload import MAX_TABLES
 MOST_GROWTH, SMALL = 4096, 64 * 2**20
 LONGEST_REASON = 300  # a file may quote itself at any length
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
-_KEYS = ("version", "schema", "statement", "tables", "checksum")
+_KEYS = ("version", "schema", "statement", "tables", "coarse", "totals", "checksum")
 _TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
 _COARSE_KEYS = {"attr", "starts", "counts", "mechanism", "scale", "set"}
 _TOTAL_KEYS = {"count", "mechanism", "scale", "set"}
@@ -75,20 +74,31 @@ def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, Beside]
         raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
     try:
         with path.open("rb") as stream:
-            facts, counts = _read(path, stream)
+            return _read(path, stream)
     except OSError as error:
         raise ReleaseError(
             f"release file ({path}) cannot be read: {error.strerror}; check its permissions"
         ) from None
+
+
+def _read(path: Path, stream: BinaryIO) -> tuple[Schema, tuple[NoisyTable, ...], Statement, Beside]:
+    """The facts, then the counts once the facts allow for so many, then what follows from both."""
+    size = os.fstat(stream.fileno()).st_size
+    layout, facts = _layout(path, stream, size)
+    _check_number(path, facts, layout, size)
+    try:
+        counts = read_numbers(stream, layout.columns["count"])
+    except (ValueError, OSError, pa.ArrowException):
+        raise _damaged(path, "its counts cannot be read") from None
     tables = _with_counts(path, facts.tables, counts)
+    _check_columns(path, stream, layout, file.cells(facts.schema, tables, facts.beside.totals))
     if facts.checksum != file.checksum(facts.schema, tables, facts.statement, facts.beside):
         raise _damaged(path, "its checksum does not match")
     return facts.schema, tables, facts.statement, facts.beside
 
 
-def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
-    """The facts, and the counts once the facts allow for so many."""
-    size = os.fstat(stream.fileno()).st_size
+def _layout(path: Path, stream: BinaryIO, size: int) -> tuple[Layout, Facts]:
+    """Where the columns of the file are, and what its metadata says."""
     try:
         layout = read_layout(stream, size, file.KEY)
     except ValueError as wrong:
@@ -103,25 +113,33 @@ def _read(path: Path, stream: BinaryIO) -> tuple[Facts, NDArray[Any]]:
             f"release file ({path}) is no release, but a table: a Parquet file that was not written by dpcipher, or has lost what it says about "
             "itself. A release is the Parquet file that `dpcipher measure` writes"
         )
-    facts = _facts(path, layout.metadata)
-    _check_number(path, facts.tables, layout, size)
-    try:
-        return facts, read_counts(stream, layout)
-    except (ValueError, OSError, pa.ArrowException):
-        raise _damaged(path, "its counts cannot be read") from None
+    return layout, _facts(path, layout.metadata)
+
+
+def _check_columns(
+    path: Path, stream: BinaryIO, layout: Layout, expected: Iterable[tuple[str, Texts | NDArray[Any]]]
+) -> None:
+    """Every column but the counts says what the metadata and the counts say."""
+    for name, column in expected:
+        try:
+            same = name == "count" or holds(stream, layout.columns[name], column)
+        except (ValueError, OSError, pa.ArrowException):
+            same = False
+        if not same:
+            raise _damaged(path, f"its column {name} does not say what its schema, tables and counts say")
 
 
 def _facts(path: Path, raw: bytes) -> Facts:
     """The facts in the metadata of a file of a known version."""
     try:
         plain = _read_metadata(raw)
-        if file.VERSION <= plain["version"] <= file.WITH_TOTALS:
+        if plain["version"] == file.VERSION:
             return _read_facts(plain)
     except ReleaseError as wrong:
         raise _damaged(path, str(wrong)) from None
     raise ReleaseError(
         f"release file ({path}) has format version {plain['version']!r:.20}; "
-        f"this dpcipher reads versions {file.VERSION} to {file.WITH_TOTALS}. Upgrade dpcipher"
+        f"this dpcipher reads version {file.VERSION}. Use the dpcipher that wrote it"
     )
 
 
@@ -139,25 +157,21 @@ def _read_metadata(raw: bytes) -> dict[str, Any]:
 
 
 def _read_facts(plain: Mapping[str, Any]) -> Facts:
-    keys: tuple[str, ...] = tuple(_KEYS)
-    if plain["version"] == file.WITH_COARSE or (plain["version"] == file.WITH_TOTALS and "coarse" in plain):
-        keys = (*keys, "coarse")
-    if plain["version"] == file.WITH_TOTALS:
-        keys = (*keys, "totals")
-    if set(plain) != set(keys):
-        raise ReleaseError(f"its metadata must hold {', '.join(keys)}, and nothing else")
+    if set(plain) != set(_KEYS):
+        raise ReleaseError(f"its metadata must hold {', '.join(_KEYS)}, and nothing else")
     try:
         schema = Schema.from_dict(plain["schema"])
         statement = Statement.from_dict(plain["statement"])
     except DpcipherError as wrong:
         raise ReleaseError(f"its facts are wrong: {wrong}") from None
     tables = _read_tables(schema, plain["tables"])
-    _check_certified(statement, tables)
     if not isinstance(plain["checksum"], str):
         raise ReleaseError("its checksum must be a text")
-    coarse = _read_coarse_tables(schema, plain["coarse"]) if "coarse" in plain else ()
-    totals = _read_totals(plain["totals"]) if "totals" in plain else ()
-    return Facts(schema, statement, tables, Beside(coarse, totals), plain["checksum"])
+    beside = Beside(_read_coarse_tables(schema, plain["coarse"]), _read_totals(plain["totals"]))
+    sets = {table.set for table in tables}
+    if beside.totals and sorted(total.set for total in beside.totals) != sorted(sets):
+        raise ReleaseError(f"its totals must be one for each of the {len(sets)} sets")
+    return Facts(schema, statement, tables, beside, plain["checksum"])
 
 
 def _read_tables(schema: Schema, plain: object) -> tuple[Described, ...]:
@@ -185,8 +199,8 @@ def _read_table(schema: Schema, axes: Mapping[str, int], plain: object) -> Descr
 
 
 def _read_coarse_tables(schema: Schema, plain: object) -> tuple[CoarseTable, ...]:
-    if not isinstance(plain, list) or not 0 < len(plain) <= MAX_TABLES:
-        raise ReleaseError(f"its coarse counts must be a list of 1 to {MAX_TABLES}")
+    if not isinstance(plain, list) or len(plain) > MAX_TABLES:
+        raise ReleaseError(f"its coarse counts must be a list of at most {MAX_TABLES}")
     coarse = []
     for number, one in enumerate(plain):
         try:
@@ -213,9 +227,9 @@ def _read_coarse(schema: Schema, plain: object) -> CoarseTable:
 
 
 def _read_totals(plain: object) -> tuple[NoisyTotal, ...]:
-    """Totals as they were written; that there is one for each set is judged by the release."""
-    if not isinstance(plain, list) or not 0 < len(plain) <= MAX_TABLES:
-        raise ReleaseError(f"its totals must be a list of 1 to {MAX_TABLES}")
+    """Totals as they were written."""
+    if not isinstance(plain, list) or len(plain) > MAX_TABLES:
+        raise ReleaseError(f"its totals must be a list of at most {MAX_TABLES}")
     totals = []
     for one in plain:
         if not isinstance(one, dict) or set(one) != _TOTAL_KEYS or not _is_count(one["count"]):
@@ -263,20 +277,17 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and _is_whole(value) and abs(value) <= LARGEST_COUNT
 
 
-def _check_certified(statement: Statement, tables: Sequence[Described]) -> None:
-    """Where costs are listed by table, there is one for each table of a set."""
-    listed = statement.certificate.get("per_table")
-    expected = Counter(table.set for table in tables)[0]
-    if listed is not None and len(listed) != expected:
-        raise ReleaseError(f"its certificate lists {len(listed)} costs for the {expected} tables of a set")
-
-
-def _check_number(path: Path, tables: Sequence[Described], layout: Layout, size: int) -> None:
-    """As many counts as cells, of the type that was written, and no more of them than a file of this size can honestly hold."""
-    cells = sum(table.cells for table in tables)
+def _check_number(path: Path, facts: Facts, layout: Layout, size: int) -> None:
+    """The writer's columns, with as many rows as cells, and no more of them than a file of this size can honestly hold."""
+    names = file.column_names([table.attrs for table in facts.tables], centred=bool(facts.beside.totals))
+    if list(layout.columns) != names:
+        raise _damaged(path, f"its columns must be {', '.join(names)}")
+    cells = sum(table.cells for table in facts.tables)
     if layout.rows != cells:
         raise _damaged(path, f"it has {layout.rows} counts for the {cells} cells of its tables")
-    if layout.real == all(table.whole for table in tables):
+    if layout.columns["count"].type != (
+        np.int64 if all(table.whole for table in facts.tables) else np.float64
+    ):
         raise _damaged(path, "its counts are of another type than its tables")
     if 8 * cells > SMALL + MOST_GROWTH * size:
         raise _damaged(path, f"its {size} bytes would grow to {8 * cells}, as no release does")

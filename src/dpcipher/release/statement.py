@@ -2,8 +2,7 @@
 
 The certificate is what the sampler says that each answer cost. It holds `events`, each with its `type`, `what` was asked in words, the
 `share` of the budget it took and its `cost`, and by its type a few facts more; the `measure` (epsilon or rho), the `total`, and `by` whom it
-is certified. What else was remarked, such as the `selection`, stands beside them. Files of the first version have events without a type
-or, for given tables, `per_table`: the cost of each.
+is certified. What else was remarked, such as the `selection`, stands beside them.
 """
 
 import math
@@ -216,11 +215,8 @@ def _check_certificate(certificate: Mapping[str, Any], *, finite: bool) -> None:
     _check_cost("total", certificate.get("total"), finite)
     if not isinstance(certificate.get("by"), str):
         raise _wrong("by", certificate.get("by"), "must say who certifies")
-    for name in ("per_table", "events"):
-        if not isinstance(certificate.get(name, []), list | tuple):
-            raise _wrong(name, certificate[name], "must be a list")
-    for cost in certificate.get("per_table", []):
-        _check_cost("per_table", cost, finite)
+    if not isinstance(certificate.get("events", []), list | tuple):
+        raise _wrong("events", certificate["events"], "must be a list")
     for event in certificate.get("events", []):
         _check_event(event, finite)
     _check_share(certificate.get("share", "0"))
