@@ -1,5 +1,6 @@
 """Signed releases: what a signature is over, held against OpenSSL; and that nothing but the signed file passes."""
 
+import base64
 import hashlib
 import json
 import shutil
@@ -13,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from dpcipher.cli import main
 from dpcipher.curator.measure import measure
 from dpcipher.errors import DpcipherWarning, MissingExtra, NotPrivate, ParameterError, ReleaseError
 from dpcipher.privacy.ledger import Ledger
@@ -323,6 +326,93 @@ def test_what_is_no_key_is_refused(folder: Path) -> None:
         sign(folder / "people.parquet", folder / "ada.pub")
     with pytest.raises(ParameterError, match="No such file or directory; check the path"):
         pin(folder / "absent.pub")
+
+
+P, D = 2**255 - 19, -121665 * pow(121666, -1, 2**255 - 19)
+ORDER = 2**252 + 27742317777372353535851937790883648493  # of the large subgroup of the curve
+Point = tuple[int, int]
+
+
+def add(first: Point, second: Point) -> Point:
+    """The sum of two points (RFC 8032, section 5.1.4, affine)."""
+    (x, y), (u, v) = first, second
+    product = D * x * u * y * v
+    return (x * v + u * y) * pow(1 + product, -1, P) % P, (y * v + x * u) * pow(1 - product, -1, P) % P
+
+
+def times(number: int, point: Point) -> Point:
+    """The point added to itself so often."""
+    out = (0, 1)
+    for bit in bin(number)[2:]:
+        out = add(out, out)
+        out = add(out, point) if bit == "1" else out
+    return out
+
+
+def some_point(y: int) -> Point | None:
+    """A point with this y, if there is one."""
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    root = pow(square, (P + 3) // 8, P)
+    root = root if root * root % P == square else root * pow(2, (P - 1) // 4, P) % P
+    return (root, y) if root * root % P == square else None
+
+
+def points_of_small_order() -> set[Point]:
+    """What is left of points when the large subgroup is multiplied away: all eight, and each added to itself eight times is nothing."""
+    found = {times(ORDER, point) for point in map(some_point, range(2, 60)) if point is not None}
+    found |= {(-x % P, y) for x, y in found}
+    assert len(found) == 8
+    assert all(times(8, point) == (0, 1) for point in found)
+    return found
+
+
+def weak_encodings() -> list[bytes]:
+    """All 32 bytes that stand for those points, with y beyond P and with a sign where x is 0 too."""
+    texts = set()
+    for x, y in points_of_small_order():
+        signs = {0, 1} if x == 0 else {x & 1}
+        texts |= {
+            (value | sign << 255).to_bytes(32, "little")
+            for value in (y, y + P)
+            if value < 2**255
+            for sign in signs
+        }
+    assert len(texts) == 14
+    return sorted(texts)
+
+
+def public_file(path: Path, public: bytes) -> Path:
+    """A public key in PEM form, whatever point it stands for."""
+    der = bytes.fromhex("302a300506032b6570032100") + public
+    path.write_text(
+        f"-----BEGIN PUBLIC KEY-----\n{base64.b64encode(der).decode()}\n-----END PUBLIC KEY-----\n"
+    )
+    return path
+
+
+def test_a_key_that_anybody_signs_for_is_refused(made: Path, tmp_path: Path) -> None:
+    """R = the identity and S = 0 are a signature of every message under the key of order 1; such keys pin nothing, in the library and the command."""
+    identity = (1).to_bytes(32, "little")
+    ed25519.Ed25519PublicKey.from_public_bytes(identity).verify(
+        identity + bytes(32), b"whatever"
+    )  # accepted: no error
+    beyond = [value.to_bytes(32, "little") for value in range(P, 2**255)]
+    for public in (*weak_encodings(), *beyond):
+        path = public_file(tmp_path / "weak.pub", public)
+        with pytest.raises(ParameterError, match=r"key \(weak.pub\) must be a public Ed25519 key"):
+            pin(path)
+    verified = CliRunner().invoke(
+        main, ["release", "verify", str(made / "people.parquet"), "--key", str(path)]
+    )
+    assert verified.exit_code == 1
+    assert "must be a public Ed25519 key" in verified.output
+
+
+def test_keys_that_are_made_are_accepted(tmp_path: Path) -> None:
+    """None of two hundred is taken for a weak one."""
+    for _ in range(200):
+        public = ed25519.Ed25519PrivateKey.generate().public_key().public_bytes_raw()
+        assert pin(public_file(tmp_path / "good.pub", public)).public == public
 
 
 def test_wrong_requests_are_refused(folder: Path) -> None:

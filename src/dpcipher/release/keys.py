@@ -22,6 +22,9 @@ PRIVATE, PUBLIC = ".key", ".pub"
 ID_DIGITS = 32
 _LONGEST = 10_000
 _LOCKED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
+# Ed25519 is the curve −x² + y² = 1 + d x² y² over the integers modulo P (RFC 8032, section 5.1).
+_P = 2**255 - 19
+_D = -121665 * pow(121666, -1, _P) % _P
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,13 @@ class PinnedKey:
     id: str
     public: bytes
     retired: date | None = None
+
+    def __post_init__(self) -> None:
+        if not _is_sound(self.public):
+            raise ParameterError(
+                f"key ({self.name}) must be a public Ed25519 key that only one private key signs for: anybody can make signatures that "
+                "this one accepts. Do not trust whoever sent it"
+            )
 
     def signed(self, message: bytes, signature: bytes) -> bool:
         """Whether the holder of the private key signed this message."""
@@ -127,6 +137,17 @@ def key_id(key: "Ed25519PublicKey") -> str:
 
     der = key.public_bytes(form.Encoding.DER, form.PublicFormat.SubjectPublicKeyInfo)
     return hashlib.sha256(der).hexdigest()[:ID_DIGITS]
+
+
+def _is_sound(public: bytes) -> bool:
+    """Whether 32 bytes are the one encoding of a point that is not of small order (1, 2, 4 or 8).
+
+    y is below P. The points of order 1, 2 and 4 have y = 1, −1 and 0. One of order 8 doubles to y = 0, so that x² = −y², and then the curve says
+    d y⁴ + 2 y² = 1.
+    """
+    y = int.from_bytes(public, "little") & (2**255 - 1)
+    small = y * (y**2 - 1) * (_D * y**4 + 2 * y**2 - 1) % _P == 0
+    return len(public) == 32 and y < _P and not small
 
 
 def _require() -> None:
