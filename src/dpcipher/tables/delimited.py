@@ -35,7 +35,7 @@ UNREADABLE = (
     zipfile.BadZipFile,
 )  # what opening and unpacking a damaged file raises
 _TEXTS = pa.dictionary(pa.int32(), pa.string())  # each distinct text of a block is kept, and coded, once
-_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected \d+ columns, got \d+")
+_RAGGED = re.compile(r"CSV parse error: (?:Row #\d+: )?Expected \d+ columns, got \d+")
 
 
 def text_names(path: Path, format: FileFormat) -> tuple[str, ...]:
@@ -101,7 +101,6 @@ def damaged(path: Path, form: str) -> TableFileError:
 def _arrow_options(path: Path, header: list[str], format: FileFormat, n_columns: int) -> dict[str, Any]:
     quote = False if format.quote == "none" else format.quote
     return {
-        # One thread, so that Arrow knows the number of a ragged row.
         "read_options": pacsv.ReadOptions(
             block_size=BLOCK_BYTES, use_threads=False, encoding=_arrow_encoding(format)
         ),
@@ -178,14 +177,11 @@ def _compression(path: Path) -> str | None:
 
 
 def _text_error(path: Path, wrong: Exception, format: FileFormat) -> TableFileError:
-    """Our words for Arrow's message, which quotes the row: only the number of the row is taken from it."""
+    """Our words for Arrow's message, which quotes the row and its number: that of a torn last row is the number of rows."""
     message = str(wrong)
-    ragged = _RAGGED.match(message)
-    if ragged:
-        row = f"row {int(ragged[1]) - 1}" if ragged[1] else "a row"  # Arrow counts the header line too
+    if _RAGGED.match(message):
         return TableFileError(
-            f"{path}: {row} has more or fewer cells than the header line (rows are counted after it); correct it, or quote cells that "
-            "hold commas"
+            f"{path}: a row has more or fewer cells than the header line; correct it, or quote cells that hold commas"
         )
     if isinstance(wrong, UnicodeDecodeError) or "UTF8" in message:
         return _not_encoded(path, format)

@@ -32,7 +32,7 @@ def sheet_batches(path: Path, columns: tuple[str, ...], sheet: str | None = None
         names = _header(path, next(iter(_some(rows, 1)), ()))
         places = [names.index(column) for column in columns]
         filled = (row for row in rows if any(cell is not None for cell in row))
-        whole = (_checked(row, number, len(names), path) for number, row in enumerate(filled, start=1))
+        whole = (_checked(row, len(names), path) for row in filled)
         while part := _some(whole, SHEET_ROWS):
             arrays = [object_cells(_column(part, place)) for place in places]
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
@@ -58,12 +58,10 @@ def _header(path: Path, row: Row) -> tuple[str, ...]:
     return tuple("" if cell is None else str(cell) for cell in cells)
 
 
-def _checked(row: Row, number: int, width: int, path: Path) -> Row:
+def _checked(row: Row, width: int, path: Path) -> Row:
     """A row within the columns of the header, as in a CSV file; empty cells on its right are nothing."""
     if any(cell is not None for cell in row[width:]):
-        raise TableFileError(
-            f"{path}: row {number} has more cells than the header line (rows are counted after it); correct it"
-        )
+        raise TableFileError(f"{path}: a row has more cells than the header line; correct it")
     return row[:width]
 
 
