@@ -1,5 +1,6 @@
 """Design matrices: the same parameters in every set, whichever levels a set happens to show."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,27 +17,38 @@ from dpcipher.marginals.arrays import Floats
 EPOCH = pd.Timestamp(0, tz="UTC")
 
 
-def data_frames(sets: Any, levels: Mapping[str, Sequence[Any]]) -> tuple[list[pd.DataFrame], list[str]]:
-    """Data frames whose categorical columns share their levels, so that every set has the same parameters, and the columns that were dates.
-
-    Dates count in days since 1970-01-01, as those of a release do.
-    """
+def data_frames(sets: Any) -> list[pd.DataFrame]:
+    """The sets as data frames of the same columns."""
     several = isinstance(sets, list | tuple)
     frames = [_frame(data) for data in (sets if several else [sets])]
     if not frames or any(list(frame.columns) != list(frames[0].columns) for frame in frames):
         raise ParameterError(f"sets ({len(frames)}) must be one or more data sets with the same columns")
-    dates = [str(name) for name in frames[0].columns if name not in levels and _are_dates(frames[0][name])]
-    for frame in frames:
-        for name in dates:
-            frame[name] = (pd.to_datetime(frame[name], utc=True) - EPOCH) / pd.Timedelta(days=1)
-    for name in frames[0].columns:
-        categories = _levels(name, frames, levels)
+    return frames
+
+
+def columns_of_model(
+    frames: Sequence[pd.DataFrame], columns: Sequence[str], levels: Mapping[str, Sequence[Any]]
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """The columns of a model, categories with the same levels in every set, so that every set has the same parameters; and which were dates.
+
+    Dates count in days since 1970-01-01, as those of a release do. No error quotes a cell: rows may be private ones.
+    """
+    own = [frame[list(columns)].copy() for frame in frames]
+    dates = [name for name in columns if name not in levels and _are_dates(own[0][name])]
+    for name in columns:
+        try:
+            for frame in own if name in dates else ():
+                frame[name] = (pd.to_datetime(frame[name], utc=True) - EPOCH) / pd.Timedelta(days=1)
+            categories = _levels(name, own, levels)
+        except (ValueError, TypeError):
+            raise ParameterError(
+                f"columns ({name}) must hold values of one kind: numbers, texts, or dates from 1678 to 2262; convert it, or leave it out of the formula"
+            ) from None
         if categories is not None:
-            for frame in frames:
-                frame[name] = pd.Categorical(
-                    frame[name], categories=categories, ordered=getattr(frame[name].dtype, "ordered", False)
-                )
-    return frames, dates
+            for frame in own:
+                ordered = getattr(frame[name].dtype, "ordered", False)
+                frame[name] = pd.Categorical(frame[name], categories=categories, ordered=ordered)
+    return own, dates
 
 
 def _are_dates(cells: pd.Series) -> bool:
@@ -94,24 +106,23 @@ def design_matrices(
     Transforms that depend on all rows (`scale`, `poly`, `bs` …) take the rows of all sets together, so that a coefficient means the same in every set.
     """
     terms = parsed(right, formula)
-    from formulaic.errors import FormulaicError
-
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             spec = terms.get_model_matrix(pd.concat(frames), na_action="raise", drop_rows=[]).model_spec
             matrices = [spec.get_model_matrix(frame, drop_rows=[]) for frame in frames]
-    except (FormulaicError, ValueError, TypeError) as error:
+            designs = [np.asarray(matrix, dtype=float) for matrix in matrices]
+    except Exception as error:  # a formula may call anything, and whatever that says may quote a cell
         raise ParameterError(
-            f"formula ({formula!r}) cannot be used with the columns of the sets: {evaluation_reason(error)}"
+            f"formula ({formula!r}) cannot be used with the columns of the sets: {evaluation_reason(error, formula)}"
         ) from None
-    names = tuple(str(name) for name in matrices[0].columns)
-    designs = [np.asarray(matrix, dtype=float) for matrix in matrices]
-    broken = np.array([~np.isfinite(x).all(axis=0) for x in designs]).any(axis=0)
+    broken = np.logical_or.reduce([~np.isfinite(x).all(axis=0) for x in designs])
     if broken.any():
+        term = next(term for term, places in spec.term_indices.items() if broken[list(places)].any())
         raise ParameterError(
-            f"formula ({formula!r}): {names[int(np.argmax(broken))]} must be a finite number in every row; try another transform"
+            f"formula ({formula!r}): {term} must be a finite number in every row; try another transform"
         )
-    return designs, names
+    return designs, tuple(str(name) for name in matrices[0].columns)
 
 
 def one_hot(codes: NDArray[np.integer], sizes: Sequence[int]) -> sparse.csr_matrix:

@@ -16,6 +16,7 @@ from dpcipher.schema.schema import Schema
 NEEDS_ROWS = ("bs", "cc", "center", "cr", "cs", "hashed", "lag", "poly", "scale", "standardize")
 _QUOTED = re.compile("`([^`]*)`")
 _UNDEFINED = re.compile("name '(.+?)' is not defined")
+_FACTOR = re.compile("(?:factor|nulls in) `(.+?)`")
 _OPERATOR = re.compile("Unknown operator '([<>=!]+)'")
 _APART = re.compile("Missing operator between `(.+?)` and `(.+?)`")
 
@@ -153,15 +154,16 @@ def _reason(error: str) -> str:
     return f"{reason:.120}"
 
 
-def evaluation_reason(error: Exception) -> str:
-    """What formulaic says of terms that it cannot compute, on one line."""
-    reason = re.sub(r"\s+", " ", str(error))
-    unknown = _UNDEFINED.search(reason)
-    if not unknown:
-        return f"{reason:.200}"
-    name = unknown[1]
-    hint = f"; write np.{name}(…)" if hasattr(np, name) else ""
-    return f"formulas know no function {name!r:.60}{hint}"
+def evaluation_reason(error: Exception, text: str) -> str:
+    """Which term of a formula cannot be computed, in words of our own: formulaic and NumPy quote cells."""
+    reason = str(error)
+    unknown, factor = _UNDEFINED.search(reason), _FACTOR.search(reason)
+    if unknown and unknown[1] in text:
+        name = unknown[1]
+        hint = f"; write np.{name}(…)" if hasattr(np, name) else ""
+        return f"formulas know no function {name!r:.60}{hint}"
+    term = f"{factor[1]!r:.100}" if factor and factor[1] in text else "a term"
+    return f"{term} cannot be computed of them; arithmetic needs columns of numbers, and C(…) makes categories of any"
 
 
 def quoted(name: str) -> str:

@@ -94,8 +94,9 @@ def make_design(side: str, formula: ParsedFormula, frame: pd.DataFrame) -> Desig
         with np.errstate(all="ignore"):
             matrix = parsed(side, formula.text).get_model_matrix(frame, na_action="ignore", drop_rows=[])
     except (FormulaicError, ValueError, TypeError) as error:
+        reason = evaluation_reason(error, formula.text)
         raise ParameterError(
-            f"formula ({formula.text!r}) cannot be used with the columns of the release: {evaluation_reason(error)}"
+            f"formula ({formula.text!r}) cannot be used with the columns of the release: {reason}"
         ) from None
     x = np.asarray(matrix, dtype=float)
     names = tuple(str(name) for name in matrix.columns)
@@ -114,7 +115,12 @@ def _number(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> Floats:
     """The outcome as a number."""
     name = formula.plain_outcome
     if name is not None and isinstance(frame[name].dtype, pd.CategoricalDtype):
-        y = numeric_levels(frame[name], family)
+        try:
+            y = numeric_levels(frame[name])
+        except ValueError:
+            raise ParameterError(
+                f"outcome ({name}) must be a number for family={family!r}; its levels are not: {_other_ways(frame[name])}"
+            ) from None
     else:
         side = make_design(formula.left, formula, frame).without_intercept()
         if side.x.shape[1] != 1:
@@ -129,15 +135,10 @@ def _number(formula: ParsedFormula, frame: pd.DataFrame, family: str) -> Floats:
     return y
 
 
-def numeric_levels(column: pd.Series, family: str) -> Floats:
-    """A category as the numbers that its levels are; no and yes are 0 and 1."""
+def numeric_levels(column: pd.Series) -> Floats:
+    """A category as the numbers that its levels are; no and yes are 0 and 1, and other texts a ValueError."""
     truth = {"False": 0.0, "True": 1.0}
-    try:
-        numbers = [truth[text] if text in truth else float(text) for text in column.cat.categories]
-    except ValueError:
-        raise ParameterError(
-            f"outcome ({column.name}) must be a number for family={family!r}; its levels are not: {_other_ways(column)}"
-        ) from None
+    numbers = [truth[text] if text in truth else float(text) for text in column.cat.categories]
     return np.asarray(np.array(numbers)[column.cat.codes.to_numpy()], dtype=float)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ParameterError
 from dpcipher.inference.coding_notes import intercept_notes, unit_notes
 from dpcipher.inference.combine import Rule, combine
-from dpcipher.inference.design import data_frames, design_matrices, identified, with_outcome
+from dpcipher.inference.design import columns_of_model, data_frames, design_matrices, identified, with_outcome
 from dpcipher.inference.family import Family, family_of_cells
 from dpcipher.inference.fitted import Models
 from dpcipher.inference.formula import check_sides, columns_of_side, split_formula, with_intercept
@@ -49,13 +49,14 @@ def fit_sets(
 
     `notes` are those about how the sets came about.
     """
-    frames, dates = data_frames(sets, levels)
+    frames = data_frames(sets)
     left, right = split_formula(formula)
     known = [str(name) for name in frames[0].columns]
     sides = columns_of_side(left, formula, known, "sets"), columns_of_side(right, formula, known, "sets")
     check_sides(formula, *sides)
     columns = [name for name in known if any(name in side for side in sides)]
     chosen, said = rule_of(sets if isinstance(sets, list | tuple) else [sets], rule, columns)
+    frames, dates = columns_of_model(frames, columns, levels)
     frames, dropped = without_missing(frames, columns, drop=drop_missing)
     frames, outcome = with_outcome(frames, left, formula)
     family = family or family_of_cells([frame[outcome] for frame in frames])
@@ -79,7 +80,7 @@ def fit_sets(
         *penalty,
         *_unidentified(estimates, terms),
         *intercept_notes(right, formula, family),
-        *unit_notes({name: "date" for name in dates if name in columns}),
+        *unit_notes(dict.fromkeys(dates, "date")),
         *notes,
         *dropped,
         *said,
@@ -134,14 +135,20 @@ def _ordinal(
 
 
 def _numbers(frame: pd.DataFrame, outcome: str, family: str) -> Floats:
-    if isinstance(frame[outcome].dtype, pd.CategoricalDtype):
-        return numeric_levels(frame[outcome], family)
+    """The outcome as numbers. What it holds instead is not said: rows may be private ones."""
+    column = frame[outcome]
     try:
-        return np.asarray(pd.to_numeric(frame[outcome]), dtype=float)
-    except (ValueError, TypeError):
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            numbers = numeric_levels(column)
+        else:
+            numbers = np.asarray(pd.to_numeric(column), dtype=float)
+    except (ValueError, TypeError, OverflowError):
+        numbers = np.array([np.nan])
+    if not np.isfinite(numbers).all():
         raise ParameterError(
-            f"outcome ({outcome}) must be a number for family={family!r}; try family='logistic' or 'multinomial'"
-        ) from None
+            f"outcome ({outcome}) must be a finite number in every row for family={family!r}; try family='logistic' or 'multinomial'"
+        )
+    return numbers
 
 
 def _linear(frames: list[pd.DataFrame], outcome: str, designs: list[Floats]) -> list[Fit]:
@@ -199,11 +206,11 @@ def _classes(frames: list[pd.DataFrame], outcome: str, family: str) -> list[Any]
         classes = sorted({value for frame in frames for value in frame[outcome].unique()})
     if len(classes) < 2:
         raise ParameterError(
-            f"outcome ({outcome}) must have at least 2 levels in the sets, and has {len(classes)}; model another column"
+            f"outcome ({outcome}) must have at least 2 levels in the sets; model another column"
         )
     if family == "logistic" and len(classes) != 2:
         raise ParameterError(
-            f"outcome ({outcome}) has {len(classes)} levels and must have 2 for family='logistic'; try family='multinomial'"
+            f"outcome ({outcome}) must have 2 levels for family='logistic', and has more; try family='multinomial'"
         )
     return classes
 
