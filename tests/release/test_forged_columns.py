@@ -133,7 +133,7 @@ def test_a_column_more_or_less_or_elsewhere_is_noticed(folder: Path, tmp_path: P
         pa.concat_tables([table, table.slice(0, 1)]),
     ]
     for changed in tables:
-        noticed(written(tmp_path / "r.parquet", changed, metadata), folder / LEDGER)
+        assert noticed(written(tmp_path / "r.parquet", changed, metadata), folder / LEDGER)
 
 
 def test_facts_that_other_readers_act_on_are_noticed(folder: Path, tmp_path: Path) -> None:
