@@ -48,7 +48,7 @@ def create(path: Path, json_: bool, **limit: Any) -> None:
 @click.argument("path", type=options.FILE, metavar="LEDGER")
 @options.as_json
 def show(path: Path, json_: bool) -> None:
-    """Verify the ledger at LEDGER, and show its limit, what was spent and what is left.
+    """Verify the ledger at LEDGER, and show its limit, what was spent, how much is left, and how many more releases like the last one fit.
 
     \b
     Example:
@@ -110,6 +110,7 @@ def _table(verdicts: list[tuple[Path, "Verdict"]]) -> list[str]:
 
 
 def _show(ledger: "dc.Ledger", json_: bool) -> None:
+    from dpcipher.privacy.shown import how_charges_add
     from dpcipher.privacy.witness import path_of
 
     stated = ledger.statement()
@@ -118,12 +119,15 @@ def _show(ledger: "dc.Ledger", json_: bool) -> None:
         f"Unit     {stated.unit.describe()}",
         f"Limit    {stated.limit.describe()}",
         f"Spent    {stated.spent.describe()}",
-        f"Left     {stated.remaining.describe()}",
+        f"Left     {stated.describe_left()}",
+        *([f"Fits     {more}"] if (more := stated.describe_more()) else []),
+        *([f"Sums     {sums}"] if (sums := how_charges_add(stated)) else []),
         f"Witness  {ledger.witness or f'none yet: the next charge writes {path_of(ledger.path)}'}",
     ]
     for entry in stated.entries:
         state = "released" if entry.checksum else "charged, release not recorded"
-        lines.append(f"  {entry.time}  {entry.cost.describe()}  {state}")
+        words = [entry.time, entry.asked, f"{state} as {entry.file}" if entry.file else state, entry.label]
+        lines.append(f"  {'  '.join(word for word in words if word)}")
     facts = {
         "id": stated.id,
         "name": stated.name,
@@ -133,8 +137,17 @@ def _show(ledger: "dc.Ledger", json_: bool) -> None:
         "limit": stated.limit.as_dict(),
         "spent": stated.spent.as_dict(),
         "left": stated.remaining.as_dict(),
+        "more_like_last": stated.more_like_last,
         "entries": [
-            {"id": e.id, "cost": e.cost.as_dict(), "what": e.what, "time": e.time, "checksum": e.checksum}
+            {
+                "id": e.id,
+                "cost": e.cost.as_dict(),
+                "what": e.what,
+                "time": e.time,
+                "checksum": e.checksum,
+                "file": e.file,
+                "label": e.label,
+            }
             for e in stated.entries
         ],
     }

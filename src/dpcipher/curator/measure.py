@@ -46,6 +46,7 @@ def measure(
     ledger: str | Path | Ledger | None = None,
     name: str = "",
     create: bool = False,
+    label: str = "",
     save: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
     **choice: Any,
@@ -61,7 +62,8 @@ def measure(
     `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
     the word says (its options as keywords here are the old spelling, with a warning). Given tables share the budget equally, or by `weights`, and over
     `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
-    `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked.
+    `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked;
+    the ledger keeps the name of its file, and its `label`, what you call it.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -81,6 +83,7 @@ def measure(
         ledger,
         name,
         create,
+        label,
     )
     say = progress or (lambda _: None)
     if save is not None:
@@ -140,7 +143,7 @@ def _finished(
         say("writing the release")
         release.save(save)
     try:
-        opened.close(release.checksum)
+        opened.close(release.checksum, file="" if save is None else Path(save).name)
     except LedgerError as error:
         if save is None:
             raise

@@ -57,6 +57,7 @@ class Terms:
     ledger: str | Path | Ledger | None = None
     name: str = ""
     create: bool = False
+    label: str = ""
     may_fail: bool = False
     needs_n_rows: bool = False
     every_row_counts: bool = True
@@ -127,13 +128,14 @@ class Terms:
             return None
         if self.create:
             Ledger.create(book.path, **vars(self.budget), unit=self.unit, name=self.name)
-        return book.charge(self.cost, unit=self.unit, what=what)
+        named = {"label": self.label} if self.label else {}
+        return book.charge(self.cost, unit=self.unit, what=named | what)
 
-    def mark_released(self, charge: Charge | None, checksum: str) -> None:
+    def mark_released(self, charge: Charge | None, checksum: str, *, file: str = "") -> None:
         """Record that what was paid for is complete."""
         book = self._book()
         if charge is not None and book is not None:
-            book.mark_released(charge.id, checksum)
+            book.mark_released(charge.id, checksum, file=file)
 
     def _book(self) -> Ledger | None:
         if self.ledger is None or isinstance(self.ledger, Ledger):

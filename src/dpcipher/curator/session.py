@@ -108,7 +108,7 @@ class Session:
             tables = foreseen = None
         truth = open_counts(incoming, schema, tables, foreseen=foreseen)
         say("charging the ledger and drawing noise")
-        charge = terms.charge({**what, "schema": schema.fingerprint()})
+        charge = terms.charge({**what, "asked": terms.budget.describe(), "schema": schema.fingerprint()})
         return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
 
     @property
@@ -373,10 +373,10 @@ class Session:
         )
         return self.released
 
-    def close(self, checksum: str) -> None:
-        """Record in the ledger that the charge has led to a result; nothing more can be asked."""
+    def close(self, checksum: str, *, file: str = "") -> None:
+        """Record in the ledger that the charge has led to a result, and the name of its file; nothing more can be asked."""
         self._spending.end()
-        self.terms.mark_released(self._charge, checksum)
+        self.terms.mark_released(self._charge, checksum, file=file)
 
     def statement(self) -> Statement:
         """What was done so far, under which promise."""

@@ -43,6 +43,8 @@ from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import pure_to_rho, rho_for, zcdp_to_epsilon
 from dpcipher.privacy.budget import FAILURE_PART, Budget, show
 
+MOST_COUNTED = 10_000  # charges that are alike; nobody asks for more
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -80,15 +82,42 @@ class Total:
     failure: Fraction = Fraction(0)
     began_failing: bool = False
 
-    def plus(self, cost: Budget) -> "Total":
-        """The total with one more charge."""
+    def plus(self, cost: Budget, times: int = 1) -> "Total":
+        """The total with one more charge, or with several that are alike."""
         if cost.rho is not None:
             began = self.began_failing or (self.rho == 0 and cost.failure > 0)
-            return Total(self.epsilon, self.rho + cost.rho, False, self.failure + cost.failure, began)
+            rho, failure = self.rho + times * cost.rho, self.failure + times * cost.failure
+            return Total(self.epsilon, rho, False, failure, began)
         if cost.epsilon is None or cost.delta is not None:
             raise BudgetError(f"cost ({cost.describe()}) must be epsilon alone or rho; try cost.composable()")
-        rho = self.rho + pure_to_rho(cost.epsilon)
-        return replace(self, epsilon=self.epsilon + cost.epsilon, rho=rho)
+        rho = self.rho + times * pure_to_rho(cost.epsilon)
+        return replace(self, epsilon=self.epsilon + times * cost.epsilon, rho=rho)
+
+    def more_like(self, cost: Budget, limit: Budget) -> int:
+        """How many more such charges fit one after the other, up to `MOST_COUNTED`: by bisection, since the total only grows."""
+        fit, too_many = 0, MOST_COUNTED + 1
+        while too_many - fit > 1:
+            middle = (fit + too_many) // 2
+            if self.plus(cost, middle).fits(limit):
+                fit = middle
+            else:
+                too_many = middle
+        return fit
+
+    def largest(self, limit: Budget) -> Budget | None:
+        """Under a limit of epsilon and delta, about the largest charge of epsilon with that delta that still fits, to three digits; None where none does."""
+        left = self.most_rho(limit) - self.rho
+        if limit.kind != "approx" or limit.delta is None or left <= 0:
+            return None
+        if self.plus(limit.composable()).fits(limit):
+            return limit
+        highest = float(zcdp_to_epsilon(left, limit.delta))
+        unit = Fraction(10) ** (math.floor(math.log10(highest)) - 2)
+        for step in range(int(Fraction(highest) / unit), 0, -1):
+            cost = Budget(epsilon=step * unit, delta=limit.delta)
+            if self.plus(cost.composable()).fits(limit):
+                return cost
+        return None
 
     def most_failure(self, limit: Budget) -> Fraction:
         """The largest sum of failures that the limit allows these charges: its own, or a part of delta that the first charge fixed."""

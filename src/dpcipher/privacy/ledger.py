@@ -146,15 +146,16 @@ class Ledger(Shown, Drawable):
             head = self._append(fd, book, record)
         return Charge(str(record["id"]), head, book.state.id)
 
-    def mark_released(self, id: str, checksum: str) -> None:
-        """Record that the release of a charge is complete; once, so that nothing is drawn twice under one charge."""
+    def mark_released(self, id: str, checksum: str, *, file: str = "") -> None:
+        """Record that the release of a charge is complete, and the name of its `file`; once, so that nothing is drawn twice under one charge."""
         with durable.locked(self.path, write=True) as fd:
             book = self._read(fd)
             entries = {entry.id: entry for entry in book.state.entries}
             if id not in entries or entries[id].checksum is not None:
                 state = "is already released" if id in entries else "is not in the ledger"
                 raise LedgerError(f"charge ({id}) {state}; a charge pays for one release")
-            self._append(fd, book, {"type": "released", "id": id, "checksum": str(checksum), "time": _now()})
+            record = {"type": "released", "id": id, "checksum": str(checksum), "time": _now()}
+            self._append(fd, book, record | ({"file": file} if file else {}))
 
     def verify(self, said: Mapping[str, Any], *, checksum: str | None = None) -> Verdict:
         """What this ledger knows of a release: `said` is its `statement.ledger`, and `checksum` its own.
@@ -212,6 +213,11 @@ class Ledger(Shown, Drawable):
     def remaining(self) -> Amount:
         """The largest charge that would still be granted."""
         return self.statement().remaining
+
+    @property
+    def more_like_last(self) -> int | None:
+        """How many more charges like the last one would be granted; None where nothing was charged yet."""
+        return self.statement().more_like_last
 
     @property
     def head(self) -> str:

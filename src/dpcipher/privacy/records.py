@@ -13,7 +13,7 @@ from typing import Any
 
 from dpcipher.errors import LedgerDamaged, LedgerError, LedgerExceeded
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.composition import NOTHING, Amount, Total, check_kind
+from dpcipher.privacy.composition import MOST_COUNTED, NOTHING, Amount, Total, check_kind
 from dpcipher.privacy.unit import Unit
 
 Record = dict[str, Any]
@@ -131,7 +131,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge as the ledger remembers it; `checksum` is that of the release, or None if none was recorded."""
+    """A charge as the ledger remembers it; `checksum` is that of the release, or None if none was recorded, and `file` its name where it has one."""
 
     id: str
     cost: Budget
@@ -139,6 +139,17 @@ class Entry:
     time: str
     checksum: str | None
     head: str
+    file: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The budget as it was asked for, in a phrase; what is counted is the cost."""
+        return str(self.what.get("asked", self.cost.describe())).partition(" (")[0]
+
+    @property
+    def label(self) -> str:
+        """What the curator called the release."""
+        return str(self.what.get("label", ""))
 
 
 @dataclass(frozen=True)
@@ -167,6 +178,27 @@ class LedgerState:
         """The largest charge that would still be granted."""
         return self.total.remaining(self.limit)
 
+    @property
+    def more_like_last(self) -> int | None:
+        """How many more charges like the last one would be granted, up to `MOST_COUNTED`; None where nothing was charged yet."""
+        return self.total.more_like(self.entries[-1].cost, self.limit) if self.entries else None
+
+    def describe_left(self) -> str:
+        """The largest single charge that would still be granted, in the terms that a person asks in."""
+        largest = self.total.largest(self.limit)
+        if largest is None:
+            return self.remaining.describe()
+        pure = Amount(epsilon=self.remaining.epsilon).describe()
+        return f"one more of {Amount(largest.epsilon, largest.delta).describe()}, or of {pure} without delta"
+
+    def describe_more(self) -> str:
+        """How many more like the last one fit; empty where nothing was charged yet."""
+        number = self.more_like_last
+        if number is None:
+            return ""
+        many = f"at least {number:,}" if number == MOST_COUNTED else f"{number:,}" if number else "none"
+        return f"{many} more like the last one ({self.entries[-1].asked})"
+
     def check(self, cost: Budget, unit: Unit) -> None:
         """Refuse a charge for another unit, of a kind the limit cannot count, or beyond the limit."""
         if unit != self.unit:
@@ -175,9 +207,10 @@ class LedgerState:
             )
         check_kind(cost, self.limit, self.total)
         if not self.total.plus(cost).fits(self.limit):
+            more = f"; {told} would fit" if (told := self.describe_more()) else ""
             raise LedgerExceeded(
                 f"cost ({cost.describe()}) would exceed the ledger {self.name!r}: limit {self.limit.describe()}, "
-                f"spent {self.spent.describe()}, left {self.remaining.describe()}; nothing was spent"
+                f"spent {self.spent.describe()}, left {self.describe_left()}{more}; nothing was spent"
             )
 
 
@@ -212,7 +245,7 @@ def _continued(said: LedgerState, records: Sequence[Record]) -> LedgerState:
             entries[id] = _charged(record)
             total = total.plus(entries[id].cost)
         elif record["type"] == "released" and entries[id].checksum is None:
-            entries[id] = replace(entries[id], checksum=record["checksum"])
+            entries[id] = replace(entries[id], checksum=record["checksum"], file=str(record.get("file", "")))
         else:
             raise ValueError("a record is neither a new charge nor the release of an earlier one")
     heads = (*said.heads, *(record["hash"] for record in records))

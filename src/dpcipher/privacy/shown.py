@@ -20,21 +20,30 @@ def card(path: Path, read: Callable[[], LedgerState]) -> Card:
         state = read()
     except (DpcipherError, OSError) as error:
         return Card("Ledger", {"File": path.name, "State": "cannot be read"}, notes=[str(error)])
-    lines = [
-        (entry.time[:10], entry.cost.describe(), _what(entry), _state(entry))
-        for entry in reversed(state.entries)
-    ]
+    lines = [(entry.time[:10], entry.asked, _what(entry), _state(entry)) for entry in reversed(state.entries)]
     return Card(
         f"Ledger of {state.name}",
         {
             "Spent": state.spent.describe(),
-            "Left": state.remaining.describe(),
+            "Left": state.describe_left(),
+            "Would fit": state.describe_more(),
             "Limit": state.limit.describe(),
             "Unit": state.unit.relation,
             "Charges": f"{len(state.entries):,}",
         },
-        ("charged on", "cost", "for", "state"),
+        ("charged on", "budget", "for", "state"),
         lines,
+        notes=[sums] if (sums := how_charges_add(state)) else [],
+    )
+
+
+def how_charges_add(state: LedgerState) -> str:
+    """Why epsilons cannot be added up here, in a sentence; empty where they can."""
+    if state.limit.kind == "pure":
+        return ""
+    return (
+        "Charges add up as rho, and the epsilon of all together grows more slowly than a sum of theirs (three of epsilon = 3 cost less than "
+        "epsilon = 9), so that what is left is not the limit less what was asked for."
     )
 
 
@@ -55,7 +64,7 @@ def draw(state: LedgerState, columns: tuple[str, ...] | None) -> Plot:
         )
         before = spent
     title = f"Ledger of {state.name}: spent of {state.limit.describe()}"
-    left = f"Left: {state.remaining.describe()}. The red line is the limit."
+    left = f"Left: {state.describe_left()}. The red line is the limit."
     hidden = len(lines) - MOST_DRAWN
     more = f" {hidden:,} earlier charges are not drawn." if hidden > 0 else ""
     shown = lines[-MOST_DRAWN:] or [Line("nothing was charged yet", (Dot(0.0),), "0")]
@@ -82,10 +91,14 @@ def _running(state: LedgerState, name: str) -> list[float]:
 def _what(entry: Entry) -> str:
     """What a charge was for, shortly: hashes are for programs."""
     told = {
-        key: value for key, value in entry.what.items() if isinstance(value, str | int) and key != "schema"
+        key: value
+        for key, value in entry.what.items()
+        if isinstance(value, str | int) and key not in ("schema", "asked")
     }
     return ", ".join(f"{key} {value}" for key, value in told.items())[:60] or "not said"
 
 
 def _state(entry: Entry) -> str:
-    return "released" if entry.checksum else "no release recorded"
+    if not entry.checksum:
+        return "no release recorded"
+    return f"released as {entry.file}" if entry.file else "released"
