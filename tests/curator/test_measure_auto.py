@@ -73,7 +73,8 @@ def test_the_whole_budget_is_charged_once_and_never_exceeded(
     whole = Budget.parse(**budget).composable()
     assert entry.cost == whole
     assert entry.checksum == release.checksum
-    assert entry.what == {"tables": "auto", "sets": 1, "schema": SCHEMA.fingerprint()}
+    wanted = {"tables": "auto", "sets": 1, "schema": SCHEMA.fingerprint()}
+    assert entry.what == {**wanted, "asked": Budget.parse(**budget).describe()}
     certificate = release.statement.certificate
     assert sum(Fraction(event["share"]) for event in certificate["events"]) == 1
     limit = float(whole.rho or whole.epsilon)
