@@ -3,6 +3,7 @@
     samplers     the installed noise against its exact law
     mechanisms   noise, choices and the urn on neighbours: what draws prove of epsilon or mu, against what is claimed
     questions    every synthesizer, recorded on a frame and replayed on its neighbours: what one person changes, against what is declared
+    releases     `measure` with everything it offers, recorded and replayed likewise
     levels       levels found in the rows, recorded and replayed likewise; and how often a text that only one person has is named
     methods      every synthesizer on its worst neighbour: what the exact losses of fresh answers prove, against its whole budget
     independence every synthesizer, run often: whether noise is drawn anew for every cell of every answer
@@ -25,6 +26,7 @@ from dpcipher.audits.check import EACH, Check
 from dpcipher.audits.levels import level_checks
 from dpcipher.audits.mechanisms import mechanism_checks
 from dpcipher.audits.methods import independence_checks, method_checks, question_checks, run_checks
+from dpcipher.audits.releases import release_checks
 from dpcipher.audits.samplers import MECHANISMS, sampler_statistics
 from dpcipher.errors import DpcipherWarning, ParameterError, did_you_mean
 from dpcipher.privacy.noise import OpenDPNoise
@@ -124,6 +126,7 @@ def audit(
         "samplers": lambda: sampler_checks(effort.sampler),
         "mechanisms": lambda: mechanism_checks(effort.mechanism, effort.choice),
         "questions": lambda: question_checks(rng),
+        "releases": lambda: release_checks(rng),
         "levels": lambda: level_checks(effort.levels, rng),
         "methods": lambda: method_checks(effort.method, rng),
         "independence": lambda: independence_checks(effort.independence),

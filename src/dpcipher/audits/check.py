@@ -7,7 +7,7 @@ from typing import Any
 from dpcipher.privacy.unit import Unit
 
 ALPHA = 1e-6  # the chance that a right installation fails, over all rows together
-N_CHECKS = 250  # an upper bound on the number of rows, among which it is shared
+N_CHECKS = 300  # an upper bound on the number of rows, among which it is shared
 EACH = ALPHA / N_CHECKS
 
 

@@ -11,6 +11,7 @@ MEANING = {
     "samplers": "The installed noise against its exact law: the test of each scale that came nearest to rejecting it. Claimed is the critical value.",
     "mechanisms": "Installed noise, choices and draws on neighbouring tables: what they prove of epsilon or mu, against what is claimed.",
     "questions": "Every synthesizer recorded on one table and replayed on all its neighbours: the question that one person changes most, against what it declares.",
+    "releases": "Everything that measure offers, recorded and replayed likewise: tables, sets, chosen tables, found bins and levels, persons.",
     "levels": "Levels found in the rows: the lone texts of one person on neighbouring tables, by the law of the noise and by draws, against delta.",
     "methods": "Every synthesizer on its worst neighbour: what fresh answers to all its questions prove, against its whole budget.",
     "independence": "Every synthesizer run often: the largest correlation between the noise of two cells, against its critical value.",

@@ -20,6 +20,7 @@ from dpcipher.methods import (
     Independent,
     JunctionTree,
     Modips,
+    MultinomialDirichlet,
     PrivBayes,
     Synthesizer,
     Uniform,
@@ -112,6 +113,7 @@ SUBJECTS = (
     Subject("modips, two sets", partial(Modips, sets=2), SKEWED),
     Subject("junction tree", partial(JunctionTree, theta=1e-3), CORNER),
     Subject("junction tree, pairs measured", partial(JunctionTree, selection="laplace"), CORNER),
+    Subject("multinomial-Dirichlet", partial(MultinomialDirichlet, n_rows=8), SKEWED),
     Subject("independent", Independent, SKEWED),
     Subject("uniform", Uniform, SKEWED),
     Subject(

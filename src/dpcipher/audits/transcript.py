@@ -1,24 +1,29 @@
-"""Record what a method asks on one table, and replay the same answers on its neighbour: then compare the questions.
+"""Record what is asked of one table, and replay the same answers on its neighbour: then compare the questions, and all that is shown.
 
-If the answers are the same, everything a method does next must be the same: the same questions, in the same order, at the same scales. What
-differs is the truth behind each question, and by no more than was declared. Recording starts where a user starts: at a frame or file.
+If the answers are the same, everything else must be the same: the questions, in the same order and at the same scales; the release, the
+certificate and the joint; progress, warnings and errors. What differs is the truth behind each question, and by no more than was declared. Tables of a
+release must be answers that were recorded, each of them once. Recording starts where a user starts: at `fit` or `measure`, with a frame or file.
 """
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.count import open_counts, receive
 from dpcipher.errors import DpcipherError
 from dpcipher.marginals.arrays import Counts
 from dpcipher.methods import Synthesizer
+from dpcipher.methods.base import Fitted
+from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
 from dpcipher.privacy.noise import Mechanism, NoiseSource, OpenDPNoise, SeededNoise
 from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
+from dpcipher.release.release import CoarseTable, NoisyTable, Release
 from dpcipher.schema.schema import Schema
 
 Kind = Literal["laplace", "gaussian", "choice"]
@@ -75,14 +80,35 @@ class Question:
         return self.rounds * (each**2 / 8 if zcdp else each)
 
 
+class Measurer(Protocol):
+    """What is audited besides synthesizers: something that makes a release of rows, under a budget."""
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget."""
+
+    def measure(self, data: Any, schema: Schema, progress: Callable[[str], None]) -> Release:
+        """The release; `progress` is told how far it has come."""
+
+
 @dataclass
 class Transcript:
-    """The questions of one run in their order, the certificate's events, what was left to ask for, and which schema it came to."""
+    """The questions of one run in their order, the certificate's events, the schema it came to, and all else that it `shows`.
+
+    `bounds` are those of the whole numbers that an urn asked for.
+    """
 
     questions: list[Question] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     replayed: Sequence[Question] | None = None
     schema: str = ""
+    shows: dict[str, Any] = field(default_factory=dict)
+    bounds: list[int] = field(default_factory=list)
+
+    def below(self, bound: int) -> int:
+        """A place in the middle; an audit checks the law of such draws by itself."""
+        self.bounds.append(bound)
+        return bound // 2
 
     def ask(self, kind: Kind, truth: Counts, scale: float, draw: Any, *, tables: int = 1) -> Any:
         """Note a question; its answer is drawn, or that of the run that is replayed."""
@@ -194,17 +220,17 @@ class _TapedChooser(Chooser):
 
 
 def record(
-    method: Synthesizer,
+    method: Synthesizer | Measurer,
     data: Any,
     schema: Schema,
     *,
     replay: Transcript | None = None,
     seed: int | None = None,
 ) -> Transcript:
-    """Run a method on a frame or file and record its questions; with `replay`, give that run's answers.
+    """Run a method on a frame or file and record its questions, and what it shows; with `replay`, give that run's answers.
 
     Noise is drawn by the installed sampler, or, with a seed, by its repeatable stand-in. Post-processing has a fixed seed, so that two runs with
-    the same answers do the same. No ledger is charged and nothing is released.
+    the same answers do the same. What is made meanwhile is stamped NOT PRIVATE.
     """
     transcript = Transcript(replayed=None if replay is None else replay.questions)
     noise, chooser = (
@@ -215,30 +241,102 @@ def record(
     draws = Draws(
         _TapedNoise(transcript, noise),
         _TapedChooser(transcript, chooser),
-        lambda bound: bound // 2,
+        transcript.below,
         np.random.default_rng(0),
     )
-    truth = open_counts(receive(data, schema, method.terms.person), schema)
-    fitted = method.fit_counts(truth, schema, draws=draws)
-    transcript.events = fitted.statement.certificate["events"]
-    transcript.schema = fitted.joints[0].schema.fingerprint()
+    lines: list[str] = []
+    with warnings.catch_warnings(record=True) as caught, _drawing(draws):
+        warnings.simplefilter("always")
+        try:
+            result = (
+                method.fit(data, schema)
+                if isinstance(method, Synthesizer)
+                else method.measure(data, schema, lines.append)
+            )
+        except DpcipherError as error:
+            if replay is None or isinstance(error, Violation):
+                raise
+            raise Violation("a neighbour is refused where the first table was not") from error
     if replay is not None and len(transcript.questions) != len(replay.questions):
         raise Violation(
             "a neighbour was asked fewer questions: the number of questions depends on private rows"
         )
+    _note(transcript, result)
+    transcript.shows |= {
+        "progress": lines,
+        "a warning": [(warning.category.__name__, str(warning.message)) for warning in caught],
+    }
     return transcript
 
 
-def compare(method: Synthesizer, here: Transcript, there: Transcript) -> list[tuple[str, float, float]]:
+@contextmanager
+def _drawing(draws: Draws) -> Iterator[None]:
+    """Let every session that opens meanwhile draw from these."""
+    secure = vars(Draws)["secure"]
+    Draws.secure = classmethod(lambda _: draws)  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        Draws.secure = secure  # type: ignore[method-assign]
+
+
+def _note(transcript: Transcript, result: Release | Fitted) -> None:
+    """Note what came of a run; a table of its release that is no recorded answer, or one that stands in another table too, is a Violation."""
+    release, joints = (result, ()) if isinstance(result, Release) else (result.release, result.joints)
+    statement = result.statement.to_dict() | {"created": "", "ledger": {}}
+    transcript.events = statement["certificate"]["events"]
+    transcript.schema = (result if isinstance(result, Release) else joints[0]).schema.fingerprint()
+    transcript.shows["the certificate"] = statement
+    if not transcript.bounds:  # a joint of rows from an urn is itself the answer
+        transcript.shows["the joint"] = [
+            (joint.n_rows, {name: array.tobytes() for name, array in joint.core.to_arrays().items()})
+            for joint in joints
+        ]
+    if release is None:
+        return
+    measured: list[NoisyTable | CoarseTable] = [*release.tables, *release.coarse]
+    counts = [np.asarray(one.counts) for one in measured]
+    counts += [np.array([total.count]) for total in release.totals if total.mechanism.name != "none"]
+    transcript.shows["the release"] = (
+        [(one.mechanism, one.set, array.tolist()) for one, array in zip(measured, counts, strict=False)],
+        release.totals,
+    )
+    left = [
+        np.asarray(question.answer).astype(np.int64).tobytes()
+        for question in transcript.questions
+        if question.kind != "choice"
+    ]
+    for array in counts:
+        _take(array.astype(np.int64).tobytes(), left)
+
+
+def _take(counts: bytes, answers: list[bytes]) -> None:
+    """Take counts out of the answers that hold them, in whole cells."""
+    for place, answer in enumerate(answers):
+        start = answer.find(counts)
+        while start % 8 and start > 0:
+            start = answer.find(counts, start + 1)
+        if start >= 0:
+            answers[place : place + 1] = [answer[:start], answer[start + len(counts) :]]
+            return
+    raise Violation(
+        "a table of the release is not an answer of its own: it has no noise, or that of another table"
+    )
+
+
+def compare(
+    method: Synthesizer | Measurer, here: Transcript, there: Transcript
+) -> list[tuple[str, float, float]]:
     """What each event tells the two runs apart by, and what it declares: name, true cost, declared cost; a Violation where it is more.
 
     Events are matched with their questions in order: a choice of k tables stands for k rounds, asked at once or one by one; an event of several
     tables for all of them, which may have been handed to the sampler together.
     """
-    if here.events != there.events:
-        raise Violation("the certificate depends on private rows beyond the answers")
     if here.schema != there.schema:
         raise Violation("the schema of the answer depends on private rows beyond the noisy answers")
+    for part, shown in here.shows.items():
+        if shown != there.shows.get(part):
+            raise Violation(f"{part} depends on private rows beyond the answers")
     zcdp = method.budget.kind != "pure"
     pairs = iter(zip(here.questions, there.questions, strict=True))
     rows = []

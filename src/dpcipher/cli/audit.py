@@ -15,7 +15,7 @@ from dpcipher.cli import options, output
 @click.option(
     "--only",
     metavar="PART",
-    help="One part: samplers, mechanisms, questions, levels, methods, independence or, thorough, runs.",
+    help="One part: samplers, mechanisms, questions, releases, levels, methods, independence or, thorough, runs.",
 )
 @click.option(
     "--report",
