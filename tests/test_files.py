@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dpcipher.drawing.curator_only import private_folder, write
 from dpcipher.errors import TableFileError
 from dpcipher.files import clear_leftovers, replacing, write_new, write_text
 from dpcipher.privacy import Budget, Ledger, Unit
-from dpcipher.release.curator_only import private_folder, write
 
 
 class Interrupted(Exception):

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.mismatch import FIRST_ROWS, MARKED
+from dpcipher.curator.mismatch import FIRST_ROWS
+from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import DpcipherError
 from dpcipher.schema import Column, Schema, Zero
 from dpcipher.schema.format import FileFormat
@@ -68,7 +69,7 @@ def test_every_mismatch_of_every_column_is_listed_at_once() -> None:
     }
     found = SCHEMA.check(rows)
     assert next(one for one in found.findings if one.problem == "undeclared").first == (2, 4, 18)
-    assert str(found).splitlines()[0] == MARKED
+    assert str(found).splitlines()[0] == WATERMARK
     assert "needs a signature" in str(found) or "sign it" in str(found)
     assert CANARY not in str(found) + str(found.to_dict())
     assert not found.fits

@@ -12,9 +12,9 @@ import yaml
 
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.demo.run import FILES, DemoRun, run_demo
+from dpcipher.drawing.curator_only import check_folder
 from dpcipher.errors import NotPrivate
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.curator_only import check_folder
 from dpcipher.release.release import Release
 
 

@@ -97,7 +97,11 @@ def test_nominal_coverage_where_the_rule_holds() -> None:
 
 def test_a_combined_estimate_shows_itself() -> None:
     """One number with its interval in words, several as a short table, with their rule."""
-    alone, several = combine([1.0, 2.0, 6.0], [1.0, 2.0, 3.0]), combine(np.ones((3, 20)), np.ones((3, 20)))
+    word = {"rows_from": "invented numbers"}
+    alone, several = (
+        combine(each, spread, **word)
+        for each, spread in (([1.0, 2.0, 6.0], [1.0, 2.0, 3.0]), (np.ones((3, 20)), np.ones((3, 20))))
+    )
     low, high = alone.interval()
     assert str(alone).startswith(
         f"3 ± {float(alone.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "

@@ -43,9 +43,9 @@ def test_the_text_has_every_term_and_note(models: Models) -> None:
 
 def test_the_plot_is_an_svg_file_with_a_line_per_slope(models: Models) -> None:
     """Intercepts stand in the table alone; every slope has a dot, an interval and the bar of the closed one."""
-    drawn = ElementTree.fromstring(models.svg())
+    drawn = ElementTree.fromstring(dc.plot(models).svg)
     circles = [item for item in drawn.iter() if item.tag.endswith("circle")]
-    assert len(circles) == 2
+    assert len(circles) == 2 + 1  # and the one in the key
     words = [item.text for item in drawn.iter() if item.tag.endswith("text")]
     assert "C(a)[T.1]" in words
     assert "log odds ratio" in words
@@ -142,7 +142,7 @@ def test_models_over_sets_have_a_frame_and_a_plot_too() -> None:
     by_hand = 2 * student.sf(np.abs(frame["estimate"] / frame["std_error"]), models.combined.dof)
     np.testing.assert_allclose(frame["p"], by_hand, rtol=1e-6)
     assert headline(models) == "logistic model y ~ a, over 3 sets"
-    assert "<svg " in models.svg()
+    assert "<svg " in dc.plot(models).svg
 
 
 def test_a_plot_survives_what_is_unknown_or_far_out() -> None:

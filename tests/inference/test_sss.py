@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpcipher.drawing.card import CuratorOnly
+from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import ParameterError
 from dpcipher.inference.sss import CATEGORIES, COLOURS, draw, sss
-from dpcipher.release.curator_only import WATERMARK, CuratorOnly
 
 # The columns of Table 1: do the signs match, is the original significant, is the synthetic one; and its heading.
 TABLE_1 = [

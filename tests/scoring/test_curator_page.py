@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import NotPrivate
 from dpcipher.pages.report import report
-from dpcipher.release.curator_only import WATERMARK
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate
@@ -49,7 +49,7 @@ def test_the_folder_and_its_files_are_the_owners_alone(page: Path) -> None:
 def test_every_file_says_whose_it_is(page: Path) -> None:
     """The watermark is in the page, in the numbers and in the note."""
     assert WATERMARK in page.read_text(encoding="utf-8")
-    assert json.loads((page.parent / "scores.json").read_text())["watermark"] == WATERMARK
+    assert json.loads((page.parent / "scores.json").read_text())["curator_only"] == WATERMARK
     assert (page.parent / "CURATOR-ONLY.txt").read_text().strip() == WATERMARK
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpcipher.drawing.card import CuratorOnly
+from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import NotPrivate, ParameterError, WorkloadError
-from dpcipher.release.curator_only import WATERMARK, CuratorOnly, private_folder
 from dpcipher.release.release import Release
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -124,7 +125,7 @@ def test_scores_are_marked_in_type_text_and_file_mode(tmp_path: Path) -> None:
     found = evaluate(people(0), people(1), SCHEMA)
     assert isinstance(found, CuratorOnly)
     assert str(found).splitlines()[0] == WATERMARK
-    assert found.to_dict()["watermark"] == WATERMARK
+    assert found.to_dict()["curator_only"] == WATERMARK
     path = found.save(tmp_path / "mine" / "scores")
     assert path.read_text().startswith(WATERMARK)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpcipher.cli import main
-from dpcipher.release.curator_only import WATERMARK
+from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -55,7 +55,7 @@ def test_evaluate_writes_its_report_into_a_folder_of_its_own(folder: Path) -> No
     done = run("evaluate", "private.csv", "rows-1.csv", "--schema", "s.yaml", *options)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
-    assert result["watermark"] == WATERMARK
+    assert result["curator_only"] == WATERMARK
     assert {"accuracy", "model"} <= set(result)
     assert stat.S_IMODE((folder / "mine").stat().st_mode) == 0o700
     assert (folder / "mine" / "curator.html").exists()

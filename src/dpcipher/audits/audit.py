@@ -28,6 +28,8 @@ from dpcipher.audits.mechanisms import mechanism_checks
 from dpcipher.audits.methods import independence_checks, method_checks, question_checks, run_checks
 from dpcipher.audits.releases import release_checks
 from dpcipher.audits.samplers import MECHANISMS, sampler_statistics
+from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import DpcipherWarning, ParameterError, did_you_mean
 from dpcipher.privacy.noise import OpenDPNoise
 
@@ -49,8 +51,8 @@ QUICK = Effort(sampler=100_000, mechanism=50_000, choice=50_000, method=50_000, 
 THOROUGH = Effort(1_000_000, 1_000_000, 400_000, 2_000_000, independence=400, runs=2_000, levels=20_000)
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Released, Shown):
     """All rows, and the processor time they took."""
 
     checks: tuple[Check, ...]
@@ -69,7 +71,26 @@ class Audit:
             "rows": [check.to_dict() for check in self.checks],
         }
 
-    def __str__(self) -> str:
+    def _card(self) -> Card:
+        failed = [check for check in self.checks if not check.passed]
+        parts = dict.fromkeys(check.part for check in self.checks)
+        return Card(
+            "Audit of this installation",
+            {
+                "Verdict": "passed" if self.passed else f"{len(failed)} FAILED: do not release with it",
+                "Checks": f"{len(self.checks):,}",
+                "Processor time": f"{self.seconds:,.0f} s",
+            },
+            ("part", "checks", "largest ratio"),
+            [
+                (part, f"{len(ratios):,}", f"{max(ratios):.3f}")
+                for part in parts
+                for ratios in [[check.ratio for check in self.checks if check.part == part]]
+            ],
+            notes=["print(audit) has every check."],
+        )
+
+    def _text(self) -> str:
         heads = ("part", "what", "unit", "claimed", "estimate", "ratio", "trials")
         lines = [heads, *(_cells(check) for check in self.checks)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]

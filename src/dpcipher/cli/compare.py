@@ -81,7 +81,7 @@ def command(
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
     from dpcipher.comparison.comparison import PAGE
-    from dpcipher.release.curator_only import check_folder
+    from dpcipher.drawing.curator_only import check_folder
 
     folder, page = target, PAGE
     if target is not None and target.suffix == ".html":

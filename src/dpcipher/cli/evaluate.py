@@ -70,7 +70,7 @@ def command(
     Example:
       dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
     """
-    from dpcipher.release.curator_only import check_folder
+    from dpcipher.drawing.curator_only import check_folder
     from dpcipher.scoring.page import curator_report
 
     public, sets = load_schema(schema), list(synthetic)

@@ -8,8 +8,11 @@ from typing import Any
 import click
 
 
-def show(text: str, result: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print a result: for people, or as JSON for programs."""
+def show(text: str, result: Mapping[str, Any], *, as_json: bool, stamp: str = "") -> None:
+    """Print a result: for people, or as JSON for programs; with the stamp of what it is about, if it has one, first."""
+    if stamp:
+        result = {"curator_only": stamp, **result}
+        text = text if text.startswith(stamp) else f"{stamp}\n{text}"
     click.echo(json.dumps(result, indent=2, ensure_ascii=False) if as_json else text)
 
 

@@ -184,7 +184,7 @@ def show(
         _status(standing),
     ]
     facts = {**release_facts(shown, release), "signature": state, **_standing_facts(standing)}
-    output.show("\n".join(lines), facts, as_json=json_)
+    output.show("\n".join(lines), facts, as_json=json_, stamp=shown.stamp)
 
 
 def _made(release: "dc.Release") -> str:

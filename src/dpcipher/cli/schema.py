@@ -53,7 +53,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
 
     drafted = draft_schema(data, tell=lambda words: click.echo(words, err=True))
     drafted.save(target)
-    text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns. CURATOR ONLY: it shows private values.\n"
+    text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns\n"
     if drafted.format != PLAIN:
         text += f"Read as  {said_format(drafted.format.to_spec())}\n"
     left_out, notes = _left_out(drafted), drafted.provenance.notes
@@ -69,7 +69,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
         "format": drafted.format.to_spec(),
         "signed": False,
     }
-    output.show(text, facts, as_json=json_)
+    output.show(text, facts, as_json=json_, stamp=drafted.stamp)
 
 
 @command.command("import")
@@ -114,7 +114,7 @@ def import_(
         "format": schema.format.to_spec(),
         "needs_signature": schema.needs_signature,
     }
-    output.show("\n".join(lines), facts, as_json=json_)
+    output.show("\n".join(lines), facts, as_json=json_, stamp=schema.stamp)
 
 
 def _left_out(schema: "dc.Schema") -> list[str]:
@@ -148,13 +148,13 @@ def export(file: Path, target: Path, json_: bool) -> None:
     schema = load_schema(file)
     if target.suffix in (".yaml", ".yml"):
         schema.save(target)
-        output.show(
-            f"Wrote    {target}: a schema of {len(schema.columns)} columns", schema.to_dict(), as_json=json_
-        )
+        text = f"Wrote    {target}: a schema of {len(schema.columns)} columns"
+        output.show(text, schema.to_dict(), as_json=json_, stamp=schema.stamp)
         return
     plain = schema.to_frictionless()
-    write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
-    output.show(f"Wrote    {target}: a Frictionless table schema", plain, as_json=json_)
+    mode = 0o600 if schema.stamp else 0o666
+    write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n", mode=mode)
+    output.show(f"Wrote    {target}: a Frictionless table schema", plain, as_json=json_, stamp=schema.stamp)
 
 
 @command.command("check")
@@ -243,7 +243,7 @@ def show(file: Path, json_: bool) -> None:
     lines = [line for column in schema.columns for line in _column_lines(column, width)]
     lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
     lines += [f"Column {schema.person!r} of the table says whose row each is."] if schema.person else []
-    output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_)
+    output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_, stamp=schema.stamp)
 
 
 def _column_lines(column: "Column", width: int) -> list[str]:

@@ -15,10 +15,10 @@ import pandas as pd
 from dpcipher.comparison.comparison import Comparison
 from dpcipher.comparison.private_rows import read_rows
 from dpcipher.comparison.runs import Experiment, Journal, Run
+from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import DpcipherError, ParameterError, did_you_mean
 from dpcipher.methods import METHODS, Synthesizer
 from dpcipher.privacy.budget import positive_fraction
-from dpcipher.release.curator_only import WATERMARK, private_folder
 from dpcipher.schema.schema import Schema
 
 Progress = Callable[[int, int], None]

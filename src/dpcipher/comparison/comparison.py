@@ -10,12 +10,11 @@ import pandas as pd
 
 from dpcipher.comparison import shown
 from dpcipher.comparison.shown import describe
-from dpcipher.drawing.card import Card
-from dpcipher.drawing.curves import Curve, draw_curves
-from dpcipher.drawing.plot import Plot, no_columns
-from dpcipher.drawing.svg import standalone
+from dpcipher.drawing.card import Card, CuratorOnly
+from dpcipher.drawing.curator_only import private_folder, write
+from dpcipher.drawing.curves import Curve
+from dpcipher.drawing.plot import Drawable, Plot, no_columns
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.release.curator_only import WATERMARK, CuratorShown, private_folder, save_plot, write
 from dpcipher.tables.write import csv_text
 
 __all__ = ["Comparison", "describe"]
@@ -25,11 +24,14 @@ _KEYS = ("method", "epsilon", "repeat")
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(CuratorShown):
+class Comparison(CuratorOnly, Drawable):
     """Scores of every method at every epsilon in every repeat: one row a fit in `frame`. `skipped` says which methods could not run, and why."""
 
     frame: pd.DataFrame
     skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", self._stamped_frame(self.frame.copy()))
 
     @property
     def scores(self) -> list[str]:
@@ -39,23 +41,18 @@ class Comparison(CuratorShown):
     def table(self, score: str | None = None) -> pd.DataFrame:
         """The mean of one score over the repeats, a row for each method and a column for each epsilon."""
         means = self.frame.groupby(["method", "epsilon"], sort=False)[self._score(score)].mean()
-        return means.unstack("epsilon")
-
-    def plot(self, score: str | None = None) -> str:
-        """One score against epsilon as an SVG image: the mean of each method, and bars from the 10 % to the 90 % quantile."""
-        name = self._score(score)
-        return standalone(draw_curves(self.curves(name), title=describe(name)))
+        return self._stamped_frame(means.unstack("epsilon"))
 
     def write_page(self, folder: str | Path, name: str = PAGE) -> Path:
         """Write tables, plots and all scores into a folder of mode 0700."""
         place = private_folder(folder)
-        write(place / NUMBERS, f"# {WATERMARK}\n{csv_text(self.frame)}")
+        write(place / NUMBERS, f"# {self.stamp}\n{csv_text(self.frame)}")
         return write(place / name, shown.page_text(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the first says who may see them."""
         cells: list[dict[str, Any]] = json.loads(self.frame.to_json(orient="records", double_precision=15))
-        return {"watermark": WATERMARK, "cells": cells, "skipped": dict(self.skipped)}
+        return self._stamped({"cells": cells, "skipped": dict(self.skipped)})
 
     def _score(self, score: str | None) -> str:
         name = score or ("tvd_2" if "tvd_2" in self.scores else self.scores[0])
@@ -101,6 +98,4 @@ class Comparison(CuratorShown):
     def _draw(self, columns: tuple[str, ...] | None) -> Plot:
         no_columns(columns, "a comparison")
         name = self._score(None)
-        return Plot(
-            describe(name), shown.dot_plots(self, name), note=shown.SPREAD, stamp=WATERMARK, write=save_plot
-        )
+        return Plot(describe(name), shown.dot_plots(self, name), note=shown.SPREAD)

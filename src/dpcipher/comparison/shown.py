@@ -9,7 +9,6 @@ from dpcipher.drawing.curves import draw_curves
 from dpcipher.drawing.dots import Dot, Line, dot_plot, fit_scale
 from dpcipher.drawing.figures import charts
 from dpcipher.drawing.html import bullets, figure, page, paragraphs, table
-from dpcipher.release.curator_only import WATERMARK
 
 if TYPE_CHECKING:
     from dpcipher.comparison.comparison import Comparison
@@ -38,7 +37,6 @@ def card(comparison: "Comparison") -> Card:
         notes=[
             f"{describe(name)}, means over the repeats. print(comparison) has all scores; dc.plot(comparison) draws them."
         ],
-        stamp=WATERMARK,
     )
 
 
@@ -58,7 +56,7 @@ def page_text(comparison: "Comparison") -> str:
         sections["Methods that could not run"] = bullets(
             [f"{method}: {reason}" for method, reason in comparison.skipped.items()]
         )
-    return page("Methods compared", "curator's comparison", sections, watermark=WATERMARK)
+    return page("Methods compared", "curator's comparison", sections, watermark=comparison.stamp)
 
 
 def winners(means: pd.DataFrame) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dpcipher.drawing.card import Card, CuratorOnly
 from dpcipher.errors import DataError
 from dpcipher.marginals.arrays import Bools, Codes, Counts, Floats
 from dpcipher.schema.binned import Binned
@@ -15,15 +16,14 @@ from dpcipher.schema.cells import by_type
 from dpcipher.schema.column import Column
 
 FIRST_ROWS = 5
-MARKED = "CURATOR ONLY: exact counts of private rows. Show them to nobody who may not see the rows."
 AFTERWARDS = (
     "A schema that is changed after looking at this was drawn from data: put `drawn_from_data: true` into it, and have a person check "
     "that it is public knowledge and sign it (dpcipher schema sign)."
 )
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(CuratorOnly):
     """One way in which rows and schema differ: of which column, how many rows, the first of them, and whether `measure` refuses them."""
 
     column: str
@@ -38,7 +38,9 @@ class Finding:
         first = (*self.first, *(int(place) + 1 for place in places[:FIRST_ROWS]))[:FIRST_ROWS]
         return replace(self, rows=self.rows + len(places), first=first)
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
         name = self.column or "the file"
         if not self.rows:
             return f"{name}: {self.meaning}"
@@ -46,9 +48,12 @@ class Finding:
         where = f"{', '.join(map(str, self.first))}{more}"
         return f"{name}: {self.rows:,} {'row' if self.rows == 1 else 'rows'}: {self.meaning} (row {where})"
 
+    def _text(self) -> str:
+        return self.sentence
 
-@dataclass(frozen=True)
-class SchemaCheck:
+
+@dataclass(frozen=True, repr=False)
+class SchemaCheck(CuratorOnly):
     """All mismatches between private rows and a schema. `fits`: measuring would refuse no row. `ready`: the schema itself may be used.
 
     `format` is what the file seems to be, where that is not what the schema declares. `persons` says about how many there are.
@@ -71,26 +76,43 @@ class SchemaCheck:
     def frame(self) -> pd.DataFrame:
         """A row for each finding."""
         names = ["column", "problem", "rows", "first", "refused", "meaning"]
-        return pd.DataFrame([asdict(finding) for finding in self.findings], columns=names)
+        return self._stamped_frame(
+            pd.DataFrame([asdict(finding) for finding in self.findings], columns=names)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, the warning first."""
-        return {
-            "curator_only": MARKED,
-            "n_rows": self.n_rows,
-            "fits": self.fits,
-            "ready": self.ready,
-            "format": self.format,
-            "findings": [asdict(finding) for finding in self.findings],
-            "extra": self.extra,
-            "persons": list(self.persons),
-            "afterwards": AFTERWARDS,
-        }
+        return self._stamped(
+            {
+                "n_rows": self.n_rows,
+                "fits": self.fits,
+                "ready": self.ready,
+                "format": self.format,
+                "findings": [asdict(finding) for finding in self.findings],
+                "extra": self.extra,
+                "persons": list(self.persons),
+                "afterwards": AFTERWARDS,
+            }
+        )
 
-    def __str__(self) -> str:
-        refused = [f"  {finding}" for finding in self.findings if finding.refused]
-        moved = [f"  {finding}" for finding in self.findings if not finding.refused]
-        lines = [MARKED, f"{self.n_rows:,} rows against {self.n_columns} columns of the schema."]
+    def _card(self) -> Card:
+        return Card(
+            "Check of rows against a schema",
+            {
+                "Rows": f"{self.n_rows:,}",
+                "Columns": f"{self.n_columns:,}",
+                "Fits": "yes" if self.fits else "no: measure would refuse rows",
+                "Schema": "ready" if self.ready else "needs a signature",
+            },
+            ("column", "rows", "what"),
+            [(item.column or "the file", f"{item.rows:,}", item.meaning) for item in self.findings],
+            notes=[*self.persons, AFTERWARDS],
+        )
+
+    def _text(self) -> str:
+        refused = [f"  {finding.sentence}" for finding in self.findings if finding.refused]
+        moved = [f"  {finding.sentence}" for finding in self.findings if not finding.refused]
+        lines = [f"{self.n_rows:,} rows against {self.n_columns} columns of the schema."]
         lines += [f"{self.extra}."] if self.extra else []
         lines += self.persons
         lines += ["Refused by measure:", *refused] if refused else ["Measure would refuse no row."]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dpcipher.curator.measure import measure
 from dpcipher.demo.people import SCHEMA, invent_people
+from dpcipher.drawing.curator_only import PUBLISHABLE
 from dpcipher.drawing.html import facts, page, paragraphs, table
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
@@ -20,7 +21,6 @@ from dpcipher.pages.report import cards, columns, pairs
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import path_of
-from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
 from dpcipher.release.sign import verify
 from dpcipher.schema.schema import Schema

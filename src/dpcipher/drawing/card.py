@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from html import escape
+from pathlib import Path
 from typing import final
 
 from dpcipher.drawing import html
 from dpcipher.drawing.colours import own_style
+from dpcipher.drawing.curator_only import Stamped, private_folder, write
 
 MOST_LINES = 12
 
@@ -35,7 +37,7 @@ class Card:
     lines: Sequence[Sequence[str]] = ()
     of_lines: int = 0  # how many there are, if not all are shown
     notes: Sequence[str] = ()
-    stamp: str = ""  # who may not see it
+    stamp: str = ""  # who alone may see it
     below: str = field(default="", repr=False)  # more HTML, such as an image
     most: int = MOST_LINES
 
@@ -71,16 +73,48 @@ def carded(content: str) -> str:
     return card.replace('<div class="dpc">', f'<div class="dpc"><style>{own_style(card)}</style>', 1)
 
 
-class Shown(ABC):
-    """An object that shows itself by a card: shortly as text, and in a notebook."""
+class Shown(Stamped, ABC):
+    """An object that shows itself by a card: shortly as text, and in a notebook; each with its stamp."""
 
     @abstractmethod
     def _card(self) -> Card:
         """What is shown."""
 
+    def _text(self) -> str:
+        """What `print` shows below the stamp; empty where that is the line."""
+        return ""
+
     @final
     def __repr__(self) -> str:
-        return self._card().line
+        return replace(self._card(), stamp=self.stamp).line
 
+    @final
+    def __str__(self) -> str:
+        text = self._text()
+        if not text:
+            return repr(self)
+        return f"{self.stamp}\n{text}" if self.stamp else text
+
+    @final
     def _repr_html_(self) -> str:
-        return self._card().markup
+        return replace(self._card(), stamp=self.stamp).markup
+
+
+class CuratorOnly(Shown):
+    """A result that was computed from private rows; its file nobody else can read. Its card has the fields, unless it says more."""
+
+    def _card(self) -> Card:
+        facts = {
+            item.name.replace("_", " ").capitalize(): _short(getattr(self, item.name))
+            for item in fields(self)  # type: ignore[arg-type]
+        }
+        return Card(type(self).__name__, facts)
+
+    @final
+    def save(self, folder: str | Path, name: str = "scores.txt") -> Path:
+        """Write the text into a folder that only its owner can open."""
+        return write(private_folder(folder) / name, f"{self}\n")
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else f"{value}"

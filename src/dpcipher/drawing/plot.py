@@ -1,8 +1,8 @@
 """`plot`: an object as a picture, shown in a notebook and saved as SVG, without a plotting library."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape, unescape
 from pathlib import Path
 from re import compile as pattern
@@ -10,6 +10,7 @@ from textwrap import wrap
 
 from dpcipher.drawing import html
 from dpcipher.drawing.card import carded
+from dpcipher.drawing.curator_only import Stamped, save_plot
 from dpcipher.drawing.svg import clip, element, image, standalone, text
 from dpcipher.errors import ParameterError, TableFileError
 from dpcipher.files import write_text
@@ -22,7 +23,7 @@ _SIZE = pattern(r'width="([\d.]+)" height="([\d.]+)"')
 class Plot:
     """A picture: in a notebook it shows itself, `save("plot.svg")` writes it.
 
-    `panels` are images by caption, `key` what their signs stand for, `note` a sentence below. A picture of private rows has a `stamp`, and `write` says how it is kept.
+    `panels` are images by caption, `key` what their signs stand for, `note` a sentence below. A picture with a `stamp` is kept in a folder that only its owner can open.
     """
 
     title: str
@@ -31,7 +32,6 @@ class Plot:
     note: str = ""
     stamp: str = ""
     columns: int = 3
-    write: Callable[[Path, str], Path] = write_text
 
     @property
     def svg(self) -> str:
@@ -44,14 +44,17 @@ class Plot:
         if target.suffix.lower() != ".svg":
             raise ParameterError(f"path ({target}) must end in .svg: that is what a plot is saved as")
         try:
-            return self.write(target, self.svg)
+            if self.stamp:
+                return save_plot(target, self.svg, self.stamp)
+            return write_text(target, self.svg)
         except OSError as error:
             raise TableFileError(
                 f"plot ({target}) cannot be written: {error.strerror}; choose another place"
             ) from None
 
     def __repr__(self) -> str:
-        return f"<Plot: {self.title}; save('plot.svg') writes it>"
+        marked = f"; {self.stamp}" if self.stamp else ""
+        return f"<Plot: {self.title}; save('plot.svg') writes it{marked}>"
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -102,7 +105,7 @@ class Plot:
         return top, parts
 
 
-class Drawable(ABC):
+class Drawable(Stamped, ABC):
     """An object that `plot` draws."""
 
     @abstractmethod
@@ -129,7 +132,7 @@ def plot(drawable: Drawable, columns: str | Sequence[str] | None = None) -> Plot
             f"what to plot ({type(drawable).__name__}) must be a plan, a release, a joint, a ledger, a fitted model, scores, a comparison or what trust says"
         )
     named = (columns,) if isinstance(columns, str) else columns
-    return drawable._draw(None if named is None else tuple(named))
+    return replace(drawable._draw(None if named is None else tuple(named)), stamp=drawable.stamp)
 
 
 def no_columns(columns: tuple[str, ...] | None, what: str) -> None:

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from dpcipher.drawing.card import Card, Shown, counted
+from dpcipher.drawing.curator_only import UNKNOWN
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.marginals.arrays import Floats
 
@@ -67,6 +68,7 @@ class Combined(Shown):
     sets: int
     notes: tuple[str, ...] = ()
     rule: Rule = "sanitizations"
+    stamp: str = UNKNOWN
 
     @property
     def std_error(self) -> Floats:
@@ -83,7 +85,7 @@ class Combined(Shown):
         low, high = self.interval(level)
         return np.asarray((low > 0) | (high < 0))
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         made = f"{counted(self.sets, 'set')}, rule {self.rule!r}"
         if np.ndim(self.estimate):
             return f"{np.size(self.estimate)} estimates from {made}; .estimate, .std_error and .interval() have them"
@@ -117,6 +119,7 @@ def combine(
     *,
     rule: Rule = "sanitizations",
     sanitizations: int | None = None,
+    rows_from: str | None = None,
 ) -> Combined:
     """Combine m estimates and their variances: the first axis runs over sets, any further axes over parameters.
 
@@ -125,7 +128,10 @@ def combine(
     many rows as the private table. Say `sanitizations` if there were fewer than sets: several sets from one solution share its noise, so B
     misses it and the rule for sanitizations is refused; the others do not ask how many there were.
 
-    >>> both = combine([1.0, 3.0], [0.5, 0.5])
+    Numbers do not show where they came from, so what is made of them is stamped CURATOR ONLY. `rows_from` says on whose word they rest on synthetic or other
+    public rows, and takes the stamp away.
+
+    >>> both = combine([1.0, 3.0], [0.5, 0.5], rows_from="rows of people.release.parquet, sampled by Ada")
     >>> float(both.estimate), float(both.variance), float(both.dof)
     (2.0, 1.5, 2.25)
     >>> float(combine([1.0, 3.0], [0.5, 0.5], rule="imputations").variance)
@@ -133,16 +139,28 @@ def combine(
     """
     each, spread = _checked(estimates, variances)
     m = len(each)
+    stamp, word = ("", word_of(rows_from)) if rows_from is not None else (UNKNOWN, [])
     _check_rule(rule, m)
     if rule == "sanitizations":
         _check_sanitizations(m, sanitizations)
     if m == 1:
         infinite = np.full(each.shape[1:], np.inf)
-        return Combined(each[0], spread[0], infinite, spread[0], np.zeros(each.shape[1:]), 1, (ONE_SET,))
+        none, notes = np.zeros(each.shape[1:]), (ONE_SET, *word)
+        return Combined(each[0], spread[0], infinite, spread[0], none, 1, notes, stamp=stamp)
     within, between = spread.mean(axis=0), each.var(axis=0, ddof=1)
     variance, dof = _RULES[rule](within, between, m)
     note = BIAS if rule == "sanitizations" else ASSUMED
-    return Combined(each.mean(axis=0), variance, dof, within, between, m, (FITS[rule], note), rule)
+    notes = (FITS[rule], note, *word)
+    return Combined(each.mean(axis=0), variance, dof, within, between, m, notes, rule, stamp)
+
+
+def word_of(rows_from: str) -> list[str]:
+    """A note on whose word the rows are public; a ParameterError where that says nothing."""
+    if not isinstance(rows_from, str) or not rows_from.strip():
+        raise ParameterError(
+            f"rows_from ({rows_from!r:.60}) must say in words where the rows came from; try rows_from='people.release.parquet, sampled by Ada'"
+        )
+    return [f"that no private rows are behind it is on this word alone: {rows_from.strip()}"]
 
 
 def _sanitizations(within: Floats, between: Floats, m: int) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import ParameterError
 from dpcipher.inference.assumptions import measured_axes, smallest_unmeasured
 from dpcipher.inference.drawn import middle
@@ -23,7 +24,7 @@ HEADS = ("Estimate", "Std. error", "Low (95 %)", "High (95 %)", "Noise")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate(Shown):
+class Estimate(Released, Shown):
     """A posterior mean and what is not known about it; arrays over whatever the function gives (0-dimensional for one number).
 
     The variance is the sum of two parts: `noise_variance`, what the privacy noise leaves open about the private table itself, and
@@ -53,7 +54,7 @@ class Estimate(Shown):
         """Bounds `(low, high)` with equal tails: quantiles of the draws."""
         return middle(self.values, level)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         if self.estimate.ndim:
             return f"{self.estimate.size} estimates; .estimate, .std_error and .interval() have them"
         low, high = self.interval()

@@ -1,6 +1,6 @@
 """Models by formula, from one release or from m synthetic sets: one class for what comes out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 from scipy.special import stdtr
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import UNKNOWN
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.inference.combine import Combined
 from dpcipher.inference.drawn import Drawn
@@ -51,6 +52,14 @@ class Models(Shown, Drawable):
     notes: tuple[str, ...]
     formula: str = ""
     release: ReleaseFit | None = None
+    stamp: str = UNKNOWN
+
+    def with_stamp(self, stamp: str) -> "Models":
+        """The same model, and what was combined for it, with a stamp that says who may see them."""
+        combined = self.combined
+        if isinstance(combined, Combined):
+            combined = replace(combined, stamp=stamp)
+        return replace(self, combined=combined, stamp=stamp)
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Estimate, standard error, degrees of freedom, interval and significance of every parameter, by term."""
@@ -63,7 +72,7 @@ class Models(Shown, Drawable):
             "high": high,
             "significant": self.combined.significant(level),
         }
-        return pd.DataFrame(columns, index=pd.Index(self.terms, name="term"))
+        return self._stamped_frame(pd.DataFrame(columns, index=pd.Index(self.terms, name="term")))
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -96,21 +105,17 @@ class Models(Shown, Drawable):
         """Plain values, fit for JSON; unknown numbers are None."""
         frame = self.to_frame(level)
         rows = [{key: _plain(value) for key, value in row.items()} for row in frame.to_dict(orient="records")]
-        return {
-            "formula": self.formula,
-            "family": self.family,
-            "level": level,
-            "parameters": rows,
-            "notes": list(self.notes),
-        }
+        return self._stamped(
+            {
+                "formula": self.formula,
+                "family": self.family,
+                "level": level,
+                "parameters": rows,
+                "notes": list(self.notes),
+            }
+        )
 
-    def svg(self, level: float = 0.95) -> str:
-        """A coefficient plot as an SVG file's text; a pale bar behind an interval is the closed one."""
-        from dpcipher.inference.shown import coefficient_svg
-
-        return coefficient_svg(self, level)
-
-    def __str__(self) -> str:
+    def _text(self) -> str:
         from dpcipher.inference.shown import as_text
 
         return as_text(self)

@@ -13,6 +13,7 @@ from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.joint_sets import joint_frames, joints_among
 from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
+from dpcipher.inference.set_rules import origin_of
 from dpcipher.inference.unmeasured import Unmeasured
 from dpcipher.joint.joint import Joint
 from dpcipher.posteriors.requests import check_draws, check_seed
@@ -36,6 +37,7 @@ def fit_models(
     rule: Rule | None = None,
     sanitizations: int | None = None,
     firth: bool | None = None,
+    rows_from: str | None = None,
 ) -> Models:
     """Fit a model by formula to a release, with intervals that hold its noise; or to m synthetic data sets, and combine the fits.
 
@@ -53,6 +55,8 @@ def fit_models(
     `solve(release, draws=m)`, "imputations". Frames that were sampled from such draws, and their Parquet files, say so themselves; CSV files do not, and without `rule` are
     taken for sanitizations, as a note says. The joints that `solve` returns can be given themselves: a set of each is drawn with `seed`, coded as a
     release is (`values`, `levels`, `missing`), and has its rule. `missing="drop"` leaves out rows with a missing value, of joints by default. `firth=None` penalises every set as soon as one is separated.
+    Rows that do not tell of a release may be private, so the model is stamped CURATOR ONLY wherever it is shown; `rows_from` says in words on whose word they
+    are synthetic or public, and takes the stamp away.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -71,7 +75,9 @@ def fit_models(
         check_seed(seed)
         if draws is not None:
             check_draws(draws)
-        _check_unused("sets of rows", rule=rule, sanitizations=sanitizations, firth=firth)
+        _check_unused(
+            "sets of rows", rule=rule, sanitizations=sanitizations, firth=firth, rows_from=rows_from
+        )
         unseen: Unmeasured = "open" if unmeasured is None else unmeasured
         with one_thread():
             return fit_release(
@@ -82,12 +88,15 @@ def fit_models(
     fit = partial(fit_sets, formula=formula, rule=rule, sanitizations=sanitizations, firth=firth)
     if joints := joints_among(sets):
         check_seed(seed)
+        _check_unused("sets of rows", rows_from=rows_from)
         frames, family, notes = joint_frames(
             joints, formula, family, seed=seed, levels=orders, values=numbers, missing=kept
         )
-        return fit(frames, family=family, notes=notes)
+        return fit(frames, family=family, notes=notes, stamp="")
     _check_unused("a release or its joints", seed=seed, values=values)
-    return fit(sets, family=family, levels=orders, drop_missing=_drops_missing(missing))
+    stamp, word = origin_of(sets if isinstance(sets, list | tuple) else [sets], rows_from)
+    dropped = _drops_missing(missing)
+    return fit(sets, family=family, levels=orders, drop_missing=dropped, notes=word, stamp=stamp)
 
 
 def _drops_missing(missing: Missing | None) -> bool:

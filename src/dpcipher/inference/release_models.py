@@ -90,6 +90,7 @@ def fit_release(
         tuple(notes),
         formula,
         details,
+        stamp="",
     )
 
 

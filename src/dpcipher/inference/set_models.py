@@ -44,10 +44,11 @@ def fit_sets(
     levels: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     drop_missing: bool = False,
     notes: Sequence[str] = (),
+    stamp: str,
 ) -> Models:
     """Fit one model to each of m data sets and combine the fits, by the `rule` that is asked for or that the sets say is theirs.
 
-    `notes` are those about how the sets came about.
+    `notes` are those about how the sets came about, `stamp` says who may see what is made of them.
     """
     frames = data_frames(sets)
     left, right = split_formula(formula)
@@ -86,7 +87,8 @@ def fit_sets(
         *said,
         *combined.notes,
     )
-    return Models(terms, family, estimates, variances, combined, penalised, every, formula)
+    models = Models(terms, family, estimates, variances, combined, penalised, every, formula)
+    return models.with_stamp(stamp)
 
 
 def _poisson(frames: list[pd.DataFrame], outcome: str, designs: list[Floats]) -> list[Fit]:

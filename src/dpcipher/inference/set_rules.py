@@ -3,9 +3,10 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from dpcipher.drawing.curator_only import UNKNOWN
 from dpcipher.errors import ParameterError
-from dpcipher.inference.combine import Rule
-from dpcipher.joint.imputed import BREAKS, Imputed
+from dpcipher.inference.combine import Rule, word_of
+from dpcipher.joint.imputed import BREAKS, Imputed, tells_release
 
 CONTRADICTED = (
     "the sets say that they were drawn from one release, solve(release, draws=m), whose rule is 'imputations'; rule={rule!r}, as asked for, "
@@ -15,6 +16,13 @@ BINNED = (
     "{names}: these values were drawn inside bins, unrelated to the other columns: slopes on them come out too near 0, which no interval here holds. "
     "Sample with values='middle' (synth --values middle), or give fit_models the release or its draws themselves"
 )
+
+
+def origin_of(sets: Sequence[Any], rows_from: str | None) -> tuple[str, list[str]]:
+    """The stamp of what is made of these sets, and on whose word they carry none: unless all of them tell of a release, they may be private."""
+    if rows_from is not None:
+        return "", word_of(rows_from)
+    return ("" if all(map(tells_release, sets)) else UNKNOWN), []
 
 
 def rule_of(sets: Sequence[Any], rule: Rule | None, columns: Collection[str]) -> tuple[Rule, list[str]]:

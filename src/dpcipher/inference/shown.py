@@ -68,7 +68,7 @@ def card(models: Models, level: float = 0.95) -> Card:
         {
             "Parameters": f"{len(models.terms):,}",
             **sets,
-            "Fitted to": "one release" if models.release is not None else "synthetic sets",
+            "Fitted to": "one release" if models.release is not None else "sets of rows",
         },
         below=f"{html.key_list(_key(models, level))}{standalone(coefficient_plot(models, level))}{table}{notes_list(models)}",
     )
@@ -120,11 +120,6 @@ def notes_list(models: Models) -> str:
     """The notes as an HTML list."""
     first = [] if models.release is None else [NOISE_SAYS]
     return html.bullets([*first, *models.notes])
-
-
-def coefficient_svg(models: Models, level: float = 0.95) -> str:
-    """The coefficient plot as a file of its own."""
-    return standalone(coefficient_plot(models, level))
 
 
 def coefficient_plot(models: Models, level: float = 0.95, *, terms: Sequence[str] | None = None) -> str:

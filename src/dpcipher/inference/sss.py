@@ -21,10 +21,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpcipher.drawing.bars import stacked_bars
-from dpcipher.drawing.svg import standalone
+from dpcipher.drawing.card import Card, CuratorOnly
+from dpcipher.drawing.plot import Drawable, Plot, no_columns
 from dpcipher.errors import ParameterError
-from dpcipher.release.curator_only import CuratorOnly
 
+TITLE = "Sign and statistical significance (SSS) of the estimates"
 CATEGORIES = ("Best", "II+", "I+", "II-", "I-", "Neutral", "Worst")
 # The paper's colours in the order of its bars. The paper's text gives green to "I-" by a slip; II- is meant.
 COLOURS: Mapping[str, str] = {
@@ -49,8 +50,8 @@ MEANING: Mapping[str, str] = {
 _LOOKUP = np.array([[["Neutral", "I-"], ["II-", "Worst"]], [["Best", "I+"], ["II+", "Best"]]])
 
 
-@dataclass(frozen=True)
-class SSS(CuratorOnly):
+@dataclass(frozen=True, repr=False)
+class SSS(CuratorOnly, Drawable):
     """The category of every estimate, in the broadcast shape of the two inputs."""
 
     categories: NDArray[np.str_]
@@ -65,9 +66,12 @@ class SSS(CuratorOnly):
         """The share of each category; they sum to 1."""
         return {name: count / self.categories.size for name, count in self.counts.items()}
 
-    def svg(self, label: str = "") -> str:
-        """The shares as one stacked bar in the paper's colours: an SVG file's text."""
-        return standalone(draw({label: self}))
+    def _card(self) -> Card:
+        return Card("SSS", {name: f"{count:,}" for name, count in self.counts.items() if count})
+
+    def _draw(self, columns: tuple[str, ...] | None) -> Plot:
+        no_columns(columns, "an SSS assessment")
+        return Plot(TITLE, {TITLE: draw({"": self})})
 
     def _text(self) -> str:
         return "\n".join(
@@ -102,7 +106,7 @@ def sss(
 def draw(bars: Mapping[str, SSS]) -> str:
     """Stacked bars of the shares, one per label, as an inline SVG image in the paper's colours."""
     shares = {label: bar.shares for label, bar in bars.items()}
-    return stacked_bars(shares, COLOURS, title="Sign and statistical significance (SSS) of the estimates")
+    return stacked_bars(shares, COLOURS, title=TITLE)
 
 
 def _side(pairs: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

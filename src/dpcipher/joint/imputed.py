@@ -67,6 +67,11 @@ class Imputed:
                 return None
 
 
+def tells_release(rows: object) -> bool:
+    """Whether rows say of themselves that they were drawn from a release; others may be private."""
+    return KEY in _attrs(rows)
+
+
 def _attrs(rows: object) -> Mapping[str, Any]:
     if isinstance(rows, pd.DataFrame):
         return {str(key): value for key, value in rows.attrs.items()}

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
 from dpcipher.joint import file, shown
@@ -61,7 +62,7 @@ _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "networ
 
 
 @dataclass(frozen=True, repr=False)
-class Joint(Shown, Drawable):
+class Joint(Released, Shown, Drawable):
     """A distribution over all columns of a schema.
 
     `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.

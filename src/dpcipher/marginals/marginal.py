@@ -10,11 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.drawing.card import MOST_LINES, Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import ParameterError, WorkloadError, did_you_mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginal(np.lib.mixins.NDArrayOperatorsMixin, Shown):
+class Marginal(Released, np.lib.mixins.NDArrayOperatorsMixin, Shown):
     """Values over the levels of `attrs`, one dimension for each, in their order.
 
     Arithmetic, comparison and indexing are those of the plain array, and give plain arrays. `shown` are the levels as people read them, where the
@@ -101,7 +102,7 @@ class Marginal(np.lib.mixins.NDArrayOperatorsMixin, Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds(Shown):
+class Bounds(Released, Shown):
     """The pair (low, high) of an interval for every cell of a table, each labelled, and the estimate that they are for.
 
     It unpacks to the two bounds: `low, high = release.interval("age")`.

@@ -18,6 +18,7 @@ from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot, plot
 from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
@@ -45,6 +46,11 @@ class Fitted(Shown, Drawable):
     joints: tuple[Joint, ...]
     statement: Statement
     release: Release | None = None
+
+    @property
+    def stamp(self) -> str:
+        """Empty, unless the noise protects nobody."""
+        return "" if self.statement.may_be_released else SEEDED
 
     def _card(self) -> Card:
         return shown.card(self)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpcipher.drawing.curator_only import PUBLISHABLE
 from dpcipher.drawing.html import bullets, facts, figure, page, paragraphs, table
-from dpcipher.errors import ParameterError, ReleaseError
+from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
 from dpcipher.files import beside, write_text
 from dpcipher.inference import shown
 from dpcipher.inference.fitted import Models
@@ -14,7 +15,6 @@ from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.report import check_target
 from dpcipher.pages.words import certificate
-from dpcipher.release.curator_only import PUBLISHABLE
 from dpcipher.release.release import Release
 
 LINE = "A line is an interval that holds the privacy noise and the sampling error of the rows, a dot its estimate."
@@ -32,6 +32,10 @@ READ = (
 def model_report(models: Models, release: Release, path: str | Path, *, level: float = 0.95) -> Path:
     """Write a page about a model from a release, for everybody to read; it sees no private row."""
     target = Path(path)
+    if models.stamp:
+        raise NotPrivate(
+            f"models ({models.formula}) must be fitted to a release to be published: {models.stamp}"
+        )
     check_page(release, target)
     try:
         return write_text(target, render(models, release, level=level))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcipher.drawing.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.drawing.figures import charts, column_figure, legend
 from dpcipher.drawing.groups import EXPLAINED, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, table
@@ -17,7 +18,6 @@ from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
 from dpcipher.pages.pairs import pairs, strongest_pairs
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.curator_only import MARKED_CURATOR, PUBLISHABLE
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
 from dpcipher.release.sign import Key, Standing, pinned_keys, verify

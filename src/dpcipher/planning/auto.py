@@ -87,12 +87,13 @@ class AutoPlan(Shown, Drawable):
     bins: tuple[BinPlan, ...] = ()  # as in Plan
     held: Held | None = None  # as in Plan
     levels: LevelPlan | None = None  # as in Plan
+    stamp: str = ""  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
-        return page.auto_dict(self)
+        return self._stamped(page.auto_dict(self))
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return page.auto_text(self)
 
     def _card(self) -> Card:

@@ -56,6 +56,7 @@ class Plan(Shown, Drawable):
         BinPlan, ...
     ] = ()  # of columns whose bins are found: tables are planned with as many as are expected
     levels: LevelPlan | None = None  # what will be found where levels are left open
+    stamp: str = ""  # that of the schema: sizes of a draft are private facts
 
     @property
     def n_cells(self) -> int:
@@ -69,9 +70,9 @@ class Plan(Shown, Drawable):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
-        return page.to_dict(self)
+        return self._stamped(page.to_dict(self))
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return page.to_text(self)
 
     def _card(self) -> Card:
@@ -157,7 +158,7 @@ def plan(
         chosen = plan_auto(
             schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told
         )
-        return replace(chosen, held=held)
+        return replace(chosen, held=held, stamp=schema.stamp)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
     request_on = partial(
         make_request,
@@ -175,7 +176,13 @@ def plan(
     planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
     warnings = (*planned.warnings, *range_warnings(bins, rows))
     return replace(
-        planned, held=held, bins=bins, levels=levels, cost=foresee(request, rows), warnings=warnings
+        planned,
+        held=held,
+        bins=bins,
+        levels=levels,
+        cost=foresee(request, rows),
+        warnings=warnings,
+        stamp=schema.stamp,
     )
 
 

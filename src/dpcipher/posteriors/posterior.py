@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.marginals.tables import closure, maximal
@@ -39,7 +40,7 @@ CHOSEN_ALL = "the tables were chosen by looking at the data; every pair of these
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Shown):
+class Posterior(Released, Shown):
     """Draws of the joint distribution over `columns`, one along the first axis.
 
     `draws` are of the population, the sampling error of the rows included, or with `population=False` of the table's own proportions.

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
 from dpcipher.privacy import durable, shown, witness
@@ -43,7 +44,7 @@ from dpcipher.privacy.witness import Verdict, Witness, verify
 LONGEST_NOTE = 1 << 20
 
 
-class Ledger(Shown, Drawable):
+class Ledger(Released, Shown, Drawable):
     """The record of what was spent on one private table.
 
     `name` is what the curator calls the table. Nothing that is computed from its rows ever goes into the file.

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpcipher.drawing.curator_only import RELEASE_KEY
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.files import replacing
 from dpcipher.marginals.arrays import Attrs, Shape
@@ -28,7 +29,7 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
 
-KEY = b"dpcipher"
+KEY = RELEASE_KEY
 VERSION = 4  # earlier files were never published
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader stops at 100 MB.
 MAX_METADATA = 64 * 2**20

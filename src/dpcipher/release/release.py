@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.marginals.arrays import Attrs, Axes, Floats
@@ -53,6 +54,11 @@ class Release(Shown, Drawable):
     kind: str = field(default="pandas", compare=False)
     coarse: tuple[CoarseTable, ...] = ()
     totals: tuple[NoisyTotal, ...] = ()
+
+    @property
+    def stamp(self) -> str:
+        """Empty, unless the noise protects nobody."""
+        return "" if self.statement.may_be_released else SEEDED
 
     def __post_init__(self) -> None:
         if not self.tables:

@@ -20,6 +20,7 @@ import pandas as pd
 from scipy.special import gammaincc
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.dots import Dot, Line, Scale, dot_plot
 from dpcipher.drawing.plot import Drawable, Plot, no_columns
 from dpcipher.marginals.arrays import Floats
@@ -70,7 +71,7 @@ class PairTrust:
 
 
 @dataclass(frozen=True, repr=False)
-class Trust(Shown, Drawable):
+class Trust(Released, Shown, Drawable):
     """Every pair inside a measured table, the clearest relation first."""
 
     pairs: tuple[PairTrust, ...]
@@ -83,7 +84,7 @@ class Trust(Shown, Drawable):
         rows = [(*pair.attrs, *(getattr(pair, name) for name in names)) for pair in self.pairs]
         return pd.DataFrame(rows, columns=["first", "second", *names])
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         frame = self.frame[["first", "second", "signal_to_noise", "good_for"]]
         table = (
             frame.to_string(index=False, float_format="{:.2f}".format)

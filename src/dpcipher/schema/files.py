@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.errors import SchemaError
 from dpcipher.files import write_text
 from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json
@@ -17,7 +18,7 @@ MAX_BYTES = 2**26
 ENDINGS = (".yaml", ".yml", ".json")
 
 _DRAFT_HEAD = """\
-# DRAFT, DRAWN FROM PRIVATE DATA. NOT PRIVATE: keep this file as confidential as the table itself.
+# CURATOR ONLY. DRAFT, DRAWN FROM PRIVATE DATA. NOT PRIVATE: keep this file as confidential as the table itself.
 #
 # The levels and ranges below were read off the rows. Before a release, a person must make sure that each of them is public
 # knowledge: replace ranges by what anyone could say without looking (age 0..120, not 17..93), remove levels that only a few
@@ -29,7 +30,7 @@ _DRAFT_HEAD = """\
 # which adds your name, the date and a hash of the schema. Any later edit voids the signature.
 """
 _IMPORT_HEAD = """\
-# IMPORTED FROM A DATA DICTIONARY, NOT SIGNED YET. A dictionary may have been computed from the rows: its largest income can be somebody's income.
+# CURATOR ONLY. IMPORTED FROM A DATA DICTIONARY, NOT SIGNED YET. A dictionary may have been computed from the rows: its largest income can be somebody's income.
 #
 # The notes say where each fact came from. Before a release, a person must make sure that each level, range and label below is public knowledge; replace
 # a range that is not by what anyone could say without looking, or by `auto`, which `measure` finds privately. Then sign it:
@@ -68,13 +69,13 @@ def read(path: str | PathLike[str]) -> dict[str, object]:
 
 
 def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: bool) -> None:
-    """Write plain values as a schema file; `awaiting` adds what a person must check before signing."""
+    """Write plain values as a schema file; `awaiting` adds what a person must check before signing, and keeps it from others."""
     if Path(path).suffix == ".json":
-        text = json.dumps(plain, indent=2) + "\n"
+        text = json.dumps(({STAMP_KEY: UNSIGNED} if awaiting else {}) | dict(plain), indent=2) + "\n"
     else:
         text = to_yaml(plain, awaiting=awaiting)
     try:
-        write_text(Path(path), text)
+        write_text(Path(path), text, mode=0o600 if awaiting else 0o666)
     except OSError as wrong:
         raise SchemaError(f"{path}: cannot be written ({wrong.strerror}); choose another place") from None
 

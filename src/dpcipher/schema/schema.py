@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.drawing.groups import Groups, group_levels
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
 from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
@@ -103,6 +104,11 @@ class Schema(Shown):
 
     def __hash__(self) -> int:
         return hash(self.columns)
+
+    @property
+    def stamp(self) -> str:
+        """That it is for the curator alone, until what may have been read off rows is signed."""
+        return UNSIGNED if self.needs_signature and not self.signed else ""
 
     def _card(self) -> Card:
         return shown.card(self)
@@ -290,6 +296,8 @@ class Schema(Shown):
     @classmethod
     def from_dict(cls, plain: Mapping[str, object]) -> "Schema":
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
+        if isinstance(plain, Mapping):  # what somebody was told of a draft is no part of it
+            plain = {key: value for key, value in plain.items() if key != STAMP_KEY}
         if spec.is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
         parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
@@ -344,7 +352,7 @@ class Schema(Shown):
 
     def to_frictionless(self) -> dict[str, object]:
         """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
-        return write_frictionless(self)
+        return self._stamped(write_frictionless(self))
 
     # Provenance
 

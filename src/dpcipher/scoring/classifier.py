@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
+from dpcipher.drawing.card import CuratorOnly
 from dpcipher.inference.design import one_hot
 from dpcipher.marginals.arrays import Codes, Floats
 
@@ -97,8 +98,8 @@ def subsample(codes: Codes, rng: np.random.Generator) -> Codes:
     return codes if len(codes) <= MOST_ROWS else codes[rng.choice(len(codes), MOST_ROWS, replace=False)]
 
 
-@dataclass(frozen=True)
-class Accuracy:
+@dataclass(frozen=True, repr=False)
+class Accuracy(CuratorOnly):
     """Shares of held-out rows predicted rightly: after training on synthetic rows, on private rows, and by always saying the most common level."""
 
     target: str
@@ -134,8 +135,8 @@ def accuracy(
     return Accuracy(target, score(synthetic), score(private), float((truth == majority).mean()))
 
 
-@dataclass(frozen=True)
-class Propensity:
+@dataclass(frozen=True, repr=False)
+class Propensity(CuratorOnly):
     """The propensity score: pMSE, what it would be by chance alone, the number of coefficients, and the order of interactions."""
 
     pmse: float

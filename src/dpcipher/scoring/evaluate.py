@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
@@ -115,7 +116,7 @@ def compare_model(
 
     Numbers are compared at the resolution of the schema's bins, on both sides.
     """
-    first = fit_models(level_frame(truth, schema), formula, family)
+    first = fit_models(level_frame(truth, schema), formula, family).with_stamp(WATERMARK)
     second = fit_models([level_frame(codes, schema) for codes in sets], formula, first.family)
     ours, theirs = first.table(), second.table()
     both = ours["estimate"].notna() & theirs["estimate"].notna()

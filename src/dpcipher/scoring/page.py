@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.drawing.curator_only import private_folder, write
 from dpcipher.drawing.figures import charts, column_figure, group_series, legend, pair_figure, pair_maps
 from dpcipher.drawing.groups import MOST_ACROSS, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, page, paragraphs, rows, share, table
@@ -16,7 +17,6 @@ from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.marginals.arrays import Codes
 from dpcipher.marginals.tables import count_rows
 from dpcipher.pages.columns import dictionary
-from dpcipher.release.curator_only import WATERMARK, private_folder, write
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.scores import ModelScore, Scores
 from dpcipher.tables.read import coded_rows
@@ -42,7 +42,7 @@ def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema,
 def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
     """The text of the page."""
     sections = {
-        "Scores": f'<p class="warning">{escape(WATERMARK)}.</p>' + _summary(scores),
+        "Scores": f'<p class="warning">{escape(scores.stamp)}.</p>' + _summary(scores),
         "Columns, the worst first": _columns(scores, private, synthetic, schema),
     }
     if 2 in scores.tables:
@@ -56,7 +56,7 @@ def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> 
         if schema.title
         else "Synthetic rows against private rows"
     )
-    return page(title, "curator's report", sections, watermark=WATERMARK)
+    return page(title, "curator's report", sections, watermark=scores.stamp)
 
 
 def _summary(scores: Scores) -> str:

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpcipher.drawing.card import Card
+from dpcipher.drawing.card import Card, CuratorOnly
 from dpcipher.drawing.dots import Dot, Line, dot_plot, fit_scale
-from dpcipher.drawing.plot import Plot
+from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.models import Models
 from dpcipher.inference.sss import SSS
-from dpcipher.release.curator_only import WATERMARK, CuratorShown, save_plot
 from dpcipher.scoring.classifier import Accuracy, Propensity
 
 MOST_DRAWN = 20
 
 
-@dataclass(frozen=True)
-class TableScore:
+@dataclass(frozen=True, repr=False)
+class TableScore(CuratorOnly):
     """The distance of one synthetic table from the private one; means over the synthetic sets if there are several."""
 
     attrs: tuple[str, ...]
@@ -29,8 +28,8 @@ class TableScore:
     linf: float
 
 
-@dataclass(frozen=True)
-class ModelScore:
+@dataclass(frozen=True, repr=False)
+class ModelScore(CuratorOnly):
     """One model on both sides: the two fits, their SSS categories and the overlap of their intervals (a mean)."""
 
     formula: str
@@ -39,9 +38,16 @@ class ModelScore:
     sss: SSS
     overlap: float
 
+    def _card(self) -> Card:
+        counts = ", ".join(f"{name} {count}" for name, count in self.sss.counts.items() if count)
+        return Card(
+            "Model on both sides",
+            {"Formula": self.formula, "SSS": counts, "Interval overlap": f"{self.overlap:.3f}"},
+        )
+
 
 @dataclass(frozen=True, repr=False)
-class Scores(CuratorShown):
+class Scores(CuratorOnly, Drawable):
     """Distances of all tables by order, and what else was asked for. Computed from private rows: not for publication."""
 
     tables: Mapping[int, tuple[TableScore, ...]]
@@ -98,9 +104,8 @@ class Scores(CuratorShown):
     def per_table(self, order: int) -> pd.DataFrame:
         """Every scored table of an order, the worst first."""
         rows = [(" × ".join(table.attrs), table.tvd, table.linf) for table in self.tables[order]]
-        return pd.DataFrame(rows, columns=["table", "tvd", "linf"]).sort_values(
-            "tvd", ascending=False, ignore_index=True
-        )
+        frame = pd.DataFrame(rows, columns=["table", "tvd", "linf"])
+        return self._stamped_frame(frame.sort_values("tvd", ascending=False, ignore_index=True))
 
     def per_column(self) -> pd.DataFrame:
         """The mean TVD of the tables that hold each column, by order; the worst column (in the widest order) first."""
@@ -113,11 +118,11 @@ class Scores(CuratorShown):
         long = pd.DataFrame(rows, columns=["column", "order", "tvd"])
         frame = long.groupby(["column", "order"], sort=False)["tvd"].mean().unstack("order")
         frame = frame.rename_axis(columns=None)
-        return frame.sort_values(list(frame.columns)[::-1], ascending=False)
+        return self._stamped_frame(frame.sort_values(list(frame.columns)[::-1], ascending=False))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the first says who may see them."""
-        plain: dict[str, Any] = {"watermark": WATERMARK}
+        plain: dict[str, Any] = {}
         for name in ("tvd", "worst_tvd", "linf", "mean_linf", "k_marginal"):
             plain[name] = {str(order): value for order, value in getattr(self, name).items()}
         plain["propensity"] = asdict(self.propensity) | {"ratio": self.propensity.ratio}
@@ -130,7 +135,7 @@ class Scores(CuratorShown):
                 "overlap": self.model.overlap,
                 "sss": self.model.sss.counts,
             }
-        return plain
+        return self._stamped(plain)
 
     def _card(self) -> Card:
         return Card(
@@ -152,7 +157,6 @@ class Scores(CuratorShown):
             notes=[
                 "TVD is the share of rows that would have to move for two tables to be equal. dc.plot(scores) draws the worst."
             ],
-            stamp=WATERMARK,
         )
 
     def _draw(self, columns: tuple[str, ...] | None) -> Plot:
@@ -168,7 +172,7 @@ class Scores(CuratorShown):
             for order, tables in self.tables.items()
             if (kept := [table for table in tables if set(columns or ()) <= set(table.attrs)])
         }
-        return Plot("Distance of synthetic from private rows", panels, stamp=WATERMARK, write=save_plot)
+        return Plot("Distance of synthetic from private rows", panels)
 
     def _text(self) -> str:
         lines = ["order  tables       TVD  (worst)    l-inf  k-marginal"]
