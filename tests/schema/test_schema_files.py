@@ -92,7 +92,7 @@ def test_a_draft_says_so_at_the_top_and_how_to_sign(tmp_path):
     drawn = Schema((Column("age", "integer", min=17, max=93),), provenance=Provenance(drawn_from_data=True))
     drawn.save(path)
     text = path.read_text()
-    assert text.startswith("# DRAFT, DRAWN FROM PRIVATE DATA")
+    assert text.startswith("# CURATOR ONLY. DRAFT, DRAWN FROM PRIVATE DATA")
     assert "dpcipher schema sign" in text
     drawn.sign("Ada", "2024-05-01").save(path)
     assert "DRAFT" not in path.read_text()
