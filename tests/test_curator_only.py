@@ -123,7 +123,7 @@ PUBLIC: dict[str, Callable[[Path], list[Any]]] = {
     "report": lambda folder: [],  # a page; the files are below
     "solve": lambda folder: [dc.solve(release())],
     "trust": lambda folder: [dc.trust(release())],
-    "Schema": lambda folder: [SCHEMA, dc.Schema.draft(people()).sign("Ada", "2026-01-01")],
+    "Schema": lambda folder: [SCHEMA, dc.Schema.draft(people()).sign("Ada", "2026-01-01", unchanged=True)],
     "plan": lambda folder: [dc.plan(SCHEMA, epsilon=1.0, unit="add-remove")],
     "fit_models": lambda folder: [
         dc.fit_models(release(), FORMULA, draws=100, seed=1),
@@ -262,7 +262,7 @@ def test_a_draft_is_kept_from_others_until_it_is_signed(ending: str, tmp_path: P
     assert read.fingerprint() == draft.fingerprint()
     assert dc.Schema.from_dict({"curator_only": "x", **read.to_dict()}) == read
     signed = tmp_path / f"s.{ending}"
-    read.sign("Ada", "2026-01-01").save(signed)
+    read.sign("Ada", "2026-01-01", unchanged=True).save(signed)
     assert signed.stat().st_mode & 0o044
     assert STAMP not in signed.read_text(encoding="utf-8")
 
