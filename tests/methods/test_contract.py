@@ -86,7 +86,7 @@ class TestContract:
         statement = method.fit(rows_of(planted(), SCHEMA), SCHEMA).statement
         assert statement.status == "unrecorded"
         assert statement.budget == {"epsilon": "1/2"} | ({} if delta is None else {"delta": "1/1000000"})
-        assert statement.unit == {"relation": unit, "max_rows": 2}
+        assert statement.unit == {"relation": unit, "max_rows": 2, "cap": "stated"}
         limit = method.terms.cost
         total = statement.certificate["total"]
         assert total <= float(limit.rho or limit.epsilon)

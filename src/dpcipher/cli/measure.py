@@ -144,6 +144,7 @@ def release_lines(release: "dc.Release") -> list[str]:
         f"Noise    {noise_range(release) if release.totals else scales}",
         f"Budget   {budget_text(release.statement)}",
         f"Unit     {release.statement.protection}",
+        *([f"Counts   {release.statement.scope}"] if release.statement.scope else []),
     ]
 
 

@@ -107,6 +107,13 @@ class Terms:
         all_count = self.person is None and self.every_row_counts
         return self.n_rows_public or (self.unit.n_rows_is_public and all_count)
 
+    @property
+    def cap(self) -> dict[str, str]:
+        """Whether rows beyond `max_rows` are left out, or nobody has them on the curator's word: a fact of the request, never of the rows."""
+        if self.person is None:
+            return {"cap": "stated"}
+        return {"cap": "enforced"} | ({"missing_person": "drop"} if self.person.missing == "drop" else {})
+
     def check(self) -> None:
         """Refuse now what `charge` would refuse, without spending."""
         cost, book = self.cost, self._book()

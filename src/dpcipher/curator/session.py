@@ -383,7 +383,7 @@ class Session:
         return Statement(
             status=self._status(),
             n_rows=self.n_rows,
-            unit=self.unit.as_dict(),
+            unit={**self.unit.as_dict(), **self.terms.cap},
             budget=self.terms.budget.as_dict(),
             certificate=self._spending.certificate(
                 "privacy map of opendp" if self._draws.is_private else "none: seeded noise", self._remarks

@@ -75,6 +75,7 @@ def fit_release(
         *missing_notes(task, joint),
         *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown, noise),
         *fit_notes(task, drawn, fit.converged),
+        *([release.statement.scope] if release.statement.scope else []),
         *selection_notes(release, joint.assumed, opened=unmeasured == "open"),
         *(note for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
         f"the sampler passed its checks: {joint.report.facts}",

@@ -1,7 +1,7 @@
 """A labelled table over a few attributes: counts or probabilities."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -105,12 +105,14 @@ class Marginal(Released, np.lib.mixins.NDArrayOperatorsMixin, Shown):
 class Bounds(Released, Shown):
     """The pair (low, high) of an interval for every cell of a table, each labelled, and the estimate that they are for.
 
-    It unpacks to the two bounds: `low, high = release.interval("age")`.
+    It unpacks to the two bounds: `low, high = release.interval("age")`. `scope` says of which rows the counts are, where some may have been left out;
+    it is in the frame's `attrs`, too.
     """
 
     low: Marginal
     high: Marginal
     estimate: Marginal
+    scope: str = ""
 
     def __iter__(self) -> Iterator[Marginal]:
         return iter((self.low, self.high))
@@ -129,10 +131,13 @@ class Bounds(Released, Shown):
     def to_frame(self, *, labels: bool = False) -> pd.DataFrame:
         """The same; with `labels`, the levels as people read them."""
         frame = self.estimate.to_frame("estimate", labels=labels)
-        return frame.assign(low=self.low.values.ravel(), high=self.high.values.ravel())
+        frame = frame.assign(low=self.low.values.ravel(), high=self.high.values.ravel())
+        frame.attrs |= {"scope": self.scope} if self.scope else {}
+        return frame
 
     def _card(self) -> Card:
-        return _card(self.low, {"estimate": self.estimate, "low": self.low, "high": self.high})
+        card = _card(self.low, {"estimate": self.estimate, "low": self.low, "high": self.high})
+        return replace(card, facts={**card.facts, "Scope": self.scope})
 
 
 def _card(table: Marginal, values: dict[str, Marginal]) -> Card:

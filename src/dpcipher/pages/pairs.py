@@ -7,6 +7,7 @@ from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS
 from dpcipher.drawing.html import folded, paragraphs, rows, table
 from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.pages.matching import scaled
+from dpcipher.pages.words import of_rows
 from dpcipher.release.release import Release
 from dpcipher.release.shown import pair_drawing
 from dpcipher.release.trust import RANKED, trust
@@ -32,7 +33,7 @@ def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
     if len(ordered) > most:
         says.append(f"Shown are {most} of {len(ordered):,} pairs. {CHOSEN}")
     else:
-        says.append("Rows that match the private table itself would be within 2 in 19 cells of 20.")
+        says.append(f"Rows that match the true counts{of_rows(release)} would be within 2 in 19 cells of 20.")
     if release.schema.zero_masks:
         says.append("Hatched cells are empty by the schema: it declares that no row can be there.")
     if any(release.schema.shape[axis] > MOST_ACROSS for pair in ordered[:most] for axis in pair):

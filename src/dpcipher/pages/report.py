@@ -130,7 +130,7 @@ def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = 
     counted = "estimate" if release.reconciled.total_variance else "public"
     numbers = {
         "Privacy budget": words.budget_symbols(release.statement),
-        f"Rows ({counted})": rows(release.reconciled.total),
+        f"Rows ({counted}{words.of_rows(release)})": rows(release.reconciled.total),
         "Synthetic rows": f"{n_synthetic:,}",
         "Columns": f"{len(release.schema.attrs):,}",
         "Measured tables": f"{len(release.workload):,}",
@@ -144,7 +144,7 @@ def columns(release: Release, synthetic: Codes) -> str:
     """Every column: the released counts with their intervals, and the synthetic rows beside them."""
     attrs = release.schema.attrs
     says = [
-        "Bars are the released estimates; whiskers hold the true count in 19 cases out of 20; triangles or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right."
+        f"Bars are the released estimates; whiskers hold the true count{words.of_rows(release)} in 19 cases out of 20; triangles or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right; its interval begins at 0."
     ]
     if max(release.schema.shape) > MOST_BARS:
         says.append(EXPLAINED)

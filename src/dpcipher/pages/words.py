@@ -52,9 +52,11 @@ def summary(release: Release, n_synthetic: int) -> list[str]:
         else f"about {rows(total)} rows (give or take {rows(2 * math.sqrt(variance))})"
     )
     number, sets = ("one table" if tables == 1 else f"{tables} tables"), release.sets
+    limited = release.statement.counted.removeprefix("of ")
+    counting = f", counting {limited}," if limited else ""
     copies = "" if sets == 1 else f" Each was measured {sets} times, with fresh noise every time."
     return [
-        f"A private table has {size} and {len(schema.attrs)} columns. Nobody outside may see its rows. Instead, "
+        f"A private table has {size}{counting} and {len(schema.attrs)} columns. Nobody outside may see its rows. Instead, "
         f"{number} of counts were taken from it, and random noise was added to every count before anybody saw it.{copies}",
         f"The {n_synthetic:,} synthetic rows that go with this page were made from those noisy counts alone. No synthetic row is "
         "a person: rows are drawn from a distribution that fits the counts.",
@@ -99,8 +101,8 @@ def noise(release: Release) -> list[str]:
     runs = coarse_counts(release)
     return [
         f"Every count{' of a table' if runs else ''} carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
-        "estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count in "
-        "19 cases out of 20.",
+        f"estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count{of_rows(release)} in "
+        f"19 cases out of 20. {release.statement.scope}".rstrip(),
         f"Typical margins of one count: {'; '.join(margins)}.",
         *(
             [f"Counted by themselves too were {runs}: that narrows the margins of sums over many bins."]
@@ -108,6 +110,11 @@ def noise(release: Release) -> list[str]:
             else []
         ),
     ]
+
+
+def of_rows(release: Release) -> str:
+    """Of which rows the counts are, after a word; nothing where none was left out."""
+    return f" {release.statement.counted}" if release.statement.counted else ""
 
 
 def coarse_counts(release: Release) -> str:
@@ -188,6 +195,7 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
         "Privacy loss, by the sampler's own privacy map": _loss(statement.certificate),
         **({"Found privately": search} if (search := found(release)) else {}),
         **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
+        **({"Counts": release.statement.counted} if release.statement.counted else {}),
         "Sets": f"{release.sets} independent sanitization(s) of the same tables",
         "Rows": f"public{', as the curator declared' if statement.tells_presence else ''}"
         if statement.n_rows is not None

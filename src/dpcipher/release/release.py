@@ -198,7 +198,8 @@ class Release(Shown, Drawable):
         cover = self._inside(attrs)
         estimate = cover.fold(self.reconciled.table(cover.axes))
         bounds = interval(estimate, self._variance(cover), level)
-        return Bounds(*(self._labelled(cover, values) for values in (*bounds, estimate)))
+        low, high, middle = (self._labelled(cover, values) for values in (*bounds, estimate))
+        return Bounds(low, high, middle, self.statement.scope)
 
     def query(
         self,

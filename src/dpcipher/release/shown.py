@@ -38,6 +38,7 @@ def card(release: "Release") -> Card:
         f"Release of {schema.title}" if schema.title else "Release",
         {
             "Rows": _n_rows(release),
+            "Counts": statement.counted,
             "Columns": f"{len(schema.attrs):,}",
             "Tables": f"{len(release.workload):,} of {' and '.join(map(str, orders))} columns"
             if len(orders) < 3

@@ -28,6 +28,7 @@ _MEANING: Mapping[Status, str] = {
     "NOT PRIVATE": "noise from a seeded generator, for experiments only: NOT PRIVATE, never to be published",
 }
 
+_CAP: Mapping[str, tuple[str, ...]] = {"cap": ("enforced", "stated"), "missing_person": ("drop",)}
 MOST_ROWS = 2**53  # below it every count is a float of its own
 _MOST_MAX_ROWS = 2**63
 _MOST_TEXTS, _LONGEST_TEXT = 64, 1_000
@@ -41,7 +42,8 @@ _EVENT_NUMBERS = {"tables", "sets", "candidates", "rounds", "sensitivity", "n_ro
 class Statement:
     """What was done to the private rows, under which promise.
 
-    `unit`, `budget` and `certificate` are plain values, as they stand in the file: `unit` has `relation` and `max_rows`; `budget` has
+    `unit`, `budget` and `certificate` are plain values, as they stand in the file: `unit` has `relation` and `max_rows`, and `cap`: "enforced" where a
+    column said whose row each is, "stated" where it is the curator's word (and `missing_person`: "drop", where rows of nobody were left out); `budget` has
     the exact fractions charged; `certificate` what the sampler's own privacy map says of each table and of the whole. `n_rows` is the number of
     rows only where it is public.
     """
@@ -94,7 +96,29 @@ class Statement:
         if not self.unit:
             return "Not stated by the publisher."
         unit = Unit.parse(self.unit["relation"], self.unit["max_rows"])
-        return unit.describe(n_rows_told=self.n_rows is not None)
+        on_trust = self.unit.get("cap") == "stated" and unit.max_rows > 1
+        word = (
+            " That nobody has more is the curator's word: no column was named that says whose row each is."
+            if on_trust
+            else ""
+        )
+        return unit.describe(n_rows_told=self.n_rows is not None) + word
+
+    @property
+    def counted(self) -> str:
+        """Of which rows the counts are, in a phrase; empty where none was left out. Whether any was, and how many, nobody is told."""
+        if self.unit.get("cap") != "enforced":
+            return ""
+        most = self.unit["max_rows"]
+        named = ", without rows that name nobody" if self.unit.get("missing_person") == "drop" else ""
+        return f"of at most {most:,} row{'s' if most > 1 else ''} a person{named}"
+
+    @property
+    def scope(self) -> str:
+        """The same in a sentence, with what it means for margins."""
+        if not self.counted:
+            return ""
+        return f"Counts are {self.counted}: rows beyond that are in no count, and no margin covers them."
 
     @property
     def guarantee(self) -> Budget | None:
@@ -154,8 +178,11 @@ def _check_rows(n_rows: object) -> None:
 def _check_unit(unit: Mapping[str, Any]) -> None:
     if not unit:
         return
-    if set(unit) != {"relation", "max_rows"}:
-        raise ReleaseError("unit must hold relation and max_rows, or nothing")
+    if not {"relation", "max_rows"} <= set(unit) <= {"relation", "max_rows", *_CAP}:
+        raise ReleaseError("unit must hold relation and max_rows, perhaps cap and missing_person, or nothing")
+    for name in set(unit) & set(_CAP):
+        if not isinstance(unit[name], str) or unit[name] not in _CAP[name]:
+            raise ReleaseError(f"unit {name} ({unit[name]!r:.60}) must be {' or '.join(_CAP[name])}")
     try:
         parsed = Unit.parse(unit["relation"], unit["max_rows"])
     except DpcipherError as wrong:
