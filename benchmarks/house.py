@@ -16,7 +16,7 @@ JOBS = {
     "drawing": "SVG and HTML",
     "marginals": "sets, projections",
     "schema": "public facts",
-    "tables": "any table, rows",
+    "io": "any table, rows",
     "privacy": "budget, noise",
     "release": "noisy tables",
     "joint": "distribution",
@@ -40,13 +40,13 @@ COLOURS = {"curator": PRIVATE, "scoring": CURATOR, "comparison": CURATOR}
 # The way of the data: what happens, in which room.
 STEPS = (
     ("schema", "schema/"),
-    ("encode", "tables/ schema/"),
+    ("encode", "io/ schema/"),
     ("count", "curator/"),
     ("session", "curator/ privacy/"),
     ("release", "release/"),
     ("solve", "engines/"),
     ("joint", "joint/"),
-    ("rows", "tables/"),
+    ("rows", "io/"),
 )
 SEES_ROWS = ("encode", "count", "session")
 FLOW_Y, STEP, GAP, DOOR = 312, (76, 62), 15, 40

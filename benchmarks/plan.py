@@ -16,9 +16,9 @@ from common import markdown, write_page
 from dpcipher.curator.measure import measure
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.engines.solve import solve
+from dpcipher.io.write import write_table
 from dpcipher.planning.plan import plan
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import write_table
 
 CASES = [
     ("7 columns, 33,600 cells", (4, 8, 5, 2, 7, 5, 3), 5_000, 2),

@@ -16,7 +16,7 @@ LAYERS = (
     "drawing",
     "marginals",
     "schema",
-    "tables",
+    "io",
     "privacy",
     "release",
     "joint",
@@ -37,7 +37,7 @@ LAYERS = (
 )
 RELEASED = ("release", "joint", "posteriors", "engines", "selection", "inference", "pages")
 READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.scoring")
-READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.tables.read")
+READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.io.read")
 
 Imports = Mapping[str, set[str]]
 
@@ -157,7 +157,7 @@ def test_a_planted_import_against_the_flow_is_found(module: str, line: str) -> N
     ("module", "line"),
     [
         ("dpcipher.engines.planted", "from dpcipher.curator.count import count_codes"),
-        ("dpcipher.release.planted", "from dpcipher.tables.read import open_table"),
+        ("dpcipher.release.planted", "from dpcipher.io.read import open_table"),
         ("dpcipher.pages.planted", "from dpcipher.scoring import scores"),
     ],
 )

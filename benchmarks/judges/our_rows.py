@@ -15,8 +15,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-import dpcipher as dc
 from tables import load, write
+
+import dpcipher as dc
 
 
 def main() -> None:

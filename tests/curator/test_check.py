@@ -107,7 +107,7 @@ def test_what_fits_is_measured_and_what_does_not_is_refused() -> None:
 
 def test_rows_are_counted_over_all_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Places are those of the table, however it is cut; of many only the first are told."""
-    monkeypatch.setattr("dpcipher.tables.frame.FRAME_ROWS", 7)
+    monkeypatch.setattr("dpcipher.io.frame.FRAME_ROWS", 7)
     rows = frame(*[{"sex": "X"} if i % 10 == 9 else {} for i in range(1000)])
     (finding,) = SCHEMA.check(rows).findings
     assert finding.rows == 100

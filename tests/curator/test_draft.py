@@ -14,9 +14,9 @@ import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.curator.draft import MAX_LEVELS, draft
 from dpcipher.errors import SchemaError
+from dpcipher.io.read import open_table
+from dpcipher.io.write import write_table
 from dpcipher.schema import Schema
-from dpcipher.tables.read import open_table
-from dpcipher.tables.write import write_table
 
 N = 400
 RNG = np.random.default_rng(11)

@@ -33,8 +33,8 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spill, "MEMORY_BYTES", 2_000)
     monkeypatch.setattr(count, "CHUNK_ROWS", 300)
     monkeypatch.setattr("dpcipher.selection.foreseen.MOST_CELLS", 0)
-    monkeypatch.setattr("dpcipher.tables.frame.FRAME_ROWS", 170)
-    monkeypatch.setattr("dpcipher.tables.files.BATCH_ROWS", 170)
+    monkeypatch.setattr("dpcipher.io.frame.FRAME_ROWS", 170)
+    monkeypatch.setattr("dpcipher.io.files.BATCH_ROWS", 170)
 
 
 def people() -> pd.DataFrame:

@@ -11,9 +11,9 @@ import pandas as pd
 
 import dpcipher as dc
 from dpcipher.errors import DpcipherError, LedgerExceeded
+from dpcipher.io.write import write_table
 from dpcipher.pages.report import report
 from dpcipher.privacy import Budget, Ledger, Unit
-from dpcipher.tables.write import write_table
 
 UNIT = Unit("add-remove")
 COST = Budget.parse(epsilon=0.01)

@@ -9,6 +9,7 @@ import pytest
 from ruled import NAMES, SMALL, broken
 
 from dpcipher.errors import ParameterError
+from dpcipher.io.write import write_table
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint
@@ -17,7 +18,6 @@ from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.joint.stream import _in_order
 from dpcipher.schema import Column, Schema
-from dpcipher.tables.write import write_table
 
 SHAPE = (3, 4, 2)
 COLUMNS = (

@@ -6,7 +6,7 @@ READING_BUGS = (
     Bug(
         "str() fallback: one row recodes the others",
         "own history",
-        "tables/frame.py",
+        "io/frame.py",
         """        return object_cells(series.astype(object).to_numpy())
     try:""",
         """        try:
@@ -22,12 +22,12 @@ READING_BUGS = (
         "schema/cells.py",
         "        return split_bytes(cells.to_pylist())",
         "        return pa.nulls(len(cells), pa.string())",
-        "tables/test_stability.py::test_bytes_that_are_no_text_harm_no_other_cell",
+        "io/test_stability.py::test_bytes_that_are_no_text_harm_no_other_cell",
     ),
     Bug(
         "days read in a zone that is not the cell's",
         "own history",
-        "tables/frame.py",
+        "io/frame.py",
         "value.replace(tzinfo=None).isoformat(sep",
         "(value.astimezone(None) if value.tzinfo else value).replace(tzinfo=None).isoformat(sep",
         "curator/test_neighbours.py::test_mixtures_that_people_have",
@@ -71,7 +71,7 @@ READING_BUGS = (
         "            return count_batches(batches, self._schema, tables, self._person)\n",
         "            list(batches)\n        with self._batches() as batches:\n"
         "            return count_batches(batches, self._schema, tables, self._person)\n",
-        "tables/test_databases.py::test_rows_that_come_meanwhile_are_not_counted",
+        "io/test_databases.py::test_rows_that_come_meanwhile_are_not_counted",
     ),
     Bug(
         "exact number of rows",
@@ -116,7 +116,7 @@ READING_BUGS = (
     Bug(
         "an error that quotes the row",
         "own history; Arrow's own messages do",
-        "tables/delimited.py",
+        "io/delimited.py",
         "raise _text_error(path, wrong, format) from None  # Arrow's message quotes the row",
         'raise TableFileError(f"{path}: {wrong}") from None',
         "faults/test_fuzz.py::test_two_hundred_files_of_rows_tell_no_cell",

@@ -14,11 +14,11 @@ import dpcipher as dc
 from dpcipher.errors import DataError, SchemaError
 from dpcipher.inference.cells import make_cells
 from dpcipher.inference.formula import parse_formula
+from dpcipher.io.read import coded_rows
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.cells import as_text
 from dpcipher.schema.condition import column_mask
 from dpcipher.scoring.evaluate import level_frame
-from dpcipher.tables.read import coded_rows
 
 RNG = np.random.default_rng
 

@@ -114,9 +114,9 @@ def command(
     from dpcipher.inference.combine import checked_level
     from dpcipher.inference.shown import as_text
     from dpcipher.inference.term_labels import with_labels
+    from dpcipher.io.write import check_writable, write_table
     from dpcipher.pages.model import check_page, model_report
     from dpcipher.posteriors.requests import check_draws, check_seed
-    from dpcipher.tables.write import check_writable, write_table
 
     checked_level(level)
     if draws is not None:

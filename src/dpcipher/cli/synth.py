@@ -142,9 +142,9 @@ def command(
       dpcipher synth people.release.parquet --draws 5 --columns age,income --values middle -o imputed.parquet
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
+    from dpcipher.io.write import check_writable
     from dpcipher.joint.middles import checked_values
     from dpcipher.joint.spark import spark_rows, spark_session, write_spark
-    from dpcipher.tables.write import check_writable
 
     written = checked_values(values)
     _check_imputations(

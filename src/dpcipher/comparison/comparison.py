@@ -15,7 +15,7 @@ from dpcipher.drawing.curator_only import private_folder, write
 from dpcipher.drawing.curves import Curve
 from dpcipher.drawing.plot import Drawable, Plot, no_columns
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.tables.write import csv_text
+from dpcipher.io.write import csv_text
 
 __all__ = ["Comparison", "describe"]
 

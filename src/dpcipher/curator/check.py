@@ -15,6 +15,10 @@ import pyarrow as pa
 from dpcipher.curator.draft import persons
 from dpcipher.curator.look import Look
 from dpcipher.curator.mismatch import ColumnCheck, Finding, SchemaCheck, said_format
+from dpcipher.io.detect import detect
+from dpcipher.io.header import said_extra, spelling_hint
+from dpcipher.io.numbers import number_columns
+from dpcipher.io.read import Source, open_table
 from dpcipher.marginals.arrays import Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.format import FileFormat
@@ -22,10 +26,6 @@ from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.atoms import Coded
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.detect import detect
-from dpcipher.tables.header import said_extra, spelling_hint
-from dpcipher.tables.numbers import number_columns
-from dpcipher.tables.read import Source, open_table
 
 
 def check(schema: Schema, data: Any) -> SchemaCheck:

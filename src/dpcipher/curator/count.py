@@ -23,10 +23,10 @@ from dpcipher.curator.spill import HeldRows
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered, private_texts
 from dpcipher.curator.truth import CountedTables, CountSource, RowCounts, TableCounts, Tally, columns_of
 from dpcipher.errors import ParameterError
+from dpcipher.io.header import said_extra
+from dpcipher.io.read import Source, open_declared
 from dpcipher.marginals.arrays import Axes, Codes
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.header import said_extra
-from dpcipher.tables.read import Source, open_declared
 
 Say = Callable[[str], None]
 

@@ -11,13 +11,13 @@ from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
 from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
 from dpcipher.curator.written import clock_facts, has_minus_one, piled_up, read_otherwise
 from dpcipher.errors import SchemaError
+from dpcipher.io.detect import detect
+from dpcipher.io.read import open_table
 from dpcipher.schema.column import Column
 from dpcipher.schema.dictionaries.variable import MAX_UNIT
 from dpcipher.schema.points import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
-from dpcipher.tables.detect import detect
-from dpcipher.tables.read import open_table
 
 MAX_LEVELS = 200  # a text column with more distinct values is listed only where each comes often
 MOST_LEVELS = 1_000

@@ -16,6 +16,7 @@ from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_se
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import LedgerError, ParameterError, did_you_mean
+from dpcipher.io.write import check_writable
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
@@ -24,7 +25,6 @@ from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto
-from dpcipher.tables.write import check_writable
 
 
 def measure(

@@ -29,9 +29,9 @@ from dpcipher.curator.spark_workers import (
 from dpcipher.curator.spill import HeldRows
 from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
+from dpcipher.io.header import check_names
 from dpcipher.marginals.arrays import Axes
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.header import check_names
 
 FETCHED_BYTES = 2**26  # of codes that come here in one job
 

@@ -15,6 +15,7 @@ from dpcipher.drawing.html import facts, page, paragraphs, table
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
 from dpcipher.files import write_text
+from dpcipher.io.write import write_table
 from dpcipher.joint.joint import Joint
 from dpcipher.pages import words
 from dpcipher.pages.report import cards, columns, pairs
@@ -24,7 +25,6 @@ from dpcipher.privacy.witness import path_of
 from dpcipher.release.release import Release
 from dpcipher.release.sign import verify
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import write_table
 
 EPSILON = 1.0
 LIMIT = 3.0

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from dpcipher.io.write import PANDAS_ATTRS
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import PANDAS_ATTRS
 
 KEY, RULE = "dpcipher", "imputations"
 

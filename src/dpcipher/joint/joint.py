@@ -17,6 +17,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
+from dpcipher.io.write import mirror
 from dpcipher.joint import file, shown
 from dpcipher.joint.batch import InBatches
 from dpcipher.joint.chain import Chain
@@ -31,7 +32,6 @@ from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
 from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.write import mirror
 
 CHUNK = 65_536
 RULE_ROWS = 8192  # that are drawn to say what rules cost

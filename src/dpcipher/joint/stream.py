@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ParameterError
+from dpcipher.io.labelled import is_labelled, write_labelled
+from dpcipher.io.write import Formulas, write_table
 from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.enforce import Enforcer
 from dpcipher.joint.given import Asked, asked_values, put_values
@@ -25,8 +27,6 @@ from dpcipher.joint.middles import Values, put_middles
 from dpcipher.joint.tally import Tally
 from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.labelled import is_labelled, write_labelled
-from dpcipher.tables.write import Formulas, write_table
 
 if TYPE_CHECKING:
     from dpcipher.joint.joint import Core

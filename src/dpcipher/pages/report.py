@@ -12,6 +12,7 @@ from dpcipher.drawing.groups import EXPLAINED, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, table
 from dpcipher.errors import NotPrivate, ReleaseError, warn
 from dpcipher.files import write_text
+from dpcipher.io.read import coded_rows
 from dpcipher.marginals.arrays import Codes
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
@@ -21,7 +22,6 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
 from dpcipher.release.sign import Key, Standing, pinned_keys, verify
-from dpcipher.tables.read import coded_rows
 
 __all__ = [
     "Match",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ParameterError, TableFileError
-from dpcipher.tables.frame import object_cells
+from dpcipher.io.frame import object_cells
 
 FETCHED_ROWS = 2**16
 

@@ -16,10 +16,10 @@ import pytest
 import dpcipher
 from dpcipher.curator.draft import draft
 from dpcipher.errors import MissingExtra, SchemaError, TableFileError
+from dpcipher.io.detect import detect
+from dpcipher.io.read import coded_rows, open_declared, open_table
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.format import FileFormat
-from dpcipher.tables.detect import detect
-from dpcipher.tables.read import coded_rows, open_declared, open_table
 
 CANARY = "Zebra4711"
 COLUMNS = (
@@ -205,7 +205,7 @@ def test_zip_files_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.csv", "a\n" + "1\n" * 200_000)
     assert sum(batch.num_rows for batch in open_table(path).batches(["a"])) == 200_000
-    monkeypatch.setattr("dpcipher.tables.packed.LARGE_BYTES", 1000)
+    monkeypatch.setattr("dpcipher.io.packed.LARGE_BYTES", 1000)
     with pytest.raises(TableFileError, match="unpacks to more than"):
         open_table(path)
     monkeypatch.undo()
@@ -412,7 +412,7 @@ def test_only_drafts_and_checks_may_guess() -> None:
         path.relative_to(source).as_posix()
         for path in source.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module == "dpcipher.tables.detect"
+        if isinstance(node, ast.ImportFrom) and node.module == "dpcipher.io.detect"
     }
     assert callers <= {"curator/draft.py", "curator/check.py"}
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dpcipher.errors import TableFileError
+from dpcipher.io.numbers import plain_numbers
+from dpcipher.io.packed import member_name, open_member
 from dpcipher.schema.cells import by_type, quoted
 from dpcipher.schema.format import FileFormat
-from dpcipher.tables.numbers import plain_numbers
-from dpcipher.tables.packed import member_name, open_member
 
 BLOCK_BYTES = 2**24
 _MAX_HEADER = 2**24

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import MissingExtra, TableFileError
-from dpcipher.tables.frame import object_cells
-from dpcipher.tables.header import spelt_hint
+from dpcipher.io.frame import object_cells
+from dpcipher.io.header import spelt_hint
 
 DATABASE_ROWS = 2**16
 MARK = "::"

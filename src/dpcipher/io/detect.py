@@ -13,9 +13,9 @@ from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 
+from dpcipher.io.delimited import UNREADABLE, open_bytes, separator
+from dpcipher.io.files import find_files, is_text
 from dpcipher.schema.format import PLAIN, FileFormat
-from dpcipher.tables.delimited import UNREADABLE, open_bytes, separator
-from dpcipher.tables.files import find_files, is_text
 
 SAMPLE_ROWS = 20_000
 _CHUNK = 2**20

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, MissingExtra, TableFileError
-from dpcipher.tables.frame import object_cells
-from dpcipher.tables.header import spelt_hint
-from dpcipher.tables.packed import check_growth
+from dpcipher.io.frame import object_cells
+from dpcipher.io.header import spelt_hint
+from dpcipher.io.packed import check_growth
 
 SHEET_ROWS = 2**14
 Row = tuple[Any, ...]

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcipher.errors import TableFileError
+from dpcipher.io.database import ENDINGS, MARK
+from dpcipher.io.delimited import damaged, text_batches, text_names
+from dpcipher.io.excel import sheet_batches, sheet_names
 from dpcipher.schema.format import PLAIN, FileFormat
-from dpcipher.tables.database import ENDINGS, MARK
-from dpcipher.tables.delimited import damaged, text_batches, text_names
-from dpcipher.tables.excel import sheet_batches, sheet_names
 
 BATCH_ROWS = 2**17
 # The kinds of files; all that one path stands for must be of one.

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import DataError, DpcipherError, TableFileError
+from dpcipher.io.read import open_table
+from dpcipher.io.write import mirror, write_table
 from dpcipher.schema import Column, Schema
-from dpcipher.tables.read import open_table
-from dpcipher.tables.write import mirror, write_table
 
 CANARY = "Zebra4711"
 

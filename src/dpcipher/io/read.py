@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
+from dpcipher.io.database import MARK, open_database
+from dpcipher.io.excel import sheet_batches, sheet_names
+from dpcipher.io.files import check_file, file_batches, file_kind, file_names, find_files, is_text
+from dpcipher.io.frame import frame_batches
+from dpcipher.io.header import check_names
+from dpcipher.io.ibis_table import ibis_backend, is_ibis, postgres_batches, unreadable
+from dpcipher.io.numbers import number_columns
 from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.database import MARK, open_database
-from dpcipher.tables.excel import sheet_batches, sheet_names
-from dpcipher.tables.files import check_file, file_batches, file_kind, file_names, find_files, is_text
-from dpcipher.tables.frame import frame_batches
-from dpcipher.tables.header import check_names
-from dpcipher.tables.ibis_table import ibis_backend, is_ibis, postgres_batches, unreadable
-from dpcipher.tables.numbers import number_columns
 
 STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]

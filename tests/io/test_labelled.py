@@ -12,8 +12,8 @@ import pytest
 import dpcipher as dc
 from conftest import missing
 from dpcipher.errors import MissingExtra, TableFileError
-from dpcipher.tables.labelled import variable_names, write_labelled
-from dpcipher.tables.write import check_writable, write_table
+from dpcipher.io.labelled import variable_names, write_labelled
+from dpcipher.io.write import check_writable, write_table
 
 SCHEMA = dc.Schema.from_dict(
     {

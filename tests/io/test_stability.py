@@ -17,8 +17,8 @@ import pytest
 from brute_cells import code_of
 
 from dpcipher.curator.count import receive
+from dpcipher.io.read import open_table
 from dpcipher.schema import Column, Schema
-from dpcipher.tables.read import open_table
 
 TABLES = 2_000  # random tables in all, over the kinds of input below
 ROWS = 5
