@@ -164,13 +164,6 @@ def test_a_word_that_is_not_auto_is_refused(workload: str) -> None:
         dc.measure(rows(), SCHEMA, workload=workload, epsilon=1, unit="add-remove")
 
 
-@pytest.mark.parametrize("option", [{"max_order": 2}, {"max_cells": 99}, {"target": 2}, {"column_weights": {}}], ids=str)  # fmt: skip
-def test_options_of_a_choice_are_refused_where_tables_are_given(option: dict[str, object]) -> None:
-    """Silence would pretend that they did something."""
-    with pytest.raises(ValueError, match=f"{next(iter(option))} is for workload='auto'"):
-        dc.measure(rows(), SCHEMA, workload=2, epsilon=1, unit="add-remove", **option)
-
-
 def test_rows_that_do_not_fit_cost_nothing_and_are_not_quoted(tmp_path: Path) -> None:
     """A value outside the schema: the message names the column, never the value."""
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")

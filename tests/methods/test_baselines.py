@@ -8,9 +8,7 @@ from test_contract import SCHEMA, planted
 from dpcipher.errors import NotPrivate, SizeError
 from dpcipher.methods import Cipher, FullHistogram, Independent, Modips, Uniform
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.generalized_gaussian import GeneralizedGaussianNoise, generalized_scale
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
 
@@ -104,20 +102,6 @@ def test_large_schemas_are_refused_from_the_schema() -> None:
     for method in (FullHistogram, Modips):
         with pytest.raises(SizeError, match="cells"):
             method(1.0, unit="replace").fit("no such file", schema)
-
-
-def test_generalized_gaussian_noise_is_an_option_of_the_seam_only() -> None:
-    """A full histogram with it has the spread of its law, and is stamped NOT PRIVATE."""
-    schema, counts = Schema.from_domain({"a": 2000}), np.full(2000, 10_000)
-    scale = generalized_scale(3, 1.0, 1e-5, Unit("replace"))
-    source = GeneralizedGaussianNoise(3, scale, seed=4)
-    method = FullHistogram(1.0, unit="replace", delta=1e-5)
-    fitted = method.fit_counts(counts, schema, draws=Draws.seeded(1, noise=source))
-    spread = (fitted.joint.core.probabilities * counts.sum()).std()
-    from scipy.stats import gennorm
-
-    assert spread == pytest.approx(gennorm(3, scale=scale).std(), rel=0.1)
-    assert fitted.statement.status == "NOT PRIVATE"
 
 
 def hay(levels: list[np.ndarray]) -> np.ndarray:

@@ -1,14 +1,11 @@
 """CIPHER with tables it chooses: the same answers lead to the same tables, whatever the rows; and what a fit leaves behind."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from replaying import check_neighbours, neighbours, run
 
-from dpcipher.curator.count import LocalRows
 from dpcipher.errors import ParameterError, SchemaError, WorkloadError
-from dpcipher.marginals.tables import count_rows
-from dpcipher.methods import Cipher, PrivBayes
+from dpcipher.methods import Cipher
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.schema import Schema
@@ -89,12 +86,7 @@ def test_the_release_behind_the_joint_says_how_its_tables_were_chosen() -> None:
     ("options", "error", "says"),
     [
         ({"workload": "all"}, ParameterError, "workload ('all') must be 'auto', an order such as 2"),
-        ({"max_order": 2}, ParameterError, "max_order is for workload='auto'; leave it out"),
-        ({"max_cells": 100}, ParameterError, "max_cells is for workload='auto'"),
-        ({"target": 2}, ParameterError, "target is for workload='auto'"),
-        ({"column_weights": {"a": 2}}, ParameterError, "column_weights is for workload='auto'"),
         ({"workload": "auto", "weights": {("a",): 1.0}}, ParameterError, "weights are for tables that are given"),
-        ({"workload": Auto(), "max_order": 2}, ParameterError, "max_order must be said once; put it into workload=dc.Auto(...)"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused_at_birth(
@@ -116,45 +108,3 @@ def test_what_does_not_fit_the_schema_costs_nothing(options: dict[str, object], 
     with pytest.raises((WorkloadError, SchemaError)):
         method.fit(None, SCHEMA)
     assert ledger.entries == ()
-
-
-def test_the_old_spelling_of_the_options_works_and_says_what_to_write_instead() -> None:
-    """Options beside workload="auto" are those of `Auto`, and mean the same."""
-    with pytest.warns(DeprecationWarning, match=r"try workload=dc\.Auto\(max_order=2\)"):
-        old = Cipher(1.0, unit="add-remove", workload="auto", max_order=2)
-    with (
-        pytest.warns(DeprecationWarning, match="one value"),
-        pytest.raises(ParameterError, match=r"max_order \(0\) must be a whole number"),
-    ):
-        Cipher(1.0, unit="add-remove", workload="auto", max_order=0)
-    new = Cipher(1.0, unit="add-remove", workload=Auto(max_order=2))
-    with pytest.warns(DeprecationWarning, match="one value"):
-        before = old.fit_counts(counts(1), SCHEMA, draws=Draws.seeded(0))
-    after = new.fit_counts(counts(1), SCHEMA, draws=Draws.seeded(0))
-    assert before.release.workload == after.release.workload
-    with pytest.warns(
-        DeprecationWarning, match=r"method\.sample is deprecated: fit returns a value that has it"
-    ):
-        assert len(new.sample(4)) == 4
-
-
-@pytest.mark.parametrize("workload", ["auto", 2, [("pay", "age"), ("town", "sex"), ("job",)]], ids=str)
-def test_no_row_is_kept_where_few_tables_can_be_asked_for(
-    workload: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given tables, and all that may be chosen, are counted as the rows are read; a method that asks for what it likes keeps rows."""
-
-    def kept(_: LocalRows) -> None:
-        raise AssertionError("rows are kept")
-
-    monkeypatch.setattr(LocalRows, "rows", kept)
-    schema = Schema.from_domain({"age": 90, "sex": 2, "job": 90, "pay": 90, "town": 90})
-    frame = pd.DataFrame(np.random.default_rng(1).integers(0, schema.shape, (600, 5)), columns=schema.attrs)
-    terms = {"unit": "add-remove"}
-    fitted = Cipher(1e6, workload=workload, engine="rows", **terms).fit(frame, schema)
-    for table in fitted.release.tables:
-        axes = schema.axes(table.attrs)
-        exact = count_rows(frame.to_numpy(), axes, schema.shape)
-        assert np.abs(table.counts - exact).max() <= 1
-    with pytest.raises(AssertionError, match="rows are kept"):
-        PrivBayes(1.0, **terms).fit(frame, schema)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from replaying import check_neighbours, neighbours
 
-from dpcipher.errors import DataError, DpcipherError, LedgerError, LedgerExceeded, ParameterError
+from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS, Cipher, Synthesizer
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
@@ -120,11 +120,6 @@ class TestContract:
         """Delta, unit, max_rows, and a budget that cannot be divided."""
         with pytest.raises(ValueError):  # noqa: PT011 - each names its own parameter
             MADE[name](**{"epsilon": 1.0, "unit": "add-remove"} | options)
-
-    def test_sampling_before_fitting_is_refused(self, name: str) -> None:
-        """There is nothing to sample from, and the message says what to call."""
-        with pytest.raises(DpcipherError, match="fit"):
-            self.make(name).sample(5)
 
     def test_the_whole_budget_is_charged_once(self, name: str, tmp_path) -> None:
         """The ledger holds one charge of the whole budget; a second fit is refused and charges nothing."""

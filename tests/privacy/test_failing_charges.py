@@ -191,20 +191,6 @@ def test_a_ledger_without_delta_refuses_failures(tmp_path: Path, terms: dict[str
         ledger.check(failing(1e-4, 1e-9), unit=ROW)
 
 
-def test_only_a_ledger_that_earlier_readers_cannot_count_has_a_new_version(tmp_path: Path) -> None:
-    """A limit of rho and delta is written as version 2, which version 1 refuses by name; all others stay as they were."""
-    versions = {}
-    for name, terms in {
-        "pure": {"epsilon": 1},
-        "approx": {"epsilon": 1, "delta": 1e-6},
-        "both": {"rho": 0.1, "delta": 1e-6},
-    }.items():
-        ledger = Ledger.create(tmp_path / f"{name}.ledger", **terms, unit=ROW)
-        (header,) = read_chain(ledger.path.read_bytes()).records
-        versions[name] = header["version"]
-    assert versions == {"pure": 1, "approx": 1, "both": 2}
-
-
 def test_a_charge_that_nobody_can_count_is_no_charge(tmp_path: Path) -> None:
     """A record with delta and no rho or epsilon, with sound hashes, makes no sense and is refused."""
     ledger = Ledger.create(tmp_path / "t.ledger", rho=0.1, delta=1e-3, unit=ROW)

@@ -166,11 +166,3 @@ def test_an_empty_folder_open_to_others_is_closed_and_may_be_used_again(tmp_path
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "CURATOR-ONLY.txt").read_text().startswith(WATERMARK)
     assert private_folder(tmp_path) == folder
-
-
-def test_the_old_spelling_of_the_column_to_predict_works_with_a_warning() -> None:
-    """`target` says a workload elsewhere, so that the column to predict has a name of its own."""
-    with pytest.warns(DeprecationWarning, match="target is called predict now; try predict='owner'"):
-        old = evaluate(people(0, 800), people(1, 800), SCHEMA, holdout=people(2, 500), target="owner")
-    new = evaluate(people(0, 800), people(1, 800), SCHEMA, holdout=people(2, 500), predict="owner")
-    assert old.accuracy == new.accuracy

@@ -35,7 +35,6 @@ from dpcipher.cli.schema_file import load_schema
     help="Private rows that the release was not made from, to test a classifier on.",
 )
 @click.option("--predict", metavar="COLUMN", help="The column that the classifier predicts; with --holdout.")
-@click.option("--target", hidden=True, help="The old spelling of --predict.")
 @click.option(
     "--model",
     "formula",
@@ -56,7 +55,6 @@ def command(
     schema: Path,
     orders: tuple[int, ...],
     predict: str | None,
-    target: str | None,
     folder: Path | None,
     json_: bool,
     **request: Any,
@@ -78,9 +76,7 @@ def command(
         check_folder(folder)
     with output.progress() as say:
         say("comparing tables")
-        scores = dc.evaluate(
-            private, sets, public, orders=orders or None, predict=predict or target, **request
-        )
+        scores = dc.evaluate(private, sets, public, orders=orders or None, predict=predict, **request)
         if folder is not None:
             say("drawing the curator's report")
             curator_report(scores, private, sets, public, folder)

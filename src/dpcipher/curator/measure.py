@@ -3,7 +3,6 @@
 The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -15,7 +14,7 @@ from dpcipher.curator.find import after_finding, chosen_pairs, find_bins, given_
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_sets, make_request
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.errors import LedgerError, ParameterError, did_you_mean
+from dpcipher.errors import LedgerError
 from dpcipher.io.write import check_writable
 from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget
@@ -24,7 +23,7 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import Auto, parse_auto
 
 
 def measure(
@@ -49,7 +48,6 @@ def measure(
     label: str = "",
     save: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
-    **choice: Any,
 ) -> Release:
     """Measure noisy tables of private rows under differential privacy.
 
@@ -60,7 +58,7 @@ def measure(
     Bins and levels that the schema leaves open are found first, with a part of the same charge, and the release holds the schema with them.
 
     `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
-    the word says (its options as keywords here are the old spelling, with a warning). Given tables share the budget equally, or by `weights`, and over
+    the word says. Given tables share the budget equally, or by `weights`, and over
     `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
     `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked;
     the ledger keeps the name of its file, and its `label`, what you call it.
@@ -73,7 +71,7 @@ def measure(
     >>> release.statement.status, release.statement.budget["epsilon"]
     ('unrecorded', '1')
     """
-    auto = parse_auto(workload, weights=weights, **choice)
+    auto = parse_auto(workload, weights=weights)
     protects = Unit.parse(unit, max_rows)
     terms = Terms(
         Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers),
@@ -151,41 +149,3 @@ def _finished(
             f"{error}. The release ({save}) is written and paid for, and can be used; only that it is finished was not recorded"
         ) from None
     return release
-
-
-def parse_auto(
-    workload: object, *, weights: Mapping[Attrs, float] | None = None, **choice: Any
-) -> Auto | None:
-    """How to choose tables, where `workload` is "auto" or an `Auto`; None where it names them. `choice` is the old spelling of Auto's options."""
-    for option in choice:
-        if option not in _CHOICE:
-            raise TypeError(f"unexpected keyword argument {option!r}{did_you_mean(option, _CHOICE)}")
-    given = {option: value for option, value in choice.items() if value is not None}
-    if not isinstance(workload, Auto) and workload != "auto":
-        if isinstance(workload, str):
-            raise ParameterError(
-                f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
-            )
-        if given:
-            raise ParameterError(
-                f"{next(iter(given))} is for workload='auto'; leave it out, or let the tables be chosen"
-            )
-        return None
-    if weights is not None:
-        raise ParameterError(
-            "weights are for tables that are given; where they are chosen say workload=dc.Auto(column_weights={'income': 2.0}) instead"
-        )
-    if not given:
-        return workload if isinstance(workload, Auto) else Auto()
-    if isinstance(workload, Auto):
-        raise ParameterError(f"{next(iter(given))} must be said once; put it into workload=dc.Auto(...)")
-    says = ", ".join(f"{option}={value!r}" for option, value in given.items())
-    warnings.warn(
-        f"the options of automatic selection are one value now; try workload=dc.Auto({says})",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    return Auto(**given)
-
-
-_CHOICE = ("max_order", "max_cells", "target", "column_weights")

@@ -15,7 +15,6 @@ from typing import Any
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.partials import add_packed, assembled
 from dpcipher.curator.request import Person
-from dpcipher.curator.spark_packing import Packing, packing
 from dpcipher.curator.spark_workers import (
     BLOCK,
     OWNED,
@@ -39,8 +38,8 @@ FETCHED_BYTES = 2**26  # of codes that come here in one job
 def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], person: Person | None = None) -> Tally:
     """Count in every partition, sum the counts in Spark, collect the sum."""
     _functions()
-    rows, how = _rows(frame, schema, person)
-    partial = rows.mapInArrow(Counting(_facts(schema), tuple(tables), *how), PARTIAL)
+    rows, max_rows = _rows(frame, schema, person)
+    partial = rows.mapInArrow(Counting(_facts(schema), tuple(tables), max_rows), PARTIAL)
     lanes = partial.repartition("lane", "piece").mapInArrow(Adding(), PARTIAL)
     rows = _run(lanes.repartition(1).mapInArrow(Adding(), PARTIAL).collect)
     _refuse(row["refusal"] for row in rows)
@@ -55,8 +54,8 @@ def spark_rows(frame: Any, schema: Schema, person: Person | None = None) -> list
     jobs follows the size of the codes, not the number of partitions.
     """
     functions = _functions()
-    rows, how = _rows(frame, schema, person)
-    blocks = rows.mapInArrow(Blocks(_facts(schema), *how), BLOCK).persist()
+    rows, max_rows = _rows(frame, schema, person)
+    blocks = rows.mapInArrow(Blocks(_facts(schema), max_rows), BLOCK).persist()
     held = HeldRows(in_file=True)
 
     def fetch() -> None:
@@ -87,17 +86,14 @@ def _facts(schema: Schema) -> str:
     return json.dumps(schema.to_dict())
 
 
-def _rows(frame: Any, schema: Schema, person: Person | None) -> tuple[Any, tuple[Packing | None, int | None]]:
-    """What workers read, and how: the columns that are needed, packed; with persons coded rows, those of one person in one partition, so that a limit holds there."""
+def _rows(frame: Any, schema: Schema, person: Person | None) -> tuple[Any, int | None]:
+    """What workers read: the columns that are needed. With persons, coded rows and the limit; a person is in one partition."""
     wanted = list(dict.fromkeys([*schema.names, *([person.column] if person else [])]))
     check_names(frame.columns, wanted)
-    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    packed = packing(schema, types, [person.column] if person else [])
-    rows = packed.selected(frame)
+    rows = frame.select(*("`" + name.replace("`", "``") + "`" for name in wanted))
     if person is None:
-        return rows, (packed, None)
-    owned = rows.mapInArrow(Owning(_facts(schema), person, packed), OWNED)
-    return owned.repartition("owner"), (None, person.max_rows)
+        return rows, None
+    return rows.mapInArrow(Owning(_facts(schema), person), OWNED).repartition("owner"), person.max_rows
 
 
 def _run(job: Callable[[], Any]) -> Any:

@@ -19,7 +19,6 @@ from dpcipher.curator.kernel import Columns, TableCounter
 from dpcipher.curator.partials import add_packed, packed, pieces
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
 from dpcipher.curator.request import Person
-from dpcipher.curator.spark_packing import Packing
 from dpcipher.errors import DpcipherError
 from dpcipher.marginals.arrays import Axes, Counts, Shape
 from dpcipher.schema.narrow import code_type
@@ -42,14 +41,13 @@ class Counting:
 
     schema: str
     tables: tuple[Axes, ...]
-    packing: Packing | None = None
     max_rows: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The counts of one partition."""
         schema = schema_of(self.schema)
         counter = TableCounter(schema.shape, self.tables)
-        for columns in _coded(batches, schema, self.packing, self.max_rows):
+        for columns in _coded(batches, schema, self.max_rows):
             if isinstance(columns, Refused):
                 yield batch_of(PARTIAL, [0], [0], [None], [columns])
                 return
@@ -83,14 +81,12 @@ class Owning:
 
     schema: str
     person: Person
-    packing: Packing | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The persons and codes of one partition."""
         schema = schema_of(self.schema)
-        for arrived in rounds(batches):
+        for table in rounds(batches):
             try:
-                table = arrived if self.packing is None else self.packing.unpacked(arrived)
                 owners, columns = limit_owned(owned_rows(table, schema, self.person), self.person.max_rows)
             except Exception as wrong:
                 yield batch_of(OWNED, [None], [None], [refusal_of(wrong)])
@@ -104,13 +100,12 @@ class Blocks:
     """Rows in; out come their codes, column after column, in blocks of some thousands of rows."""
 
     schema: str
-    packing: Packing | None = None
     max_rows: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The codes of one partition."""
         schema = schema_of(self.schema)
-        for columns in _coded(batches, schema, self.packing, self.max_rows):
+        for columns in _coded(batches, schema, self.max_rows):
             if isinstance(columns, Refused):
                 yield batch_of(BLOCK, [None], [columns])
                 return
@@ -120,14 +115,12 @@ class Blocks:
                 )
 
 
-def _coded(
-    batches: Batches, schema: Schema, packing: Packing | None, max_rows: int | None
-) -> Iterator[Columns | Refused]:
+def _coded(batches: Batches, schema: Schema, max_rows: int | None) -> Iterator[Columns | Refused]:
     """The codes of the rows that count, round by round; or why a row was refused, and then nothing more."""
     try:
         if max_rows is None:
             for table in rounds(batches):
-                yield schema.encode_columns(table) if packing is None else packing.encoded(table, schema)
+                yield schema.encode_columns(table)
         else:
             yield from limited_owned(_owned(batches, schema.shape), max_rows)
     except Exception as wrong:

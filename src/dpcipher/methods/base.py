@@ -1,7 +1,6 @@
 """What every synthesizer is: parameters checked at birth, one session to the private rows, and a joint to sample from."""
 
 import hashlib
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -20,7 +19,7 @@ from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot, plot
-from dpcipher.errors import DpcipherError, DpcipherWarning, ParameterError
+from dpcipher.errors import DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import shown
@@ -233,7 +232,6 @@ class Synthesizer(ABC):
         joints = tuple(self._learn(session))
         fitted = Fitted(joints, session.statement(), session.released)
         session.close(_checksum(joints))
-        object.__setattr__(self, "_last", fitted)  # for the old spelling alone: see below
         try:
             for joint in joints:
                 joint.health.warn()
@@ -241,40 +239,6 @@ class Synthesizer(ABC):
             warning.fitted = fitted  # type: ignore[attr-defined]
             raise
         return fitted
-
-    # The old spelling: once a fit was kept inside the method.
-
-    def sample(self, n_rows: int | None = None, *, seed: int | None = None, independent: bool = False) -> Any:
-        """Deprecated: `fit` returns what has `sample`."""
-        return self._fitted("sample").sample(n_rows, seed=seed, independent=independent)
-
-    @property
-    def joint(self) -> Joint | list[Joint]:
-        """Deprecated: `fit` returns what has `joint`."""
-        return self._fitted("joint").joint
-
-    @property
-    def statement(self) -> Statement:
-        """Deprecated: `fit` returns what has `statement`."""
-        return self._fitted("statement").statement
-
-    @property
-    def release(self) -> Release | None:
-        """Deprecated: `fit` returns what has `release`."""
-        return self._fitted("release").release
-
-    def _fitted(self, name: str) -> Fitted:
-        last = self.__dict__.get("_last")
-        if not isinstance(last, Fitted):
-            raise DpcipherError(
-                f"{type(self).__name__} has not learned anything yet; try fitted = method.fit(data, schema), then fitted.{name}"
-            )
-        warnings.warn(
-            f"method.{name} is deprecated: fit returns a value that has it; try fitted = method.fit(data, schema), then fitted.{name}",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-        return last
 
 
 def _nothing_asked(unit: Unit) -> Statement:

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpcipher.curator.auto_limits import FINEST, check_auto
 from dpcipher.curator.find import chosen_pairs, typical_tables
-from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
@@ -26,15 +25,14 @@ from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import Auto, parse_auto
 
 
 @dataclass(frozen=True)
 class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget (the last four
-    fields are the old spelling of its options). `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
+    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
     tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine`,
     `reading` and `lam` are those of `solve`.
 
@@ -58,10 +56,6 @@ class Cipher(Synthesizer):
     sets: int = 1
     mechanism: str | None = None
     weights: Mapping[Attrs, float] | None = None
-    max_order: int | None = None
-    max_cells: int | None = None
-    target: int | Sequence[Sequence[str]] | None = None
-    column_weights: Mapping[str, float] | None = None
     reading: str | Reading = "literal"
 
     def _check(self) -> None:
@@ -125,14 +119,7 @@ class Cipher(Synthesizer):
 
     def _auto(self) -> Auto | None:
         """How to choose tables; None where they are given."""
-        return parse_auto(
-            self.workload,
-            weights=self.weights,
-            max_order=self.max_order,
-            max_cells=self.max_cells,
-            target=self.target,
-            column_weights=self.column_weights,
-        )
+        return parse_auto(self.workload, weights=self.weights)
 
     def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
         """Each table with its share of the budget in one set."""

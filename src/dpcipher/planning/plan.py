@@ -8,7 +8,6 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 import numpy as np
 
 from dpcipher.curator.find import after_finding, given_tables
-from dpcipher.curator.measure import parse_auto
 from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_person, make_request
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
@@ -28,7 +27,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import Auto, parse_auto
 
 # Errors after reconciling and solving need all tables in memory; beyond this many cells they are left out.
 RECONCILE_CELLS = 2_000_000
@@ -131,7 +130,6 @@ def plan(
     sets: int = 1,
     weights: Mapping[Attrs, float] | None = None,
     n_rows: int | None = None,
-    **choice: Any,
 ) -> Plan | AutoPlan:
     """Plan a release made with the same parameters: cells, noise, expected error, memory and time.
 
@@ -152,7 +150,7 @@ def plan(
     limit = None if person is None else Person(person, protects.max_rows)
     check_person(schema, limit)
     told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
-    auto = parse_auto(workload, weights=weights, **choice)
+    auto = parse_auto(workload, weights=weights)
     held = held_rows(schema, rows, auto=auto, person=person is not None)
     if auto is not None:
         chosen = plan_auto(

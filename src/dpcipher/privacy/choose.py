@@ -160,11 +160,11 @@ class Draws:
         return cls(OpenDPNoise(), OpenDPChooser(), secrets.randbelow, np.random.default_rng())
 
     @classmethod
-    def seeded(cls, seed: int, noise: NoiseSource | None = None) -> "Draws":
+    def seeded(cls, seed: int) -> "Draws":
         """Everything repeatable, for experiments only. NOT PRIVATE."""
         one, two, three = np.random.SeedSequence(seed).spawn(3)
         rng = np.random.default_rng(two)
-        source = noise or SeededNoise(int(one.generate_state(1, np.uint64)[0]))
+        source = SeededNoise(int(one.generate_state(1, np.uint64)[0]))
         return cls(
             source, SeededChooser(rng), lambda bound: int(rng.integers(bound)), np.random.default_rng(three)
         )

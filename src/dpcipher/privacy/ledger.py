@@ -30,13 +30,13 @@ from dpcipher.privacy.composition import Amount
 from dpcipher.privacy.durable import check_supported
 from dpcipher.privacy.records import (
     EMPTY,
+    VERSION,
     Book,
     Charge,
     Entry,
     LedgerState,
     canonical,
     read_book,
-    version_for,
 )
 from dpcipher.privacy.unit import Unit
 from dpcipher.privacy.witness import Verdict, Witness, verify
@@ -82,7 +82,7 @@ class Ledger(Released, Shown, Drawable):
         ledger.check_absent()
         header = {
             "type": "ledger",
-            "version": version_for(limit),
+            "version": VERSION,
             "name": name or ledger.path.stem,
             "limit": limit.as_dict(),
             "unit": who.as_dict(),

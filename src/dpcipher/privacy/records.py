@@ -107,13 +107,6 @@ def _is_torn(tail: bytes) -> bool:
 
 
 VERSION = 1
-FAILING_VERSION = 2  # of a ledger whose limit is rho with delta, which earlier readers cannot count
-VERSIONS = (VERSION, FAILING_VERSION)
-
-
-def version_for(limit: Budget) -> int:
-    """The version that a ledger with this limit is written as: the first that can read it."""
-    return FAILING_VERSION if limit.kind == "approx-zcdp" else VERSION
 
 
 @dataclass(frozen=True)
@@ -225,10 +218,9 @@ def read_state(records: Sequence[Record], *, after: LedgerState | None = None) -
 
 def _opening(header: Record) -> LedgerState:
     """A ledger that says nothing but its limit."""
-    if header["type"] == "ledger" and header["version"] not in VERSIONS:
-        known = " or ".join(map(str, VERSIONS))
+    if header["type"] == "ledger" and header["version"] != VERSION:
         raise LedgerError(
-            f"ledger version ({header['version']!r:.60}) must be {known}; a newer dpcipher may read it"
+            f"ledger version ({header['version']!r:.60}) must be {VERSION}; a newer dpcipher may read it"
         )
     unit = Unit.parse(header["unit"]["relation"], header["unit"]["max_rows"])
     return LedgerState(

@@ -1,6 +1,5 @@
 """Evaluate: the one function that compares synthetic rows with private ones. Curator only."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from math import comb
@@ -34,13 +33,12 @@ def evaluate(
     predict: str | None = None,
     formula: str | None = None,
     family: Family | None = None,
-    target: str | None = None,
 ) -> Scores:
     """Compare synthetic rows with private ones: distances of tables, propensity score, interval overlap, and on request more.
 
     `synthetic` is one table, or a list of m of them, over which scores are averaged. All tables of the `orders` (1, 2 and 3) are
     compared, or a sample of `limit` of each order chosen by `seed` (by default 10,000 of orders 1 and 2, 100 of others).
-    `holdout`, private rows the release was not made from, and the column to `predict` (once called `target`) add the accuracy of a classifier
+    `holdout`, private rows the release was not made from, and the column to `predict` add the accuracy of a classifier
     trained on synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment.
 
     >>> import pandas as pd
@@ -51,11 +49,6 @@ def evaluate(
     >>> scores.tvd[2]
     0.0
     """
-    if target is not None:
-        warnings.warn(
-            "target is called predict now; try predict=" + repr(target), DeprecationWarning, stacklevel=2
-        )
-        predict = target
     _check_request(schema, holdout, predict)
     truth = coded_rows(private, schema, "private")
     given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]

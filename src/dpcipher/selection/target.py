@@ -122,6 +122,21 @@ class Auto:
         return 0, _listed(schema, self.target)
 
 
+def parse_auto(workload: object, *, weights: object = None) -> Auto | None:
+    """How to choose tables, where `workload` is "auto" or an `Auto`; None where it names them."""
+    if not isinstance(workload, Auto) and workload != "auto":
+        if isinstance(workload, str):
+            raise ParameterError(
+                f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
+            )
+        return None
+    if weights is not None:
+        raise ParameterError(
+            "weights are for tables that are given; where they are chosen say workload=dc.Auto(column_weights={'income': 2.0}) instead"
+        )
+    return workload if isinstance(workload, Auto) else Auto()
+
+
 @dataclass(frozen=True)
 class SelectionTarget:
     """Which tables may be measured, and the weight of the error of each: an `order` of target tables, or the `listed` ones (then it is 0).
