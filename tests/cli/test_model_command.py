@@ -15,9 +15,11 @@ CALL = ("model", "people.release.parquet", "smoker ~ age + sex", "--draws", "100
 
 
 def test_the_command_prints_what_the_library_finds(measured: Path, run: Run) -> None:
-    """The table and its notes for people, the same numbers for programs."""
-    done = run(*CALL)
-    assert done.exit_code == 0, done.stderr
+    """The table and its notes for people, the same numbers for programs; the notes in full where they are asked for."""
+    first, done = run(*CALL), run(*CALL, "--details")
+    assert first.exit_code == done.exit_code == 0, done.stderr
+    assert "in the others smoker is missing" in first.stdout
+    assert first.stdout.endswith(": --details\n")
     assert "logistic model smoker ~ age + sex" in done.stdout
     assert "rows in which smoker is missing are left out" in done.stdout
     told = facts(run(*CALL, "--json"))

@@ -125,7 +125,7 @@ def test_one_set_is_flagged() -> None:
 
 def test_the_text_shows_the_notes() -> None:
     """Printing a result does not lose its caveats."""
-    assert "note: m = 1" in str(fit_models(people(0), "income ~ sex"))
+    assert "note: m = 1" in fit_models(people(0), "income ~ sex").details
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def from_release() -> Models:
 
 
 def test_the_text_has_every_term_and_note(models: Models) -> None:
-    """One line per parameter under a headline, then what to keep in mind."""
-    text = str(models)
+    """In full: one line per parameter under a headline, then what to keep in mind."""
+    text = models.details
     assert text.startswith(
         "logistic model y ~ C(a) + b, from one release: 100 draws of the joint of 3 columns\n"
     )
@@ -69,7 +69,9 @@ def test_the_notebook_shows_table_plot_and_notes(models: Models) -> None:
     html = models._repr_html_()
     assert "<table " in html
     assert "<svg " in html
-    assert html.count("<li>") == len(models.notes) + 3  # what noise means, and the two signs of the plot
+    assert (
+        html.count("<li>") == len(models.brief) + 2 + 2
+    )  # what trust means, how to see more; the two signs of the plot
     assert "if what no table shows is taken for none" in html
     assert "<script" not in html
 
@@ -99,7 +101,15 @@ def test_a_plot_of_a_column_has_the_terms_that_name_it(
     if not terms:
         columns_of = ("y", *rows.columns[1:])
         report = SamplerReport(4, 50, 0.8, 0, 1.0, 200.0, 0.9)
-        release = ReleaseFit(np.zeros(6), np.ones(6, dtype=bool), None, pd.DataFrame(), columns_of, report)
+        release = ReleaseFit(
+            np.zeros(6),
+            np.ones(6, dtype=bool),
+            np.zeros(6, dtype=bool),
+            None,
+            pd.DataFrame(),
+            columns_of,
+            report,
+        )
         with pytest.raises(ParameterError, match="must be in a term"):
             dc.plot(replace(models, release=release), columns)
         return

@@ -83,6 +83,11 @@ def _numbers(
     "-o", "--output", "target", type=options.FILE, help="Write the parameters here: .csv or .parquet."
 )
 @click.option("--report", type=options.FILE, help="Write a page about the model here: one .html file.")
+@click.option(
+    "--details",
+    is_flag=True,
+    help="Print p-values, shares of noise and all notes in full, too wide for a screen.",
+)
 @options.as_json
 def command(
     release: Path,
@@ -97,6 +102,7 @@ def command(
     unmeasured: "Unmeasured",
     target: Path | None,
     report: Path | None,
+    details: bool,
     json_: bool,
 ) -> None:
     """Fit the regression FORMULA to RELEASE, with intervals that hold the privacy noise and the sampling error.
@@ -112,7 +118,7 @@ def command(
     import pyarrow as pa
 
     from dpcipher.inference.combine import checked_level
-    from dpcipher.inference.shown import as_text
+    from dpcipher.inference.shown import as_text, in_full
     from dpcipher.inference.term_labels import with_labels
     from dpcipher.io.write import check_writable, write_table
     from dpcipher.pages.model import check_page, model_report
@@ -151,6 +157,6 @@ def command(
             say("drawing the page")
             model_report(models, source, report, level=level)
     files = "".join(f"\nWrote    {path}" for path in (target, report) if path is not None)
-    output.show(
-        as_text(with_labels(models, source.schema), level) + files, models.to_dict(level), as_json=json_
-    )
+    named = with_labels(models, source.schema)
+    text = in_full(named, level) if details else as_text(named, level, more="--details")
+    output.show(text + files, models.to_dict(level), as_json=json_)

@@ -6,12 +6,14 @@ import pandas as pd
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Bins, Cells
 from dpcipher.inference.formula import ParsedFormula
+from dpcipher.inference.notes import Note, Rank
 from dpcipher.inference.outcome import make_regression
 from dpcipher.marginals.arrays import Floats
 
 # Points of a bin over which its rows are spread, and the largest table for which that is done.
 POINTS = 5
 MOST_CELLS = 50_000
+MOVED = 0.5  # standard errors by which a choice inside bins moves a coefficient that the first view names
 
 WAYS = {
     "low": "rows at the low ends of their bins,",
@@ -72,13 +74,15 @@ def _spread(cells: Cells, weights: Floats, bins: Bins) -> tuple[pd.DataFrame, Fl
     return pd.concat(frames, ignore_index=True), np.tile(weights / POINTS, POINTS)
 
 
-def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> list[str]:
+def bin_notes(effects: pd.DataFrame, cells: Cells, declared: frozenset[str]) -> list[Note]:
     """A sentence for each column: which value stands for a bin, and what another would change."""
-    return [
-        f"{coding_of_bins(bins, given=name in declared)}. {_moves(effects[effects['column'] == name])}"
-        for name, bins in cells.bins.items()
-        if bins.wide
-    ]
+    notes = []
+    for name, bins in cells.bins.items():
+        if bins.wide:
+            own = _slopes(effects[effects["column"] == name])
+            text = f"{coding_of_bins(bins, given=name in declared)}. {_moves(own)}"
+            notes.append(Note(text, _moves_in_short(name, own), Rank.SENSITIVE))
+    return notes
 
 
 def coding_of_bins(bins: Bins, *, given: bool) -> str:
@@ -87,9 +91,21 @@ def coding_of_bins(bins: Bins, *, given: bool) -> str:
     return f"{bins.column}: {value} stands for each of its {len(bins.low)} bins, and the coefficients are those of that coding"
 
 
-def _moves(effects: pd.DataFrame) -> str:
-    """How far the most affected coefficient moves for each way to fill the bins; intercepts and cut points move with any shift."""
-    slopes = effects[~effects["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)].set_index("term")
+def _slopes(effects: pd.DataFrame) -> pd.DataFrame:
+    """The effects on slopes, by term; intercepts and cut points move with any shift."""
+    return effects[~effects["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)].set_index("term")
+
+
+def _moves_in_short(name: str, slopes: pd.DataFrame) -> str:
+    """The largest move on one line; empty where it is small."""
+    sizes = slopes[list(WAYS)].abs().max(axis=1).dropna()
+    if not len(sizes) or sizes.max() < MOVED:
+        return ""
+    return f"bins of {name}: other values in them move {sizes.idxmax()} by up to {sizes.max():.1f} s.e."
+
+
+def _moves(slopes: pd.DataFrame) -> str:
+    """How far the most affected coefficient moves for each way to fill the bins."""
     parts = [
         f"{how} {_largest(slopes[column].dropna())}"
         for column, how in WAYS.items()

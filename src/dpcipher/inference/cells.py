@@ -19,7 +19,7 @@ Missing = Literal["drop", "level"]
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of a numeric column: the first and last value of each, and the one that stands for it."""
+    """The bins of a numeric column, or the levels of an ordinal one that are numbers: the first and last value of each, and the one that stands for it."""
 
     column: str
     low: Floats
@@ -128,13 +128,18 @@ def _has_missing(schema: Schema, name: str) -> bool:
 
 
 def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> Bins | None:
-    """The bins of a numeric column, None for any other; the middle of a bin stands for it unless `values` says otherwise."""
-    domain = schema.column(name).domain if name in schema.names else None
-    if not isinstance(domain, Binned):
-        if name in values:
-            raise ParameterError(f"values ({name!r}) must be of a column with bins; use levels for others")
+    """The bins or levels of a column of numbers, None for any other; the middle of a bin stands for it unless `values` says otherwise."""
+    column = schema.column(name) if name in schema.names else None
+    if column is not None and isinstance(column.domain, Binned):
+        low, high = column.domain.ends
+    elif column is not None and column.level_numbers is not None:
+        low = high = np.array(column.level_numbers)
+    elif name in values:
+        raise ParameterError(
+            f"values ({name!r}) must be of a column with bins, or whose levels are numbers; use levels for others"
+        )
+    else:
         return None
-    low, high = domain.ends
     value = (low + high) / 2 if name not in values else _given_values(values[name])
     if value.shape != low.shape or not np.isfinite(value).all():
         raise ParameterError(

@@ -16,19 +16,23 @@ from dpcipher.inference.family import Family
 from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.posteriors.sampler import SamplerReport
 
+# Of a variance: with more of it from privacy noise, the noise and not the rows says how wide an interval is.
+MOSTLY = 0.5
+
 
 @dataclass(frozen=True)
 class ReleaseFit:
     """What only a model from a release knows of each parameter.
 
     `noise_share` is the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling. `measured` marks the parameters about columns that some
-    measured table holds together with the outcome. `closed` are draws when the interactions that no table shows, those of the formula aside, are
+    measured table holds together with the outcome, `dominated` those whose intervals the prior shapes more than the release. `closed` are draws when the interactions that no table shows, those of the formula aside, are
     taken for none; None where there are none to take so, or that is what was asked for. `bins` is what other values for the bins of numbers would change, in standard errors.
     `sampler` is how the draws were accepted.
     """
 
     noise_share: Floats
     measured: Bools
+    dominated: Bools
     closed: Drawn | None
     bins: pd.DataFrame
     columns: tuple[str, ...]
@@ -38,6 +42,8 @@ class ReleaseFit:
 @dataclass(frozen=True, repr=False)
 class Models(Shown, Drawable):
     """A fitted model: one row per parameter, and what to keep in mind.
+
+    `print` shows what matters first on one screen; `details` and `frame` have everything. `notes` are in full, `brief` on one line each, the most important first.
 
     `estimates` and `variances` keep the fits: sets by parameters, NaN where a set does not identify a parameter. From a release, `estimates` holds
     the fit to every draw of the joint, which is a whole population: its variance is 0.
@@ -52,6 +58,7 @@ class Models(Shown, Drawable):
     notes: tuple[str, ...]
     formula: str = ""
     release: ReleaseFit | None = None
+    brief: tuple[str, ...] = ()
     stamp: str = UNKNOWN
 
     def with_stamp(self, stamp: str) -> "Models":
@@ -79,13 +86,37 @@ class Models(Shown, Drawable):
         """One row per parameter, the intercept first, with 95 % intervals: see `to_frame`."""
         return self.to_frame()
 
+    @property
+    def trust(self) -> tuple[str, ...]:
+        """A word on each parameter of a model from a release; no words for one from sets of rows, whose intervals do not know where they come from.
+
+        "unknown" is not identified, "unmeasured" shown by no table, "weak" shaped by the prior, "noisy" one more than half of whose variance is privacy noise; the
+        others are "good".
+        """
+        fit = self.release
+        if fit is None:
+            return ()
+        lost, noisy = np.isnan(self.combined.estimate), fit.noise_share > MOSTLY
+        conditions = [lost, ~fit.measured, fit.dominated, noisy]
+        words = np.select(conditions, ["unknown", "unmeasured", "weak", "noisy"], "good")
+        return tuple(map(str, words))
+
+    @property
+    def details(self) -> str:
+        """All columns of the frame and all notes, as text."""
+        from dpcipher.inference.shown import in_full
+
+        return f"{self.stamp}\n{in_full(self)}" if self.stamp else in_full(self)
+
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured` and the closed bounds."""
+        """Columns `term`, `estimate`, `std_error`, `low`, `high`, `p`; from a release also `noise_share`, `measured`, `trust` and the closed bounds."""
         table = self.table(level).reset_index()
         frame = table[["term", "estimate", "std_error", "low", "high"]].assign(p=self.p)
         if self.release is None:
             return frame
-        frame = frame.assign(noise_share=self.release.noise_share, measured=self.release.measured)
+        frame = frame.assign(
+            noise_share=self.release.noise_share, measured=self.release.measured, trust=self.trust
+        )
         if self.release.closed is None:
             return frame
         low, high = self.release.closed.interval(level)

@@ -13,6 +13,7 @@ from dpcipher.inference.coding_notes import coding_notes
 from dpcipher.inference.family import Family
 from dpcipher.inference.formula import read_formula
 from dpcipher.inference.missing_rows import dropped_note
+from dpcipher.inference.notes import Note
 from dpcipher.inference.outcome import with_family
 from dpcipher.joint.imputed import Imputed
 from dpcipher.joint.joint import Joint
@@ -40,7 +41,7 @@ def joint_frames(
     levels: Mapping[str, Sequence[Any]],
     values: Mapping[str, Sequence[float]],
     missing: Missing,
-) -> tuple[list[pd.DataFrame], Family | None, list[str]]:
+) -> tuple[list[pd.DataFrame], Family | None, list[Note]]:
     """A set of rows of every joint in the columns of a formula, the family of its model if that is known by now, and notes on how these were coded.
 
     A set has as many rows as its joint draws by default, evenly spread; those of draws say that they are imputations.
@@ -62,7 +63,11 @@ def joint_frames(
         for joint, own in zip(joints, seeds, strict=True)
     ]
     notes = [
-        *(coding_of_bins(bins, given=bins.column in values) for bins in rows[0].bins.values() if bins.wide),
+        *(
+            Note(coding_of_bins(bins, given=bins.column in values))
+            for bins in rows[0].bins.values()
+            if bins.wide
+        ),
         *coding_notes(formula, family, schema, rows[0].bins, levels),
         *_dropped(rows),
     ]
@@ -79,7 +84,7 @@ def _codes(joint: Joint, rng: np.random.Generator) -> dict[str, CodeColumn]:
     return dict(zip(joint.schema.attrs, codes.T, strict=True)) | by_column(joint.schema, codes)
 
 
-def _dropped(rows: Sequence[Cells]) -> list[str]:
+def _dropped(rows: Sequence[Cells]) -> list[Note]:
     """A note on the rows that were left out for a missing value."""
     shares = [1 - float(part.keep.mean()) for part in rows]
     return [dropped_note(rows[0].dropped, shares)] if any(shares) else []

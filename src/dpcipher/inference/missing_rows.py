@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dpcipher.errors import ParameterError
+from dpcipher.inference.notes import Note, Rank, listed
 
 DROPPED = (
     "rows with a missing value in {names} were left out, {share} of a set: the estimates are about the others"
@@ -13,7 +14,7 @@ DROPPED = (
 
 def without_missing(
     frames: list[pd.DataFrame], columns: list[str], *, drop: bool
-) -> tuple[list[pd.DataFrame], list[str]]:
+) -> tuple[list[pd.DataFrame], list[Note]]:
     """The rows of every set that have a value in all of these columns, and a note on how many have not."""
     absent = [frame[columns].isna() for frame in frames]
     names = [name for name in columns if any(empty[name].any() for empty in absent)]
@@ -33,9 +34,11 @@ def without_missing(
     return kept, [dropped_note(names, shares)]
 
 
-def dropped_note(names: Sequence[str], shares: Sequence[float]) -> str:
+def dropped_note(names: Sequence[str], shares: Sequence[float]) -> Note:
     """Which share of each set was left out for a missing value in these columns."""
-    return DROPPED.format(names=", ".join(names), share=_range(shares))
+    share = _range(shares)
+    short = f"without {share} of the rows: {listed(names)} is missing there"
+    return Note(DROPPED.format(names=", ".join(names), share=share), short, Rank.ABOUT)
 
 
 def _range(shares: Sequence[float]) -> str:

@@ -22,6 +22,7 @@ from dpcipher.inference.estimate import explained_share
 from dpcipher.inference.family import Family, family_of_expression
 from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.formula import parse_formula
+from dpcipher.inference.notes import Note, Rank, in_short
 from dpcipher.inference.outcome import make_design, make_regression, with_family
 from dpcipher.inference.task import (
     PRIOR_DOMINATED,
@@ -67,20 +68,25 @@ def fit_release(
     bins = bin_effects(
         task.formula, task.cells, task.family, task.weights(fit.opened).mean(axis=0), drawn.std_error
     )
+    dominated = prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED
+    scope, chosen = (
+        release.statement.scope,
+        selection_notes(release, joint.assumed, opened=unmeasured == "open"),
+    )
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
         *coding_notes(task.formula, task.family, release.schema, task.cells.bins, levels),
         *intercept_notes(task.formula.right, formula, task.family),
         *missing_notes(task, joint),
-        *prior_notes(task, prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED, shown, noise),
+        *prior_notes(task, dominated, shown, noise),
         *fit_notes(task, drawn, fit.converged),
-        *([release.statement.scope] if release.statement.scope else []),
-        *selection_notes(release, joint.assumed, opened=unmeasured == "open"),
-        *(note for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
-        f"the sampler passed its checks: {joint.report.facts}",
+        *([Note(scope, f"counts are {release.statement.counted}", Rank.ABOUT)] if scope else []),
+        *(Note(note) for note in chosen),
+        *(Note(note) for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
+        Note(f"the sampler passed its checks: {joint.report.facts}"),
     ]
-    details = ReleaseFit(noise, shown, closed, bins, task.formula.columns, joint.report)
+    details = ReleaseFit(noise, shown, dominated, closed, bins, task.formula.columns, joint.report)
     return Models(
         task.regression.terms,
         task.family,
@@ -88,9 +94,10 @@ def fit_release(
         np.where(np.isnan(beta), np.nan, 0.0),
         drawn,
         False,
-        tuple(notes),
+        tuple(note.text for note in notes),
         formula,
         details,
+        in_short(notes),
         stamp="",
     )
 

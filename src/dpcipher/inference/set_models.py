@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.coding_notes import intercept_notes, unit_notes
-from dpcipher.inference.combine import Rule, combine
+from dpcipher.inference.combine import ASSUMED, BIAS, FITS, ONE_SET, Rule, combine
 from dpcipher.inference.design import columns_of_model, data_frames, design_matrices, identified, with_outcome
 from dpcipher.inference.family import Family, family_of_cells
 from dpcipher.inference.fitted import Models
 from dpcipher.inference.formula import check_sides, columns_of_side, split_formula, with_intercept
 from dpcipher.inference.logit import fit_logit, group_rows, is_separated
 from dpcipher.inference.missing_rows import without_missing
+from dpcipher.inference.notes import Note, Rank, in_short, listed
 from dpcipher.inference.ordinal import fit_ordinal
 from dpcipher.inference.outcome import numeric_levels
 from dpcipher.inference.regressions import fit_poisson
@@ -30,6 +31,20 @@ FIRTH = (
     "separation: some maximum-likelihood estimates are infinite in set(s) {sets}, so every set was fitted with Firth's penalty, "
     "which keeps them finite and shrinks them slightly"
 )
+COMBINED = {
+    ONE_SET: Note(
+        ONE_SET, "one set: the privacy noise is in no interval; fit the release, or sets=5", Rank.UNKNOWN
+    ),
+    FITS["sanitizations"]: Note(
+        FITS["sanitizations"],
+        "the rule is for independent sanitizations, not for draws of one release",
+        Rank.ASSUMED,
+    ),
+    BIAS: Note(BIAS, "bias from shrinkage and clipping is in no interval", Rank.SENSITIVE),
+    ASSUMED: Note(
+        ASSUMED, "interactions that no table of the release shows are taken for none", Rank.SENSITIVE
+    ),
+}
 ALIASED = "not identified in every set: {terms}; their levels are missing, or follow from other terms, in set(s) {sets}"
 
 
@@ -43,7 +58,7 @@ def fit_sets(
     firth: bool | None,
     levels: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     drop_missing: bool = False,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     stamp: str,
 ) -> Models:
     """Fit one model to each of m data sets and combine the fits, by the `rule` that is asked for or that the sets say is theirs.
@@ -63,7 +78,7 @@ def fit_sets(
     family = family or family_of_cells([frame[outcome] for frame in frames])
     designs, terms = design_matrices(frames, with_intercept(right) if family == "ordinal" else right, formula)
     penalised = False
-    penalty: list[str] = []
+    penalty: list[Note] = []
     if family == "linear":
         fits = _linear(frames, outcome, designs)
     elif family == "poisson":
@@ -77,7 +92,7 @@ def fit_sets(
             terms = tuple(f"{name}: {term}" for name in classes[1:] for term in terms)
     estimates, variances = (np.array(part) for part in zip(*fits, strict=True))
     combined = combine(estimates, variances, rule=chosen, sanitizations=sanitizations)
-    every = (
+    every: list[Note] = [
         *penalty,
         *_unidentified(estimates, terms),
         *intercept_notes(right, formula, family),
@@ -85,9 +100,12 @@ def fit_sets(
         *notes,
         *dropped,
         *said,
-        *combined.notes,
+        *(COMBINED.get(note, Note(note)) for note in combined.notes),
+    ]
+    texts = tuple(note.text for note in every)
+    models = Models(
+        terms, family, estimates, variances, combined, penalised, texts, formula, brief=in_short(every)
     )
-    models = Models(terms, family, estimates, variances, combined, penalised, every, formula)
     return models.with_stamp(stamp)
 
 
@@ -173,7 +191,7 @@ def _logits(
     classes: list[Any],
     designs: list[Floats],
     firth: bool | None,
-) -> tuple[list[Fit], bool, list[str]]:
+) -> tuple[list[Fit], bool, list[Note]]:
     """The fit of every set, whether they are penalised, and a note if that was not asked for."""
     data = [
         group_rows(x, _codes(frame[outcome], classes), len(classes))
@@ -191,7 +209,10 @@ def _logits(
         )
     if separated:
         fits = [fit_logit(x, counts, firth=True) for x, counts in data]
-    notes = [FIRTH.format(sets=_list(separated))] if separated else []
+    notes = []
+    if separated:
+        short = "some set is separated: every fit has Firth's penalty and is slightly shrunk"
+        notes.append(Note(FIRTH.format(sets=_list(separated)), short, Rank.UNSETTLED))
     return (
         [(fit.coefficients.ravel(), fit.variances.ravel()) for fit in fits],
         bool(firth or separated),
@@ -224,13 +245,15 @@ def _codes(values: pd.Series, classes: list[Any]) -> NDArray[np.int64]:
     return np.asarray(codes, dtype=np.int64)
 
 
-def _unidentified(estimates: Floats, terms: tuple[str, ...]) -> list[str]:
+def _unidentified(estimates: Floats, terms: tuple[str, ...]) -> list[Note]:
     """A note on the terms that some set does not identify."""
     missing = np.isnan(estimates)
     if not missing.any():
         return []
-    lost = ", ".join(np.array(terms)[missing.any(axis=0)])
-    return [ALIASED.format(terms=lost, sets=_list((1 + np.flatnonzero(missing.any(axis=1))).tolist()))]
+    lost = [terms[place] for place in np.flatnonzero(missing.any(axis=0))]
+    sets = _list((1 + np.flatnonzero(missing.any(axis=1))).tolist())
+    text = ALIASED.format(terms=", ".join(lost), sets=sets)
+    return [Note(text, f"not identified in every set: {listed(lost, 2)}", Rank.UNKNOWN)]
 
 
 def _list(numbers: Sequence[int]) -> str:

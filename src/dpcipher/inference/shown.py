@@ -1,7 +1,8 @@
-"""Fitted models for people: as text, as HTML for a notebook or a page, as a coefficient plot."""
+"""Fitted models for people: first what fits one screen, then all of it; as text, as HTML for a notebook or a page, as a coefficient plot."""
 
 import math
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 
 import pandas as pd
@@ -24,6 +25,7 @@ HEADS = {
     "p": "p",
     "noise_share": "noise",
     "measured": "measured",
+    "trust": "trust",
     "closed_low": "closed low",
     "closed_high": "closed high",
 }
@@ -34,6 +36,19 @@ AXIS = {
     "multinomial": "log odds ratio against the first class",
     "ordinal": "log odds ratio of a higher class",
 }
+# A screen has 24 lines of 80 characters; the last line is the prompt's.
+LINES, WIDTH = 23, 79
+MOST_NOTES, SHORTEST_TERM = 3, 16
+TRUST = {
+    "good": "noise is at most half of the variance",
+    "noisy": "noise is more than half of the variance",
+    "weak": "shaped by the prior",
+    "unmeasured": "no table shows it",
+    "unknown": "not identified",
+}
+MORE = "print(models.details)"
+# Intercepts and cut points, which are on a scale of their own.
+LEVEL_OF_OUTCOME = r"(?:^|: )Intercept$|\|"
 NOISE_SAYS = "noise: the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling"
 
 
@@ -45,8 +60,21 @@ def headline(models: Models) -> str:
     return f"{name}, from one release: {len(models.estimates):,} draws of the joint of {len(models.release.columns)} columns"
 
 
-def as_text(models: Models, level: float = 0.95) -> str:
-    """The table and the notes, as `print` shows them."""
+def as_text(models: Models, level: float = 0.95, *, more: str = MORE) -> str:
+    """What a person needs first, as `print` shows it on one screen: term, estimate, interval, a word on trust, the first notes; `more` is how to see the rest."""
+    head = _wrapped(_title(models))
+    legend = _wrapped(_legend(models))
+    notes = [_clipped(f"note: {note}", WIDTH) for note in models.brief[:MOST_NOTES]]
+    left = LINES - len(head) - len(legend) - len(notes) - 2 - -(-len(models.stamp) // WIDTH)
+    lines = _lines(models, level)
+    kept = _first(models.terms, left)
+    cut = [f"… and {counted(len(lines) - len(kept), 'more term')}"] if len(kept) < len(lines) else []
+    table = _aligned([_brief_heads(models, level), *(lines[place] for place in kept)])
+    return "\n".join([*head, *table, *cut, *legend, *notes, _rest(models, more)])
+
+
+def in_full(models: Models, level: float = 0.95) -> str:
+    """All columns of the table and all notes in full."""
     body = _cells(models, level)
     lines = [*pd.DataFrame(body, columns=_heads(models, level)).to_string(index=False).split("\n")]
     if models.release is not None:
@@ -56,13 +84,20 @@ def as_text(models: Models, level: float = 0.95) -> str:
 
 
 def card(models: Models, level: float = 0.95) -> Card:
-    """The same for a notebook: coefficient plot, table, notes."""
+    """The first view for a notebook: coefficient plot, table, the first notes."""
     sets = (
         {"Draws": f"{len(models.estimates):,}"}
         if models.release is not None
         else {"Sets": f"{models.combined.sets}"}
     )
-    table = coefficient_table(models, level)
+    lines, kept = _lines(models, level), _first(models.terms, LINES)
+    cut = [f"… and {counted(len(lines) - len(kept), 'more term')}"] if len(kept) < len(lines) else []
+    caption = f"Estimates with {100 * level:g} % intervals"
+    table = html.table(_brief_heads(models, level), [lines[place] for place in kept], caption=caption)
+    legend = [says for says in (_legend(models),) if says]
+    notes = html.bullets([*cut, *models.brief[:MOST_NOTES], *legend, _rest(models, MORE)])
+    shown = [models.terms[place] for place in kept]
+    plot = standalone(coefficient_plot(models, level, terms=shown))
     return Card(
         f"{models.family.capitalize()} model {models.formula}".strip(),
         {
@@ -70,8 +105,76 @@ def card(models: Models, level: float = 0.95) -> Card:
             **sets,
             "Fitted to": "one release" if models.release is not None else "sets of rows",
         },
-        below=f"{html.key_list(_key(models, level))}{standalone(coefficient_plot(models, level))}{table}{notes_list(models)}",
+        below=f"{html.key_list(_key(models, level))}{plot}{table}{notes}",
     )
+
+
+def _title(models: Models) -> str:
+    """Which model, fitted to what, without the draws."""
+    name = f"{models.family} model" + (f" {models.formula}" if models.formula else "")
+    return f"{name}, from one release" if models.release is not None else headline(models)
+
+
+def _first(terms: Sequence[str], most: int) -> list[int]:
+    """The places of the terms of the first view: all of them, or as many as there are lines for, those of the outcome's own level left out first."""
+    if len(terms) <= most:
+        return list(range(len(terms)))
+    slopes = [place for place, term in enumerate(terms) if not re.search(LEVEL_OF_OUTCOME, term)]
+    return slopes[: most - 1]
+
+
+def _brief_heads(models: Models, level: float) -> list[str]:
+    return ["term", "estimate", f"{100 * level:g} % interval", *(["trust"] if models.trust else [])]
+
+
+def _lines(models: Models, level: float) -> list[list[str]]:
+    """Term, estimate, interval and a word on trust of every parameter."""
+    frame = models.to_frame(level)
+    bounds = [
+        "–" if math.isnan(low) else f"{_number(low)} to {_number(high)}"
+        for low, high in zip(frame["low"], frame["high"], strict=True)
+    ]
+    columns = [list(frame["term"]), [_number(value) for value in frame["estimate"]], bounds]
+    return [list(line) for line in zip(*columns, *([models.trust] if models.trust else []), strict=True)]
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table on a screen: terms at most so long that the rest has its place, numbers to the right."""
+    others = [max(len(line[place]) for line in lines) for place in range(1, len(lines[0]))]
+    most = max(WIDTH - sum(others) - 2 * len(others), SHORTEST_TERM)
+    width = min(most, max(len(line[0]) for line in lines))
+    rows = []
+    for term, *rest in lines:
+        cells = [text.rjust(others[place]) for place, text in enumerate(rest[:2])]
+        rows.append("  ".join([_clipped(term, width).ljust(width), *cells, *rest[2:]]))
+    return rows
+
+
+def _legend(models: Models) -> str:
+    """What the words on trust mean that occur."""
+    return (
+        "trust: " + "; ".join(f"{word} = {says}" for word, says in TRUST.items() if word in models.trust)
+        if models.trust
+        else ""
+    )
+
+
+def _rest(models: Models, more: str) -> str:
+    hidden = len(models.notes) - len(models.brief[:MOST_NOTES])
+    what = f"p-values and {counted(hidden, 'more note')}" if hidden > 0 else "p-values and the notes in full"
+    return f"{what}: {more}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
+def _clipped(text: str, width: int) -> str:
+    """The text, or its start and its end: of a term the level stands at the end."""
+    if len(text) <= width:
+        return text
+    end = width // 2 if text.endswith("]") else 0
+    return f"{text[: width - end - 1]}…{text[len(text) - end :]}"
 
 
 def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
@@ -116,17 +219,11 @@ def coefficient_table(models: Models, level: float = 0.95) -> str:
     return html.table(_heads(models, level), _cells(models, level), caption=caption)
 
 
-def notes_list(models: Models) -> str:
-    """The notes as an HTML list."""
-    first = [] if models.release is None else [NOISE_SAYS]
-    return html.bullets([*first, *models.notes])
-
-
 def coefficient_plot(models: Models, level: float = 0.95, *, terms: Sequence[str] | None = None) -> str:
     """Estimates and intervals of all or some terms; intercepts and cut points, on a scale of their own, are left to the table."""
     frame = models.to_frame(level)
     frame = frame if terms is None else frame[frame["term"].isin(terms)]
-    free = frame[~frame["term"].str.contains(r"(?:^|: )Intercept$|\|", regex=True)]
+    free = frame[~frame["term"].str.contains(LEVEL_OF_OUTCOME, regex=True)]
     shown = free if len(free) else frame
     closed = "closed_low" in shown
     lines = [
@@ -154,6 +251,7 @@ def _cells(models: Models, level: float) -> list[list[str]]:
         "p": _p_of(models),
         "noise_share": lambda share: "" if math.isnan(share) else f"{100 * share:.0f} %",
         "measured": lambda marked: "yes" if marked else "NO",
+        "trust": str,
     }
     return [
         [show.get(name, _number)(value) for name, value in row.items()]

@@ -15,9 +15,8 @@ def with_labels(models: Models, schema: Schema) -> Models:
     outcome = models.formula.partition("~")[0].strip().strip("`")
     classes = names.get(outcome, {})
     terms = tuple(_term(term, names, classes) for term in models.terms)
-    return replace(
-        models, terms=terms, notes=_notes(models.notes, dict(zip(models.terms, terms, strict=True)))
-    )
+    both = dict(zip(models.terms, terms, strict=True))
+    return replace(models, terms=terms, notes=_notes(models.notes, both), brief=_notes(models.brief, both))
 
 
 def _notes(notes: tuple[str, ...], terms: Mapping[str, str]) -> tuple[str, ...]:

@@ -205,6 +205,17 @@ class Column:
         return self.domain.size if self.kind == "ordinal" else 0
 
     @property
+    def level_numbers(self) -> tuple[float, ...] | None:
+        """The levels of an ordinal column where all of them are numbers; None for any other column."""
+        levels = self.levels if self.kind == "ordinal" and not self.discovers else None
+        numbers = [
+            float(level)
+            for level in levels or ()
+            if isinstance(level, (int, float)) and not isinstance(level, bool)
+        ]
+        return tuple(numbers) if levels and len(numbers) == len(levels) else None
+
+    @property
     def draws_values(self) -> bool:
         """Whether there are bins of several values, so that a value is drawn for each code."""
         return isinstance(self.domain, Binned) and not isinstance(self.domain.edges, range)

@@ -109,8 +109,10 @@ def compare_model(
 
     Numbers are compared at the resolution of the schema's bins, on both sides.
     """
-    first = fit_models(level_frame(truth, schema), formula, family).with_stamp(WATERMARK)
-    second = fit_models([level_frame(codes, schema) for codes in sets], formula, first.family)
+    outcome = formula.partition("~")[0].strip().strip("`")
+    rows, *others = (level_frame(codes, schema, outcome) for codes in (truth, *sets))
+    first = fit_models(rows, formula, family, missing="drop").with_stamp(WATERMARK)
+    second = fit_models(others, formula, first.family, missing="drop")
     ours, theirs = first.table(), second.table()
     both = ours["estimate"].notna() & theirs["estimate"].notna()
     ours, theirs = ours[both], theirs[both]
@@ -118,12 +120,16 @@ def compare_model(
     return ModelScore(formula, first, second, sss(ours, theirs), float(overlap.mean()))
 
 
-def level_frame(codes: Codes, schema: Schema) -> pd.DataFrame:
-    """Coded rows as a frame for models: listed columns as categories in the declared order, numbers drawn inside their bins."""
+def level_frame(codes: Codes, schema: Schema, outcome: str | None = None) -> pd.DataFrame:
+    """Coded rows as a frame for models: listed columns as categories in the declared order, numbers drawn inside their bins.
+
+    Levels of ordinal columns that are numbers are numbers, as in a model from a release, but for the outcome, whose order says its family.
+    """
     rng, apart, frame = np.random.default_rng(0), by_column(schema, codes), {}
     for column in schema.columns:
         cells = apart[column.name]
-        if column.kind in ("categorical", "ordinal", "boolean"):
+        numbers = column.name != outcome and column.level_numbers is not None
+        if column.kind in ("categorical", "ordinal", "boolean") and not numbers:
             frame[column.name] = pd.Categorical.from_codes(
                 cells, categories=list(column.labels), ordered=column.kind == "ordinal"
             )
