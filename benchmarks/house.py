@@ -14,7 +14,7 @@ JOBS = {
     "errors": "one tree",
     "files": "whole or absent",
     "drawing": "SVG and HTML",
-    "marginals": "sets, projections",
+    "tables": "sets, margins",
     "schema": "public facts",
     "io": "any table, rows",
     "privacy": "budget, noise",

@@ -18,13 +18,13 @@ from common import Floats, markdown, write_page
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.models import fit_models
 from dpcipher.inference.release_models import make_task
-from dpcipher.marginals.arrays import Counts
 from dpcipher.paper.contenders import margins
 from dpcipher.paper.population import POPULATION, SHAPE
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Counts
 
 N_ROWS, RHO, SEED, TIMED = 2_000, 0.1, 14, 5
 PAIRS = tuple(combinations(range(len(SHAPE)), 2))

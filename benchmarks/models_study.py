@@ -21,7 +21,6 @@ from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
-from dpcipher.marginals.arrays import Counts
 from dpcipher.paper.contenders import CIPHER, draw_rows, margins
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
 from dpcipher.paper.simulated import combine_identified, fit_sets
@@ -29,6 +28,7 @@ from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Counts
 
 SIZES, POWERS, POPULATIONS = (200, 500, 2_000, 10_000), (-2, -1, 0, 1, 2), (0, 1, 2)
 CHUNK, DRAWS, SETS = 10, 400, 5

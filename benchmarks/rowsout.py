@@ -29,11 +29,10 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
-from dpcipher.marginals.products import pair_margins
-from dpcipher.marginals.tables import count_rows, margin
 from dpcipher.privacy.noise import Mechanism, OpenDPNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.schema import Column, Schema
+from dpcipher.tables.table import count_rows, margin, pair_margins
 
 SIZES = (8, 12, 5, 2, 7, 20, 15)
 MANY = 100_000_000

@@ -14,7 +14,7 @@ LAYERS = (
     "errors",
     "files",
     "drawing",
-    "marginals",
+    "tables",
     "schema",
     "io",
     "privacy",

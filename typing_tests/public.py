@@ -12,7 +12,7 @@ from dpcipher.drawing.plot import Plot
 from dpcipher.inference.estimate import Estimate
 from dpcipher.inference.models import Models
 from dpcipher.joint.stream import RowStream
-from dpcipher.marginals.marginal import Bounds, Marginal
+from dpcipher.tables.labelled import Bounds, Marginal
 from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan

@@ -6,7 +6,7 @@ import numpy as np
 from pieces import arrow, line, picture
 
 from dpcipher.drawing.svg import element, text
-from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.tables.domain import Codes, Floats
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.selection.allocation import allocate_budget, share_grid
 from dpcipher.selection.distances import posterior_distances

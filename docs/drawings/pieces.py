@@ -7,7 +7,7 @@ import pandas as pd
 
 import dpcipher as dc
 from dpcipher.drawing.svg import element, image, text
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 STYLE = """
 .ground{fill:#fff}.ink{fill:#1f2933}.soft{fill:#52606d}.line{stroke:#52606d;fill:none}.faint{stroke:#cbd2d9;fill:none}

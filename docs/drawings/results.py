@@ -11,7 +11,7 @@ from pieces import heat, line, noisy, picture
 import dpcipher as dc
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.drawing.svg import element, text
-from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.tables.domain import Codes, Floats
 
 SCALE = 21.0  # all 21 pairs at epsilon = 1
 COLUMN, PAIR = "income", ("age", "income")

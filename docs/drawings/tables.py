@@ -7,7 +7,7 @@ from pieces import arrow, counts, grid, noisy, picture, town
 
 import dpcipher as dc
 from dpcipher.drawing.svg import element, text
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 
 def pairs() -> str:

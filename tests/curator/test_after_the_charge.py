@@ -173,7 +173,6 @@ def test_whatever_fails_after_the_charge_leaves_the_charge_and_no_half_of_a_rele
         "engines",
         "files.py",
         "joint",
-        "marginals",
         "privacy",
         "release",
         "schema",

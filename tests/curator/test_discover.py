@@ -21,10 +21,10 @@ from dpcipher.curator.discover import discovery_share, selection_for
 from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
-from dpcipher.marginals.arrays import Counts
 from dpcipher.methods import METHODS
 from dpcipher.privacy import Budget, Mechanism, NoiseSource, OpenDPNoise, Unit
 from dpcipher.privacy.choose import Draws
+from dpcipher.tables.domain import Counts
 
 CITY = {
     "kind": "categorical",

@@ -16,9 +16,9 @@ from dpcipher.curator import kernel
 from dpcipher.curator.count import count_batches
 from dpcipher.curator.kernel import TableCounter, few_joint_tables, in_threads
 from dpcipher.errors import DataError
-from dpcipher.marginals.covering import joint_tables
 from dpcipher.schema import Schema
 from dpcipher.schema.narrow import code_type
+from dpcipher.tables.covering import joint_tables
 
 SHAPES = ((2, 3, 4, 1, 5), (2,) * 9, (250, 300, 2, 3), (70_000, 2, 3), (16, 16, 16, 16, 2))
 

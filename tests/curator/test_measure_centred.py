@@ -16,11 +16,11 @@ from dpcipher.curator.request import Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import BudgetError
-from dpcipher.marginals.centred import centred, in_rows, moved
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.centred import centred, in_rows, moved
 
 SHAPES = [(2,), (3,), (7,), (2, 2), (3, 4), (2, 3, 2)]
 

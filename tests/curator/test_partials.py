@@ -17,8 +17,8 @@ from dpcipher.curator.count import count_codes
 from dpcipher.curator.partials import add_packed, assembled, packed, pieces
 from dpcipher.curator.request import Person
 from dpcipher.curator.spark_workers import UNREADABLE, Adding, Blocks, Counting, Owning, columns_of_block
-from dpcipher.marginals.arrays import Axes, Codes, Counts
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Codes, Counts
 
 SHAPE = (3, 300, 2, 70_000)
 SCHEMA = Schema.from_domain(dict(zip("abcd", SHAPE, strict=True)))

@@ -5,7 +5,8 @@ import pytest
 
 from dpcipher.engines import raking as blocks
 from dpcipher.engines.raking import Goal, carry, collapse, gaps, rake
-from dpcipher.marginals.tables import margin, maximal
+from dpcipher.tables.domain import maximal
+from dpcipher.tables.table import margin
 
 
 def random_joint(shape: tuple[int, ...], seed: int, weight: float = 1.0) -> np.ndarray:

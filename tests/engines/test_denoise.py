@@ -23,9 +23,9 @@ from dpcipher.engines.denoise.shrink import (
 )
 from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
-from dpcipher.marginals.tables import count_rows
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.reconcile import Coarse, Noisy, reconcile
+from dpcipher.tables.table import count_rows
 
 SHAPE = (3, 4, 2, 3)
 WORKLOADS = {
@@ -217,7 +217,7 @@ def test_tables_of_one_shape_at_once_are_the_same_as_one_by_one(order, zeros, mo
     ]
     tables += [Noisy((axis,), count_rows(codes, (axis,), shape) + 0.0, 9.0) for axis in range(8, 11)]
     at_once = denoise(reconcile(shape, tables, zeros=masks))
-    monkeypatch.setattr("dpcipher.marginals.tables.PART", 1)
+    monkeypatch.setattr("dpcipher.tables.tables.PART", 1)
     one_by_one = denoise(reconcile(shape, tables, zeros=masks))
     assert list(at_once.tables) == list(one_by_one.tables)
     for axes, table in one_by_one.tables.items():

@@ -6,8 +6,8 @@ import pytest
 from written_equations import equations
 
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Axes
-from dpcipher.marginals.tables import margin
+from dpcipher.tables.domain import Axes
+from dpcipher.tables.table import margin
 
 # The worked systems of the paper's supplement, one equation a line, in its order: "30|10,21" is P(V3=0 | V1=0, V2=1).
 TWO_TWO_TWO = """

@@ -12,7 +12,7 @@ from dpcipher.engines.targets import (
     pair_information,
     spanning_tree,
 )
-from dpcipher.marginals.tables import margin
+from dpcipher.tables.table import margin
 
 
 def random_tree(n_attrs: int, rng: np.random.Generator) -> list[int]:

@@ -13,9 +13,9 @@ from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
 from dpcipher.engines.denoise.oneway import denoise_one_way, posterior
 from dpcipher.engines.denoise.shapes import Basis, Proportional, Stack, proportional_basis, smooth_basis
 from dpcipher.engines.solve import orders_of
-from dpcipher.marginals.tables import margin
 from dpcipher.release.components import centre
 from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.tables.table import margin
 
 RNG = np.random.default_rng
 

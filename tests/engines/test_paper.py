@@ -10,8 +10,8 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.ridge import Family, explicit, solve_ridge
 from dpcipher.errors import ParameterError, SizeError, WorkloadError
-from dpcipher.marginals.arrays import Axes
-from dpcipher.marginals.tables import margin
+from dpcipher.tables.domain import Axes
+from dpcipher.tables.table import margin
 
 GUARDED = READINGS["guarded"]
 

@@ -9,8 +9,8 @@ from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.table import solve_table
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
-from dpcipher.marginals.arrays import Axes
-from dpcipher.marginals.tables import margin
+from dpcipher.tables.domain import Axes
+from dpcipher.tables.table import margin
 
 SHAPES = st.lists(st.integers(1, 4), min_size=2, max_size=5).map(tuple)
 SEEDS = st.integers(0, 10**6)

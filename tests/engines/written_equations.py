@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.tables.domain import Axes, Floats
 
 Levels = dict[int, int]
 

@@ -13,9 +13,9 @@ from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.inference.combine import RULES, Combined, Rule, combine
 from dpcipher.joint.imputed import Imputed
-from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.schema import Column
+from dpcipher.tables.domain import Floats
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 2})
 TRUTH = np.array([[0.35, 0.25], [0.15, 0.25]])

@@ -12,8 +12,8 @@ from dpcipher.inference.cells import make_cells
 from dpcipher.inference.formula import parse_formula
 from dpcipher.inference.outcome import make_regression
 from dpcipher.inference.regressions import MOST_NUMBERS, Regression
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 SCHEMA = Schema.from_dict(
     {

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.io.read import coded_rows
-from dpcipher.marginals.tables import count_rows
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.table import count_rows
 
 SPITEFUL = "<script>alert(1)</script> & \"quoted\" 'level'"
 

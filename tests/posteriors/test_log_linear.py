@@ -5,11 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.halves import Halves
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.prior import CONTRAST_SD, Levels, contrasts
+from dpcipher.tables.domain import Axes, Floats, closure
 
 ZOO = {
     "pairs": [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)],

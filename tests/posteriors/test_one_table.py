@@ -9,7 +9,6 @@ from scipy.special import gammaln
 from scipy.stats import dlaplace, poisson
 
 import dpcipher as dc
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import posterior as posterior_module
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
@@ -19,6 +18,7 @@ from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.posteriors.whole_counts import SummedNoise, WholeCounts
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.schema.rows import Zero
+from dpcipher.tables.domain import Floats
 
 TWO = dc.Schema.from_domain({"a": 2, "b": 2})
 THREE = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})

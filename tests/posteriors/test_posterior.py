@@ -11,11 +11,11 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError, ReleaseError, SizeError, SolveError, WorkloadError
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import sampler
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.schema.rows import Zero
+from dpcipher.tables.domain import Floats
 
 TWO = dc.Schema.from_domain({"a": 2, "b": 2})
 THREE = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})

@@ -5,7 +5,6 @@ import pytest
 from scipy.integrate import quad
 
 import dpcipher as dc
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors import prior, sampler
 from dpcipher.posteriors.diagnostics import effective_size, energy_share, r_hat
 from dpcipher.posteriors.evidence import gather
@@ -15,6 +14,7 @@ from dpcipher.posteriors.noise_law import NoiseLaw
 from dpcipher.posteriors.sampler import SamplerReport, _stretched
 from dpcipher.posteriors.targets import PopulationTarget, Tables, TableTarget
 from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.tables.domain import Floats
 
 
 @pytest.mark.parametrize("summed", [1, 2, 5, 40])

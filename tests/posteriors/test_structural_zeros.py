@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.rows import Zero
+from dpcipher.tables.domain import Floats
 
 SCHEMA = dc.Schema(dc.Schema.from_domain({"a": 2, "b": 3}).columns, zeros=(Zero({"a": 0, "b": 2}),))
 COUNTS = np.array([[14, 6, 0], [5, 3, 12]])

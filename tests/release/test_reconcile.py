@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Misfit, Noisy, reconcile
+from dpcipher.tables.domain import zero_cells
 
 sys.path.insert(0, str(Path(__file__).parent))
 from brute_gls import BruteGLS, assert_same, reader

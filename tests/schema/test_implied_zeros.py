@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.schema.rules import implied
 from dpcipher.schema.rules.implied import implied_zeros
+from dpcipher.tables.domain import zero_cells
 from effort import at_most
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, logit, ndtri
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 Bound = Callable[
     [float, float], float

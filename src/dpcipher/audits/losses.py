@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.audits.transcript import Question
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.tables.domain import Counts, Floats
 
 
 def losses(

@@ -12,12 +12,12 @@ from dpcipher.audits.check import EACH, Check, describe
 from dpcipher.audits.evidence import epsilon_of, lower_bound, mu_on_integers, range_of
 from dpcipher.audits.losses import additive_losses, choice_losses
 from dpcipher.audits.subjects import UNITS
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.methods.dirichlet_prior import least_prior
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import OpenDPChooser, choice_cost, polya_urn
 from dpcipher.privacy.noise import Mechanism, OpenDPNoise, mechanism_for
 from dpcipher.privacy.unit import Unit
+from dpcipher.tables.domain import Counts, Floats
 
 OTHERS = 3
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2, norm
 
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.privacy.noise import Mechanism, NoiseSource
+from dpcipher.tables.domain import Counts, Floats
 
 SCALES = {"laplace": (0.5, 1.0, 3.0, 10.0, 28.0, 300.0), "gaussian": (0.5, 1.0, 3.0, 10.0, 28.0, 300.0)}
 MECHANISMS = tuple(Mechanism(name, scale) for name, scales in SCALES.items() for scale in scales)  # type: ignore[arg-type]

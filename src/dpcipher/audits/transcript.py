@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError
-from dpcipher.marginals.arrays import Counts
 from dpcipher.methods import Synthesizer
 from dpcipher.methods.base import Fitted
 from dpcipher.privacy.budget import Budget
@@ -25,6 +24,7 @@ from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable, NoisyTable, Release
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Counts
 
 Kind = Literal["laplace", "gaussian", "choice"]
 _UNNAMED = -(2**62)  # a noisy count that reaches no threshold

@@ -13,11 +13,11 @@ from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError
 from dpcipher.io.read import open_declared
-from dpcipher.marginals.arrays import Codes
-from dpcipher.marginals.tables import count_rows
 from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import stand_in_texts
+from dpcipher.tables.domain import Codes
+from dpcipher.tables.table import count_rows
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import numpy as np
 from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Codes
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.distances import choose_tables, distances
+from dpcipher.tables.domain import Codes
 
 
 @dataclass(frozen=True)

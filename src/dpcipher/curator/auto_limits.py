@@ -6,13 +6,13 @@ from itertools import combinations
 
 from dpcipher.curator.request import Terms
 from dpcipher.errors import SizeError
-from dpcipher.marginals.arrays import Axes
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.release.file import most_tables
 from dpcipher.release.reconcile import Zeros, check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.design import orders_of
 from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.tables.domain import Axes
 
 PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
 FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables

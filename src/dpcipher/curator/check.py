@@ -19,13 +19,13 @@ from dpcipher.io.detect import detect
 from dpcipher.io.header import said_extra, spelling_hint
 from dpcipher.io.numbers import number_columns
 from dpcipher.io.read import Source, open_table
-from dpcipher.marginals.arrays import Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.format import FileFormat
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.atoms import Coded
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Bools, Codes
 
 
 def check(schema: Schema, data: Any) -> SchemaCheck:

@@ -25,8 +25,8 @@ from dpcipher.curator.truth import CountedTables, CountSource, RowCounts, TableC
 from dpcipher.errors import ParameterError
 from dpcipher.io.header import said_extra
 from dpcipher.io.read import Source, open_declared
-from dpcipher.marginals.arrays import Axes, Codes
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Codes
 
 Say = Callable[[str], None]
 

@@ -30,7 +30,6 @@ from dpcipher.curator.intervals import Search
 from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, Recoding
-from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable
@@ -41,6 +40,7 @@ from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import FEW
+from dpcipher.tables.domain import Counts
 
 MOST, EACH = Fraction(1, 10), Fraction(1, 30)  # of the charge: for all open columns, and for one
 COARSE = Fraction(1, 2)  # of what finding may take: what coarse counts take beside it

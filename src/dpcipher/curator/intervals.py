@@ -8,7 +8,6 @@ from typing import Literal, TypeVar, cast
 import numpy as np
 
 from dpcipher.curator.truth import CountSource
-from dpcipher.marginals.arrays import Codes, Counts, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
@@ -22,6 +21,7 @@ from dpcipher.selection.ranges import (
     stand_out,
     with_margin,
 )
+from dpcipher.tables.domain import Codes, Counts, Floats
 
 Interval = tuple[int, int]  # the first cell of the grid, and one past the last
 Judged = TypeVar("Judged")

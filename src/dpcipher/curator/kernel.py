@@ -20,9 +20,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, CodeColumn, Counts
-from dpcipher.marginals.covering import joint_tables
-from dpcipher.marginals.tables import margin
+from dpcipher.tables.covering import joint_tables
+from dpcipher.tables.domain import Axes, CodeColumn, Counts
+from dpcipher.tables.table import margin
 
 Columns = Sequence[CodeColumn]  # the codes of some rows, attribute by attribute
 Item = TypeVar("Item")

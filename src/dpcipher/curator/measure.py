@@ -16,7 +16,6 @@ from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import LedgerError
 from dpcipher.io.write import check_writable
-from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
@@ -24,6 +23,7 @@ from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.tables.domain import Attrs
 
 
 def measure(

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from dpcipher.drawing.card import Card, CuratorOnly
 from dpcipher.errors import DataError
-from dpcipher.marginals.arrays import Bools, Codes, Counts, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import by_type
 from dpcipher.schema.column import Column
+from dpcipher.tables.domain import Bools, Codes, Counts, Floats
 
 FIRST_ROWS = 5
 AFTERWARDS = (

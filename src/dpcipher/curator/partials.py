@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from dpcipher.marginals.arrays import Axes, Counts
+from dpcipher.tables.domain import Axes, Counts
 
 PIECE_CELLS = 2**18
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.errors import BudgetError, LedgerError, ParameterError, did_you_mean, warn
-from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.durable import missing
 from dpcipher.privacy.ledger import Ledger
@@ -21,6 +20,7 @@ from dpcipher.release.file import check_fits_file
 from dpcipher.release.reconcile import check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
+from dpcipher.tables.domain import Attrs
 
 
 @dataclass(frozen=True)

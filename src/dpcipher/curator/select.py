@@ -30,7 +30,6 @@ from dpcipher.curator.auto_limits import PARTS, fitting, fitting_orders, most_pa
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Picker, Session
 from dpcipher.curator.truth import CountSource
-from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
@@ -45,6 +44,7 @@ from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.scores import explained, penalties, weights_256
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.tables.domain import Attrs, Axes
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,6 @@ from dpcipher.curator.request import MeasurementRequest, Terms, check_person
 from dpcipher.curator.spending import Spending
 from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
-from dpcipher.marginals.arrays import Attrs, Axes, Counts
-from dpcipher.marginals.centred import centred, moved
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
@@ -46,6 +44,8 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.centred import centred, moved
+from dpcipher.tables.domain import Attrs, Axes, Counts
 
 Candidate = TypeVar("Candidate")
 Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]

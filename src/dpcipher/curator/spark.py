@@ -29,8 +29,8 @@ from dpcipher.curator.spill import HeldRows
 from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.io.header import check_names
-from dpcipher.marginals.arrays import Axes
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes
 
 FETCHED_BYTES = 2**26  # of codes that come here in one job
 

@@ -20,9 +20,9 @@ from dpcipher.curator.partials import add_packed, packed, pieces
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
 from dpcipher.curator.request import Person
 from dpcipher.errors import DpcipherError
-from dpcipher.marginals.arrays import Axes, Counts, Shape
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Counts, Shape
 
 PARTIAL = "piece long, lane long, counts binary, refusal string"
 OWNED = "owner string, codes binary, refusal string"

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpcipher.curator.kernel import Columns
 from dpcipher.errors import TableFileError
-from dpcipher.marginals.arrays import CodeColumn
+from dpcipher.tables.domain import CodeColumn
 
 MEMORY_BYTES = 2**28  # of codes that are held in memory
 

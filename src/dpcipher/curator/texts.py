@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import DataError
-from dpcipher.marginals.arrays import Codes, Counts
 from dpcipher.schema.cells import as_text, by_type
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import MOST_CODES, closed, fits
+from dpcipher.tables.domain import Codes, Counts
 
 
 class PrivateTexts:

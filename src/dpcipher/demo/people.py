@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 REGIONS = np.array(["coast", "hills", "plain", "town"])
 SCHOOLS = np.array(["primary", "secondary", "college", "university"])

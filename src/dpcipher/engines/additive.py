@@ -22,9 +22,8 @@ import numpy as np
 
 from dpcipher.engines.raking import collapse
 from dpcipher.engines.ridge import conjugate_gradients
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.products import pair_margins
-from dpcipher.marginals.tables import broadcast_over
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.table import broadcast_over, pair_margins
 
 RIDGE = 1e-9
 # Up to this many unknowns per level the system is held as a matrix; beyond, conjugate gradients need only axis sums.

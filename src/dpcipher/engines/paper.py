@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
 from dpcipher.errors import SizeError, WorkloadError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import margin
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.table import margin
 
 # The cells of all 2^p - 1 subset tables together; ten attributes of five levels have 60 million.
 MAX_CELLS = 2**27

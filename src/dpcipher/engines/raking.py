@@ -15,9 +15,8 @@ from math import prod
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes, Floats, Shape
-from dpcipher.marginals.products import pair_margins
-from dpcipher.marginals.tables import broadcast_over, margin
+from dpcipher.tables.domain import Axes, Floats, Shape
+from dpcipher.tables.table import broadcast_over, margin, pair_margins
 
 # Sweeps of small tables to agreement: at the most, and the distance, as a share of the total, that ends them.
 SWEEPS = 100

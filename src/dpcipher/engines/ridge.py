@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats, Shape
+from dpcipher.tables.domain import Floats, Shape
 
 DENSE_SIZE = 800
 _STEPS = 2000

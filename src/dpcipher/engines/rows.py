@@ -27,8 +27,8 @@ from dpcipher.engines.targets import (
 from dpcipher.errors import ParameterError
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
-from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
-from dpcipher.marginals.tables import margin, maximal, stacked
+from dpcipher.tables.domain import Axes, Codes, Floats, Shape, maximal
+from dpcipher.tables.table import margin, stacked
 
 PASSES = 8  # of `match_goals` over the population: fewer than for rows that are handed out
 MISFIT = (0.03, 0.1)  # total variation distance up to which a table counts as met: exact, and very noisy

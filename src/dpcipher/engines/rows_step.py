@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpcipher.joint.blocks import Block, Blocks, Cells, Chances, grouped
 from dpcipher.joint.even_rows import row_sums
 from dpcipher.joint.link import Link, scaled
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
-from dpcipher.marginals.tables import count_rows
+from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape
+from dpcipher.tables.table import count_rows
 
 SWEEPS = 3
 RIDGE = 0.01  # of the mean weight of an unknown: rows / unknowns

@@ -22,11 +22,10 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
-from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Reconciled, Zeros, in_counts
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, zero_cells
 
 ENGINES = ("auto", "paper", "table", "rows")
 # Between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md). It is much faster on many binary columns before that, but

@@ -22,8 +22,8 @@ from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.raking import Goal, gaps, rake
 from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
-from dpcipher.marginals.arrays import Axes, Floats, Shape
-from dpcipher.marginals.tables import Cell, broadcast_over, maximal
+from dpcipher.tables.domain import Axes, Floats, Shape, maximal
+from dpcipher.tables.table import Cell, broadcast_over
 
 MAX_CELLS = 2**27
 # Sweeps of the steps before the last, which rakes to all goals anyway.

@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 from scipy.special import rel_entr
 
-from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import margin, stacked
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape
+from dpcipher.tables.table import margin, stacked
 
 Say = Callable[[str], None]  # told what is going on
 

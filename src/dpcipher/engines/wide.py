@@ -18,11 +18,10 @@ import numpy as np
 
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker, trusted
 from dpcipher.engines.raking import Goal, nearest, rake, sweep_to
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import margin, maximal, stacked
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.components import centre, freedom, spread
 from dpcipher.release.reconcile import Reconciled
+from dpcipher.tables.domain import Axes, Floats, maximal, zero_cells
+from dpcipher.tables.table import margin, stacked
 
 # Sets of attributes whose interactions are looked at one by one: all of those of a table of twelve attributes.
 MOST_SETS = 4096

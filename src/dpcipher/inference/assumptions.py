@@ -8,12 +8,11 @@ import numpy as np
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.task import Task
 from dpcipher.inference.unmeasured import leave_open
-from dpcipher.marginals.arrays import Axes, Bools, Floats
-from dpcipher.marginals.tables import maximal
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.prior import levels_of
 from dpcipher.release.release import Release
+from dpcipher.tables.domain import Axes, Bools, Floats, maximal
 
 # Draws of the prior, to see how wide it is; their quartiles are all that is used.
 PRIOR_DRAWS = 200

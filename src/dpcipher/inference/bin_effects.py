@@ -8,7 +8,7 @@ from dpcipher.inference.cells import Bins, Cells
 from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.notes import Note, Rank
 from dpcipher.inference.outcome import make_regression
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 # Points of a bin over which its rows are spread, and the largest table for which that is done.
 POINTS = 5

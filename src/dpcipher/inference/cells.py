@@ -9,10 +9,10 @@ import pandas as pd
 
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.inference.formula import ParsedFormula, quoted
-from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.missing import MISSING_LABEL
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Bools, Floats
 
 Missing = Literal["drop", "level"]
 

@@ -33,7 +33,7 @@ from scipy.special import ndtri, stdtrit
 from dpcipher.drawing.card import Card, Shown, counted
 from dpcipher.drawing.curator_only import UNKNOWN
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 ONE_SET = (
     "m = 1: the spread between sets is unknown, so the variance is that of one set alone and leaves out "

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.formula import evaluation_reason, parsed
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpcipher.inference.combine import checked_level
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 # Below this size, beside the design's own scale, a coefficient is 0 by the model and not by the data.
 EXACT_ZERO = 1e-7

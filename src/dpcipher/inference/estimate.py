@@ -13,11 +13,11 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.assumptions import measured_axes, smallest_unmeasured
 from dpcipher.inference.drawn import middle
 from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.posterior import Posterior, posterior, unseen_notes
 from dpcipher.posteriors.requests import check_release
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.release.release import Release
+from dpcipher.tables.domain import Floats
 
 DRAWS = 400
 HEADS = ("Estimate", "Std. error", "Low (95 %)", "High (95 %)", "Noise")

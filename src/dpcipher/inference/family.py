@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 Family = Literal["logistic", "multinomial", "ordinal", "linear", "poisson"]
 FAMILIES: tuple[str, ...] = get_args(Family)

@@ -13,8 +13,8 @@ from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.inference.combine import Combined
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.family import Family
-from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.posteriors.sampler import SamplerReport
+from dpcipher.tables.domain import Bools, Floats
 
 # Of a variance: with more of it from privacy noise, the noise and not the rows says how wide an interval is.
 MOSTLY = 0.5

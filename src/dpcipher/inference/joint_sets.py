@@ -17,8 +17,8 @@ from dpcipher.inference.notes import Note
 from dpcipher.inference.outcome import with_family
 from dpcipher.joint.imputed import Imputed
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import CodeColumn
 from dpcipher.schema.rows import by_column
+from dpcipher.tables.domain import CodeColumn
 
 
 def joints_among(sets: Any) -> list[Joint]:

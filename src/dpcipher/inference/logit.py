@@ -23,7 +23,7 @@ from scipy.optimize import linprog
 from dpcipher.errors import SolveError
 from dpcipher.inference.design import identified
 from dpcipher.inference.newton import Point, gram, inverse, maximise
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.tables.domain import Bools, Floats
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from dpcipher.inference.newton import Point, gram, maximise
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.tables.domain import Bools, Floats
 
 
 def fit_ordinal(x: Floats, counts: Floats, *, start: Floats | None = None) -> tuple[Floats, Floats, Bools]:

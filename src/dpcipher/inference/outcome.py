@@ -17,8 +17,8 @@ from dpcipher.inference.formula import (
     with_intercept,
 )
 from dpcipher.inference.regressions import Regression
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 NUMERIC = ("linear", "poisson")
 

@@ -15,7 +15,7 @@ from dpcipher.inference.design import identified
 from dpcipher.inference.logit import fit_logit, is_separated, unbounded
 from dpcipher.inference.newton import Point, gram, maximise
 from dpcipher.inference.ordinal import fit_ordinal
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.tables.domain import Bools, Floats
 
 # Numbers that one matrix product over several draws may hold: about 200 MB.
 MOST_NUMBERS = 2**24

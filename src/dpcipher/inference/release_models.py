@@ -33,10 +33,10 @@ from dpcipher.inference.task import (
     prior_notes,
 )
 from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
-from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.posteriors.posterior import Posterior, posterior, selection_notes, unseen_notes
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Bools, Floats
 
 # Draws of a posterior: fewer of a large table, which would take a lot of memory.
 DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000

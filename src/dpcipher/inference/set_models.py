@@ -23,7 +23,7 @@ from dpcipher.inference.ordinal import fit_ordinal
 from dpcipher.inference.outcome import numeric_levels
 from dpcipher.inference.regressions import fit_poisson
 from dpcipher.inference.set_rules import rule_of
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 Fit = tuple[Floats, Floats]  # estimates and their variances
 

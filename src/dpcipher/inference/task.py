@@ -11,8 +11,8 @@ from dpcipher.inference.family import Family
 from dpcipher.inference.formula import ParsedFormula
 from dpcipher.inference.notes import Note, Rank, listed
 from dpcipher.inference.regressions import Regression
-from dpcipher.marginals.arrays import Axes, Bools, Floats
 from dpcipher.posteriors.posterior import Posterior
+from dpcipher.tables.domain import Axes, Bools, Floats
 
 # A posterior more than half as wide as the prior is mostly the prior's.
 PRIOR_DOMINATED = 0.5

@@ -12,11 +12,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.halves import kronecker
 from dpcipher.posteriors.prior import Levels, coefficient_sd, contrasts
 from dpcipher.posteriors.raking import rake
+from dpcipher.tables.domain import Axes, Floats, closure
 
 Unmeasured = Literal["open", "none"]
 

@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from dpcipher.errors import MissingExtra, TableFileError
 from dpcipher.files import replacing
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.cells import as_number, as_text
 from dpcipher.schema.column import Column
 from dpcipher.schema.listed import Listed
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 ENDINGS = (".dta", ".sav")
 LONGEST = {".dta": (80, 2000), ".sav": (250, 120)}  # characters of a variable's label and of a value's

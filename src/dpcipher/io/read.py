@@ -21,9 +21,9 @@ from dpcipher.io.frame import frame_batches
 from dpcipher.io.header import check_names
 from dpcipher.io.ibis_table import ibis_backend, is_ibis, postgres_batches, unreadable
 from dpcipher.io.numbers import number_columns
-from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Codes
 
 STREAM_ROWS = 2**18
 TableKind = Literal["pandas", "polars", "pyarrow", "duckdb", "path", "arrow"]

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Shape
+from dpcipher.tables.domain import Shape
 
 # What a damaged archive raises when it is opened or read: by zipfile, by its unpacker, or here.
 DAMAGE = (

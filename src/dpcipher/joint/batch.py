@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Bools, Codes
+from dpcipher.tables.domain import Bools, Codes
 
 
 @dataclass(frozen=True, eq=False)

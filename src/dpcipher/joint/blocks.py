@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
+from dpcipher.tables.domain import Axes, Codes, Floats, Shape
 
 Cells = NDArray[np.intp]  # blocks by rows: the cell of each coded row in each block
 Chances = NDArray[np.floating[Any]]

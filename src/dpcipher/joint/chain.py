@@ -15,8 +15,8 @@ from dpcipher.joint.even_rows import systematic
 from dpcipher.joint.fast_links import ROOM, FastLink
 from dpcipher.joint.link import Link, draw_column, pack_links, scaled, unpack_links
 from dpcipher.joint.match import MANY_GROUPS
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
-from dpcipher.marginals.tables import count_rows
+from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape
+from dpcipher.tables.table import count_rows
 
 CHUNK = 65_536
 POPULATION = 65_536

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, JointError
 from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
 from dpcipher.joint.even_rows import balance, flat_pairs
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
-from dpcipher.marginals.tables import dropped
+from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape, dropped
 
 CHUNK = 1 << 18
 # Of larger tables the heights are not kept from draw to draw; they, and more rows than one chunk, are left as the snake drew them.

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Shape
-from dpcipher.marginals.tables import cell_numbers
+from dpcipher.tables.domain import Axes, Bools, Codes, Shape
+from dpcipher.tables.table import cell_numbers
 
 
 def matched_rows(

@@ -25,12 +25,12 @@ from dpcipher.errors import ConditionError, SolveError
 from dpcipher.joint.donors import matched_rows
 from dpcipher.joint.inside_cells import arranged
 from dpcipher.joint.tally import Tally
-from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.rules.atoms import Drawn
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.rules.witness import Contradiction, find_row
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Bools, Codes
 
 if TYPE_CHECKING:
     from dpcipher.joint.joint import Core

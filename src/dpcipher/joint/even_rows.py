@@ -11,9 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Codes, Floats, Shape
-from dpcipher.marginals.products import pair_margins
-from dpcipher.marginals.tables import cell_numbers, count_rows
+from dpcipher.tables.domain import Codes, Floats, Shape
+from dpcipher.tables.table import cell_numbers, count_rows, pair_margins
 
 Places = NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcipher.joint.even_rows import Places
 from dpcipher.joint.link import FLOOR, Link, even_column
 from dpcipher.joint.match import Draw
-from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
+from dpcipher.tables.domain import Axes, Codes, Floats, Shape
 
 Singles = NDArray[np.float32]
 

@@ -17,9 +17,9 @@ from dpcipher.files import replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
 from dpcipher.joint.link import groups_by_link
 from dpcipher.joint.report import SolveReport
-from dpcipher.marginals.arrays import Shape
 from dpcipher.schema.plain import product_within, read_json
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Shape
 
 Arrays = dict[str, NDArray[Any]]
 

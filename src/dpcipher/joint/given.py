@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import warn
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_text, flat
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import column_mask, level_code, listed
 from dpcipher.schema.possible import named_number
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 Asked = dict[str, dict[int, Floats]]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.rules.atoms import Pair
 from dpcipher.schema.rules.compiled import Compiled
 from dpcipher.schema.rules.logic import literals
+from dpcipher.tables.domain import Codes
 
 
 def arranged(

@@ -29,9 +29,9 @@ from dpcipher.joint.report import SolveReport
 from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
 from dpcipher.joint.tally import RuleCost, Tally
-from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
-from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Codes, Floats, Shape
+from dpcipher.tables.labelled import Marginal
 
 CHUNK = 65_536
 RULE_ROWS = 8192  # that are drawn to say what rules cost

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dpcipher.joint.blocks import Blocks, Cells, Chances
 from dpcipher.joint.even_rows import Ladder, row_sums, spread
 from dpcipher.joint.match import PASSES, Draw, match_goals
-from dpcipher.marginals.arrays import Axes, Codes, Floats, Shape
-from dpcipher.marginals.tables import cell_numbers
+from dpcipher.tables.domain import Axes, Codes, Floats, Shape
+from dpcipher.tables.table import cell_numbers
 
 KEYS = 3  # attributes that rows are sorted by before a spread draw
 LARGEST = 1e30  # of the numbers in a file: chances are computed in 32 bits

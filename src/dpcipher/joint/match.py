@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcipher.joint.blocks import Blocks, Cells
 from dpcipher.joint.even_rows import Places
-from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.tables.domain import Codes, Floats
 
 Draw = Callable[[Places, Floats], Codes]  # levels of rows, each at a height in the row's own distribution
 

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.joint.given import typed_cells
-from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import flat
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Codes
 
 Values = Literal["drawn", "middle"]
 

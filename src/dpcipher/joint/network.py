@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, JointError, SizeError
 from dpcipher.joint.batch import CodeBatches, InBatches
 from dpcipher.joint.even_rows import Ladder, spread
-from dpcipher.marginals.arrays import Axes, Bools, Codes, Floats, Shape
-from dpcipher.marginals.tables import cell_numbers
+from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape
+from dpcipher.tables.table import cell_numbers
 
 CHUNK = 65_536
 MAX_FACTOR_CELLS = 2**25

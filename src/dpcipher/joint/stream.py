@@ -25,8 +25,8 @@ from dpcipher.joint.given import Asked, asked_values, put_values
 from dpcipher.joint.imputed import LABEL, Imputed
 from dpcipher.joint.middles import Values, put_middles
 from dpcipher.joint.tally import Tally
-from dpcipher.marginals.arrays import Bools, Codes, Floats
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Bools, Codes, Floats
 
 if TYPE_CHECKING:
     from dpcipher.joint.joint import Core

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Codes, Counts, Shape
+from dpcipher.tables.domain import Codes, Counts, Shape
 
 _SHOWN = 3
 

@@ -21,7 +21,6 @@ from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot, plot
 from dpcipher.errors import DpcipherWarning, ParameterError
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
 from dpcipher.privacy.budget import Budget
@@ -34,6 +33,7 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.binning import PlannedTables
+from dpcipher.tables.domain import Axes
 
 _PARTS = 2**16
 

@@ -17,7 +17,6 @@ from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_zeros
@@ -26,6 +25,7 @@ from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.tables.domain import Attrs, Axes
 
 
 @dataclass(frozen=True)

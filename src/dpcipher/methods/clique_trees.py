@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dpcipher.marginals.arrays import Axes
+from dpcipher.tables.domain import Axes
 
 Edge = tuple[int, int]
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from dpcipher.marginals.arrays import Counts, Floats
+from dpcipher.tables.domain import Counts, Floats
 
 # The prior is a multiple of 1/1024, rounded up, after a margin for the float logarithm.
 _GRAIN = 1024

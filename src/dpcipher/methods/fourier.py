@@ -20,11 +20,10 @@ from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, SizeError, shown_count
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Axes, Counts, Floats
-from dpcipher.marginals.tables import closure
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.outcome import dense_joint
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Counts, Floats, closure
 
 
 @lru_cache(maxsize=64)

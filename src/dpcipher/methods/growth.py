@@ -14,9 +14,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Shape
 from dpcipher.methods.scores import Pair, maximal_parents
 from dpcipher.privacy.choose import Chooser
+from dpcipher.tables.domain import Axes, Shape
 
 MAX_CANDIDATES = 40_000
 

@@ -21,7 +21,6 @@ from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
-from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.clique_trees import Edge, cliques, junction_tree, merged
@@ -37,6 +36,7 @@ from dpcipher.methods.outcome import (
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes
 
 SELECTIONS = ("exponential", "laplace")
 

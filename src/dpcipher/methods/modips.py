@@ -18,13 +18,13 @@ from dpcipher.curator.session import Session
 from dpcipher.errors import WorkloadError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
-from dpcipher.marginals.arrays import Floats
 from dpcipher.methods.base import Synthesizer, check_between, check_whole, tables_of
 from dpcipher.methods.clique_trees import Cluster, is_junction_tree, junction_tree
 from dpcipher.methods.outcome import dense_joint, drowned, network_joint, require_table
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
+from dpcipher.tables.domain import Floats
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
-from dpcipher.marginals.arrays import Attrs, Axes, Floats
 from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.methods.outcome import ROWS_SHARE, Total, dense_joint, first_total, require_table
 from dpcipher.methods.scores import GRID
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Attrs, Axes, Floats
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
-from dpcipher.marginals.arrays import Floats
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats, zero_cells
 
 # The most cells a method may hold as one table of floats; judged on the schema.
 MAX_CELLS = 2**26

@@ -14,7 +14,6 @@ from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
-from dpcipher.marginals.arrays import Axes
 from dpcipher.methods import scores
 from dpcipher.methods.base import Synthesizer, check_between
 from dpcipher.methods.outcome import (
@@ -28,6 +27,7 @@ from dpcipher.methods.outcome import (
 from dpcipher.methods.scores import Pair, degree_within, maximal_parents
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes
 
 MAX_CANDIDATES = 5_000
 # No table above this, whatever the noise allows: every candidate of a step is counted.

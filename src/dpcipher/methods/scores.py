@@ -15,8 +15,8 @@ import numpy as np
 
 from dpcipher.curator.truth import CountSource
 from dpcipher.errors import BudgetError
-from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.privacy.unit import Unit
+from dpcipher.tables.domain import Axes, Counts, Floats
 
 Pair = tuple[int, Axes]  # a column and its parents
 

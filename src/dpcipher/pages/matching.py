@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpcipher.drawing.html import paragraphs, rows, share, table
-from dpcipher.marginals.arrays import Codes, Floats
-from dpcipher.marginals.tables import count_rows
 from dpcipher.release.release import Release
+from dpcipher.tables.domain import Codes, Floats
+from dpcipher.tables.table import count_rows
 
 MOST_MATCHES = 40
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dpcipher.drawing.figures import pair_figure
 from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS
 from dpcipher.drawing.html import folded, paragraphs, rows, table
-from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.pages.matching import scaled
 from dpcipher.pages.words import of_rows
 from dpcipher.release.release import Release
 from dpcipher.release.shown import pair_drawing
 from dpcipher.release.trust import RANKED, trust
+from dpcipher.tables.domain import Codes, Floats
 
 MOST_PAIRS, MOST_CELLS = 12, 400
 CHOSEN = "They were chosen by noisy counts, so that their differences may be a little larger than noise alone would make them."

@@ -13,7 +13,6 @@ from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows
 from dpcipher.errors import NotPrivate, ReleaseError, warn
 from dpcipher.files import write_text
 from dpcipher.io.read import coded_rows
-from dpcipher.marginals.arrays import Codes
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
@@ -22,6 +21,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
 from dpcipher.release.sign import Key, Standing, pinned_keys, verify
+from dpcipher.tables.domain import Codes
 
 __all__ = [
     "Match",

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import MissingExtra
 from dpcipher.inference.design import one_hot
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
@@ -34,6 +33,7 @@ from dpcipher.paper.simulated import (
     combine_identified,
     fit_sets,
 )
+from dpcipher.tables.domain import Counts, Floats
 
 SETS = (1, 5)
 BLOCK = 10

@@ -8,7 +8,6 @@ import numpy as np
 
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.claims import (
     FAILS,
     HOLDS,
@@ -28,6 +27,7 @@ from dpcipher.paper.readings import RIDGES
 from dpcipher.paper.rivals import RIVALS, TIMED
 from dpcipher.paper.simulated import FEWER_SETS, POWERS, SETS, SIZES
 from dpcipher.paper.view import View
+from dpcipher.tables.domain import Floats
 
 # "Relatively insensitive": by at most a quarter.
 LITTLE = 1.25

@@ -6,13 +6,13 @@ import numpy as np
 
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.claims import FAILS, HOLDS, Claim, Finding, Margins, ratio_line, series
 from dpcipher.paper.claims_methods import by_argument
 from dpcipher.paper.claims_tables import MOST
 from dpcipher.paper.contenders import FDH, LIMITS, MWEM, ROUNDS, tvd
 from dpcipher.paper.population import POPULATION, SHAPE
 from dpcipher.paper.view import View
+from dpcipher.tables.domain import Floats
 
 # "Highly dependent": by at least a half; a loss that matters: a tenth.
 HIGHLY, LOSS = 1.5, 1.1

@@ -21,11 +21,11 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
 from dpcipher.paper.readings import LITERAL, SWEPT
 from dpcipher.privacy.noise import Mechanism, SeededNoise
 from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.tables.domain import Axes, Counts, Floats
 
 Stack = NDArray[Any]
 

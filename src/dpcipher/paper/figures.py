@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy, models
 from dpcipher.paper.claims import Condition
 from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender
@@ -18,6 +17,7 @@ from dpcipher.paper.simulated import NAMES, POWERS, SIZES
 from dpcipher.paper.storage import LARGEST, ORDERS, PANELS, full_cells, parameters, stored_cells
 from dpcipher.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, SimulatedSummary
 from dpcipher.paper.view import View, cost
+from dpcipher.tables.domain import Floats
 
 PLACES = tuple(NAMES.values())
 # The forms of MWEM, by order.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Counts, Floats
 from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.tables.domain import Axes, Counts, Floats
 
 PASSES = 20
 # One person moves the L1 error of a table by one when a row is added or removed.

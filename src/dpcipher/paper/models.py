@@ -15,14 +15,14 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.family import Family
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
-from dpcipher.marginals.arrays import Counts
-from dpcipher.marginals.tables import margin
 from dpcipher.paper.contenders import Stack
 from dpcipher.paper.rivals import SIMULATED_SCHEMA
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
+from dpcipher.tables.domain import Counts
+from dpcipher.tables.table import margin
 
 NAME = "models of one release"
 BOUNDS = ("estimate", "low", "high")

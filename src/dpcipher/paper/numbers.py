@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy, models
 from dpcipher.paper.claims import markdown_table
 from dpcipher.paper.contenders import CIPHER, CONTENDERS, FDH, MWEM, OURS, ROUNDS, Contender
@@ -11,6 +10,7 @@ from dpcipher.paper.rivals import TIMED
 from dpcipher.paper.simulated import NAMES, POWERS, SIZES
 from dpcipher.paper.summary import PRINTED, BankruptcySummary, Inference, SimulatedSummary
 from dpcipher.paper.view import cost
+from dpcipher.tables.domain import Floats
 
 _EPSILONS = [f"ε = {NAMES[power]}" for power in POWERS]
 

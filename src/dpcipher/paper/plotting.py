@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcipher.errors import MissingExtra
 from dpcipher.inference.sss import COLOURS
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 # One colour for each family of methods, in every picture.
 FAMILIES: Mapping[str, str] = {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import one_hot
 from dpcipher.inference.logit import fit_logit
-from dpcipher.marginals.arrays import Counts, Floats
+from dpcipher.tables.domain import Counts, Floats
 
 Rows = tuple[tuple[float, ...], ...]
 

@@ -6,8 +6,8 @@ replicated values (ratios, differences, roots, logarithms) carries the error alo
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper.contenders import Stack
+from dpcipher.tables.domain import Floats
 
 GROUPS = 50
 

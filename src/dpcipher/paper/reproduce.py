@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dpcipher.errors import ParameterError, TableFileError, did_you_mean
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy, figures, simulated
 from dpcipher.paper.bankruptcy_data import load
 from dpcipher.paper.blocks import STAMP, Say
@@ -29,6 +28,7 @@ from dpcipher.paper.summary import (
     summarise_simulated,
 )
 from dpcipher.paper.verdicts import counts, judge_all
+from dpcipher.tables.domain import Floats
 
 PARTS = ("storage", "experiment1", "experiment2")
 # The second experiment gets a tenth of the repeats: its tables have forty times the cells, and it has one original, not thousands.

@@ -13,7 +13,6 @@ from zlib import crc32
 import numpy as np
 
 from dpcipher.errors import DpcipherWarning
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.methods import (
     Cipher,
     Fourier,
@@ -26,6 +25,7 @@ from dpcipher.methods import (
 from dpcipher.paper.contenders import Drawn, Stack, draw_rows
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Counts, Floats
 
 SIMULATED_SCHEMA = Schema.from_domain({"V1": 2, "V2": 2, "V3": 3, "V4": 3})
 

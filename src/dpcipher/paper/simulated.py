@@ -15,7 +15,6 @@ import numpy as np
 
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.paper import models
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import (
@@ -43,6 +42,7 @@ from dpcipher.paper.population import (
 )
 from dpcipher.paper.readings import LITERAL
 from dpcipher.paper.rivals import RIVALS, SIMULATED_SCHEMA, Rival
+from dpcipher.tables.domain import Counts, Floats
 
 SIZES = (200, 500)
 # Epsilon is a power of e, written like this.

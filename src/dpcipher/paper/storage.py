@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from dpcipher.marginals.arrays import Shape
 from dpcipher.paper.claims import FAILS, HOLDS, Claim, Finding
+from dpcipher.tables.domain import Shape
 
 ORDERS = (1, 2, 3, 4)
 LARGEST = 12

@@ -9,7 +9,6 @@ import numpy as np
 
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.sss import CATEGORIES, sss
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy, models
 from dpcipher.paper.bankruptcy_data import load
 from dpcipher.paper.contenders import ROUNDS, Stack
@@ -17,6 +16,7 @@ from dpcipher.paper.population import POPULATION, REGRESSIONS
 from dpcipher.paper.replicates import replicated_mean, replicated_sum
 from dpcipher.paper.rivals import RIVALS
 from dpcipher.paper.simulated import POWERS, RIVAL_EVERY, SIZES, SimulatedBlock, blocks, tasks
+from dpcipher.tables.domain import Floats
 
 ORIGINAL = "original"
 ESTIMATES = ("estimate", "variance", "dof")

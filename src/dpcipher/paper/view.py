@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Floats
 from dpcipher.paper import bankruptcy
 from dpcipher.paper.claims import OURS as OUR_ENGINE
 from dpcipher.paper.claims import Condition
@@ -13,6 +12,7 @@ from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, ROUNDS, Contender
 from dpcipher.paper.population import SHAPE
 from dpcipher.paper.storage import full_cells, parameters
 from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
+from dpcipher.tables.domain import Floats
 
 # Places of epsilon: "small" is every epsilon below 1, "large" every one above.
 SMALL, MIDDLE, LARGE = slice(0, 2), slice(1, 4), slice(3, 5)

@@ -13,7 +13,6 @@ from dpcipher.curator.find import after_finding, chosen_pairs
 from dpcipher.curator.request import Terms, check_sets
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
-from dpcipher.marginals.arrays import Attrs, Axes
 from dpcipher.planning import page, shown
 from dpcipher.planning.bins import BinPlan, plan_bins
 from dpcipher.planning.expected import with_expected_bins, with_expected_levels
@@ -40,6 +39,7 @@ from dpcipher.selection.rounds import (
     worthwhile_distance,
 )
 from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.tables.domain import Attrs, Axes
 
 WORTH = "tables worth measuring"
 MANY_ROWS = 1e9  # stands for a number of rows that was not given

@@ -12,7 +12,6 @@ from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_pe
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Attrs
 from dpcipher.planning import page, shown
 from dpcipher.planning.auto import AutoPlan, plan_auto
 from dpcipher.planning.bins import BinPlan, plan_bins
@@ -28,6 +27,7 @@ from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.tables.domain import Attrs
 
 # Errors after reconciling and solving need all tables in memory; beyond this many cells they are left out.
 RECONCILE_CELLS = 2_000_000

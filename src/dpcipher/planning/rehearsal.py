@@ -13,10 +13,10 @@ from scipy.special import ndtr
 
 from dpcipher.curator.find import run_searches
 from dpcipher.curator.intervals import Search
-from dpcipher.marginals.arrays import Counts, Floats
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.binning import BinRisk
+from dpcipher.tables.domain import Counts, Floats
 
 WIDTH, DAYS = (
     1_000.0,

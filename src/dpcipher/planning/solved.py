@@ -12,9 +12,9 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes
 from dpcipher.selection.risk import interaction_risk, one_way_risk
 from dpcipher.selection.rounds import TYPICAL
+from dpcipher.tables.domain import Axes
 
 
 def solved_tvds(

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Attrs
 
 # E|X| of a normal X is this many standard deviations.
 NORMAL_ABSOLUTE = math.sqrt(2 / math.pi)

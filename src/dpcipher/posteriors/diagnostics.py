@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 
 def rank_normalised(values: Floats) -> Floats:

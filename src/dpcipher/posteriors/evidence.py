@@ -9,13 +9,12 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError, SolveError, shown_count
-from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import margin, maximal
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.whole_counts import SummedNoise
 from dpcipher.release.release import CoarseTable, NoisyTotal, Release
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, maximal, zero_cells
+from dpcipher.tables.table import margin
 
 MOST_CELLS = 20_000
 # Sums with at most this excess kurtosis are averaged with others of the same columns: nearly normal, they lose next to nothing by it.

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.table import broadcast_over, margin
 
 SWEEPS, CLOSE = 2_000, 1e-12
 

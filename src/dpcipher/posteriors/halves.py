@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.tables.domain import Axes, Floats
 
 Places = NDArray[np.intp]
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 Target = Callable[[Floats], tuple[Floats, Floats]]
 

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import closure
 from dpcipher.posteriors.halves import Halves
 from dpcipher.posteriors.prior import Levels, coefficient_sd, contrasts
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, closure
 
 # From this mean square of its coefficients on, an interaction is larger than the prior expects, which then widens, so many times at most.
 UNEXPECTED, WIDEST = 1.5, 4.0

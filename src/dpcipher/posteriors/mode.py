@@ -5,9 +5,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.targets import Observations, RowsTarget, TableTarget
+from dpcipher.tables.domain import Floats
 
 REFRESHES, STEPS = 5, 40
 LEAST_INFORMATION = 0.5

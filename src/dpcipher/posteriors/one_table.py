@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.targets import RowsTarget
 from dpcipher.posteriors.whole_counts import WholeCounts
+from dpcipher.tables.domain import Floats
 
 # Numbers that the sums over counts are made from, a second of processor time. Noise that needs more is wide, and no harder to sample in the general way.
 MOST_WORK = 100_000_000

@@ -10,10 +10,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.evidence import Observed
 from dpcipher.posteriors.noise_law import NoiseLaw
 from dpcipher.posteriors.targets import Observations, Tables
+from dpcipher.tables.domain import Floats
 
 # Directions that impossible cells leave without any cell.
 VOID = 1e-9

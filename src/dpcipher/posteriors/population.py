@@ -3,10 +3,10 @@
 import numpy as np
 
 from dpcipher.errors import SolveError
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.hamiltonian import QUARTER, Chains, Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.targets import PopulationTarget
+from dpcipher.tables.domain import Floats
 
 ITERATIONS, WARM_UP = 8, 12
 LEAST_ACCEPTANCE = 0.5

@@ -9,8 +9,6 @@ import numpy as np
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import ParameterError, WorkloadError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import closure, maximal
 from dpcipher.posteriors.evidence import Evidence, gather
 from dpcipher.posteriors.exact import fit_known, fitted_to, known_statistics, population_mode
 from dpcipher.posteriors.log_linear import LogLinear
@@ -27,6 +25,7 @@ from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Floats, closure, maximal
 
 # More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
 CHAINS, FEW_CHAINS = 16, 8

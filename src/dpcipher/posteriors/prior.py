@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.halves import kronecker
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
 # Steps after which levels of a walk are as far apart as unrelated ones; shorter columns than this have no room for a trend.

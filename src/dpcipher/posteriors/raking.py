@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.posteriors.targets import BLOCK
+from dpcipher.tables.domain import Axes, Floats
 
 # It stops when no cell of a table is further off than this, or after so many sweeps.
 TOLERANCE, SWEEPS = 1e-6, 300

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcipher.errors import SolveError
-from dpcipher.marginals.arrays import Floats
 from dpcipher.posteriors.diagnostics import effective_size, energy_share, r_hat
 from dpcipher.posteriors.hamiltonian import Chains, Curved, Run, Whitening
+from dpcipher.tables.domain import Floats
 
 # What a run must show. Vehtari et al. ask for 1.01 of chains of thousands; the R-hat of short chains that have converged scatters more.
 LARGEST_R_HAT = 1.05

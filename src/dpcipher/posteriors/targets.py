@@ -17,11 +17,11 @@ from typing import Self
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Bools, Floats
-from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.posteriors.evidence import Evidence, Observed
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.tables.domain import Bools, Floats
+from dpcipher.tables.table import broadcast_over, margin
 
 # Numbers that are worked on at once: what fits a processor's cache is read several times faster than what does not.
 BLOCK = 250_000

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism
+from dpcipher.tables.domain import Floats
 
 # Log-rates of the table: from here to beyond the largest count, in steps of this.
 LOWEST, STEP = -14.0, 0.05

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError, ParameterError
-from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.accounting import exponential_to_rho, float_up, sqrt_up
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise, opendp
+from dpcipher.tables.domain import Counts
 
 Scores = NDArray[np.int64]
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from dpcipher.errors import BudgetError, DpcipherError, NotPrivate, ParameterError
-from dpcipher.marginals.arrays import Counts
 from dpcipher.privacy.accounting import float_up, gaussian_scale, laplace_scale, sqrt_up
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.together import runs_of_cells, split_like
 from dpcipher.privacy.unit import Unit
+from dpcipher.tables.domain import Counts
 
 MechanismName = Literal["laplace", "gaussian", "none"]
 

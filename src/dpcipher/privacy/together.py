@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Counts
+from dpcipher.tables.domain import Counts
 
 CELLS_AT_ONCE = 2**18  # that are handed to a sampler together, unless one table has more
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ReleaseError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import broadcast_over, margin
 from dpcipher.release.components import Components, Noisy, cells, spread
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.table import broadcast_over, margin
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from math import inf, isfinite, prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.arrays import Axes, Floats, Shape
-from dpcipher.marginals.tables import alike, dropped, margin, subsets
+from dpcipher.tables.domain import Axes, Floats, Shape, dropped, subsets
+from dpcipher.tables.table import alike, margin
 
 _FREE_SETS = 2**20
 

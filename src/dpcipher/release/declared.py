@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
-from dpcipher.marginals.arrays import Attrs
 from dpcipher.privacy.noise import Mechanism, MechanismName
 from dpcipher.release.file import LARGEST_COUNT, NoisyTable
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Attrs
 
 Counts = NDArray[np.float64] | NDArray[np.int64]
 Value = TypeVar("Value", float, str)

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from dpcipher.drawing.curator_only import RELEASE_KEY
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.files import replacing
-from dpcipher.marginals.arrays import Attrs, Shape
-from dpcipher.marginals.centred import in_rows
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.columns import Texts
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
+from dpcipher.tables.centred import in_rows
+from dpcipher.tables.domain import Attrs, Shape
 
 KEY = RELEASE_KEY
 VERSION = 4  # earlier files were never published

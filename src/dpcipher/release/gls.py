@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import broadcast_over, dropped, margin
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.coarse import Coarse
 from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, dropped, zero_cells
+from dpcipher.tables.table import broadcast_over, margin
 
 MOST_SHARED = 5_000
 MOST_TRIED = 100  # pairs of levels of an axis, when two are looked for that zeros leave alone

@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError, ReleaseError
-from dpcipher.marginals.arrays import Attrs, Shape
 from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release import file
 from dpcipher.release.columns import Layout, Texts, holds, read_layout, read_numbers
@@ -28,6 +27,7 @@ from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_TABLES
+from dpcipher.tables.domain import Attrs, Shape
 
 # How much a file may grow when it is read: eight bytes for each cell. Noise does not pack (to a sixth, at scale 100), but an exact table
 # may be all zeros, and then cells of the same levels repeat too: such files grow to 190 times their size, and to 3,300 times

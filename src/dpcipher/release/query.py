@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import broadcast_over
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.table import broadcast_over
 
 
 def interval(estimate: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:

@@ -13,12 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Floats, Shape
-from dpcipher.marginals.tables import closure
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.coarse import Coarse, WithCoarse, with_coarse
 from dpcipher.release.components import Components, Noisy, cells, merge_repeats
 from dpcipher.release.gls import WithZeros, shared_positions
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, closure, zero_cells
 
 __all__ = [
     "Coarse",

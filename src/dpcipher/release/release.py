@@ -14,9 +14,6 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.marginals.arrays import Attrs, Axes, Floats
-from dpcipher.marginals.centred import in_rows
-from dpcipher.marginals.marginal import Bounds, Marginal
 from dpcipher.release import declared, file, load, shown
 from dpcipher.release.coarse import check_runs
 from dpcipher.release.file import Beside, CoarseTable, NoisyTable, NoisyTotal
@@ -25,6 +22,9 @@ from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.centred import in_rows
+from dpcipher.tables.domain import Attrs, Axes, Floats
+from dpcipher.tables.labelled import Bounds, Marginal
 
 __all__ = ["CoarseTable", "NoisyTable", "NoisyTotal", "Release", "all_noisy", "as_noisy"]
 

@@ -14,11 +14,10 @@ from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS, MOST_BARS, Groups
 from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
-from dpcipher.marginals.arrays import Bools, Floats
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.components import Components
 from dpcipher.release.query import interval
+from dpcipher.tables.domain import Bools, Floats, zero_cells
 
 if TYPE_CHECKING:
     from dpcipher.release.release import Release

@@ -23,9 +23,9 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.dots import Dot, Line, Scale, dot_plot
 from dpcipher.drawing.plot import Drawable, Plot, no_columns
-from dpcipher.marginals.arrays import Floats
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 if TYPE_CHECKING:
     from dpcipher.release.release import Release

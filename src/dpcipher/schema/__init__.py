@@ -1,7 +1,5 @@
 """Public facts about a table: its columns and levels, what may be asked of it, and the code of every row."""
 
-from dpcipher.marginals.arrays import Attrs, Axes
-from dpcipher.marginals.marginal import Marginal
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.missing import MISSING_LABEL
@@ -10,6 +8,8 @@ from dpcipher.schema.rules.rule import Rule
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.workload import Workload
+from dpcipher.tables.domain import Attrs, Axes
+from dpcipher.tables.labelled import Marginal
 
 __all__ = [
     "MISSING_LABEL",

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.grid import Grid, Places
 from dpcipher.schema.inside_bins import Spread
+from dpcipher.tables.domain import Floats
 
 Range = tuple[float, float]
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError, SizeError
-from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.schema.bin_values import BinValues
 from dpcipher.schema.cells import as_day, as_number, as_time
 from dpcipher.schema.grid import Grid, declared_grid, default_grid
 from dpcipher.schema.points import BinnedKind, day_text, parse_point, second_text
+from dpcipher.tables.domain import Codes, Floats
 
 MAX_BINS = 2**20
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.tables.domain import Bools, Floats
 
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^[-+]?(?i:inf|infinity|nan)$"
 # What a spreadsheet takes for the beginning of a formula when it opens a CSV file (OWASP, CSV injection), and the numbers among it, which are

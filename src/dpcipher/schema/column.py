@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import text_column
 from dpcipher.schema.binned import Binned, from_edges, from_range, with_values
 from dpcipher.schema.cells import as_text, flat, is_missing
@@ -27,6 +26,7 @@ from dpcipher.schema.missing import MISSING_LABEL, MissingCodes
 from dpcipher.schema.narrow import ABSENT, Marks, marks_of, narrow_codes
 from dpcipher.schema.open_column import AUTO, encode_refusal, stand_in
 from dpcipher.schema.words import heading, labelled, read_labels
+from dpcipher.tables.domain import Bools, CodeColumn, Codes, Floats
 
 # In files, `labels` maps values to their labels; `Column.labels` has always been the names of the levels.
 _KEYS = {"value_labels": "labels"}

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
-from dpcipher.marginals.arrays import Attrs, Axes, Bools, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.points import parse_point
 from dpcipher.schema.possible import is_possible, named_number, said_values
+from dpcipher.tables.domain import Attrs, Axes, Bools, Floats
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema

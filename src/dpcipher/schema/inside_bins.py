@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 HALVINGS = 40
 ROUNDS = 20

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
-from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.schema.cells import as_number, as_text, as_truth, quoted
 from dpcipher.schema.points import EXACT
+from dpcipher.tables.domain import Codes, Floats
 
 Level = str | int | float | bool
 

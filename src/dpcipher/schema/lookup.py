@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError
-from dpcipher.marginals.arrays import CodeColumn
+from dpcipher.tables.domain import CodeColumn
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

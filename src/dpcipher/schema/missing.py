@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import SchemaError
-from dpcipher.marginals.arrays import Codes, Floats
 from dpcipher.schema.cells import as_day, as_number, as_text
 from dpcipher.schema.listed import Level, Listed
 from dpcipher.schema.points import EXACT
+from dpcipher.tables.domain import Codes, Floats
 
 MISSING_LABEL = "(missing)"
 MAX_CODES = 100

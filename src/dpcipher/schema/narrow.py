@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import CodeColumn, Codes
 from dpcipher.schema.cells import by_type
+from dpcipher.tables.domain import CodeColumn, Codes
 
 Marks = NDArray[np.signedinteger[Any]]  # codes, and numbers below 0 for cells that have none
 Read = Callable[[pa.Array], Codes]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Codes
 from dpcipher.schema import text_column
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.open_column import AUTO, closed, on_grid, reopened
@@ -15,6 +14,7 @@ from dpcipher.schema.open_grid import MAX_GRID
 from dpcipher.schema.rows import MAX_MASK_CELLS
 from dpcipher.schema.rules.atoms import Pair
 from dpcipher.schema.rules.logic import literals
+from dpcipher.tables.domain import Codes
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema.condition import attr_masks, column_mask, level_code
 from dpcipher.schema.lookup import is_looked_up, looked_up
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.refused import inside_zero
+from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Floats
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

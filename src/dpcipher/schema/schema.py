@@ -18,7 +18,6 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.drawing.groups import Groups, group_levels
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
-from dpcipher.marginals.arrays import Axes, Bools, CodeColumn, Codes, Floats
 from dpcipher.schema import consistent, files, rows, shown, spec
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, allowed_levels, cover
@@ -42,6 +41,7 @@ from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.text_column import lets_anything
 from dpcipher.schema.words import check_text, joined
+from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Floats
 
 
 @dataclass(frozen=True, repr=False)

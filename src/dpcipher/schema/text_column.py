@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
-from dpcipher.marginals.arrays import Bools
 from dpcipher.schema.listed import Listed
+from dpcipher.tables.domain import Bools
 
 if TYPE_CHECKING:
     from dpcipher.schema.column import Column

@@ -9,9 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.errors import SizeError, WorkloadError, shown_count
-from dpcipher.marginals.arrays import Attrs
-from dpcipher.marginals.tables import closure, elementary_symmetric, maximal
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Attrs, closure, elementary_symmetric, maximal
 
 MAX_TABLE_CELLS = 2**27
 MAX_CELLS = 2**28

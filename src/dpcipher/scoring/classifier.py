@@ -16,7 +16,7 @@ from scipy.special import expit, logsumexp
 
 from dpcipher.drawing.card import CuratorOnly
 from dpcipher.inference.design import one_hot
-from dpcipher.marginals.arrays import Codes, Floats
+from dpcipher.tables.domain import Codes, Floats
 
 MOST_ROWS = 50_000
 # Newton's method solves a dense system of this many equations at the most.

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from dpcipher.errors import ParameterError
-from dpcipher.marginals.arrays import Axes, Codes, Floats
-from dpcipher.marginals.tables import cell_numbers, count_rows
+from dpcipher.tables.domain import Axes, Codes, Floats
+from dpcipher.tables.table import cell_numbers, count_rows
 
 # How many tables of an order are compared at the most: of wider ones the customary 100 (NIST's k-marginal score).
 LIMITS = {1: 10_000, 2: 10_000}

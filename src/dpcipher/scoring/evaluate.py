@@ -13,12 +13,12 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
 from dpcipher.io.read import coded_rows
-from dpcipher.marginals.arrays import Codes
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.classifier import Accuracy, Propensity, accuracy, propensity
 from dpcipher.scoring.distances import choose_tables, distances, interval_overlap, share_overlap
 from dpcipher.scoring.scores import ModelScore, Scores, TableScore
+from dpcipher.tables.domain import Codes
 
 
 def evaluate(

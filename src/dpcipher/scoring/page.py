@@ -15,11 +15,11 @@ from dpcipher.drawing.groups import MOST_ACROSS, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, page, paragraphs, rows, share, table
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.io.read import coded_rows
-from dpcipher.marginals.arrays import Codes
-from dpcipher.marginals.tables import count_rows
 from dpcipher.pages.columns import dictionary
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.scores import ModelScore, Scores
+from dpcipher.tables.domain import Codes
+from dpcipher.tables.table import count_rows
 
 PAGE, NUMBERS = "curator.html", "scores.json"
 MOST_CHARTS, MOST_MAPS, MOST_TABLES = 24, 8, 20

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.target import SelectionTarget
+from dpcipher.tables.domain import Axes, Floats
 
 Risk = Callable[[Floats], Floats]  # the expected error of a table at each precision of its noise
 

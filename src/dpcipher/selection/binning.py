@@ -18,11 +18,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
 from dpcipher.selection.rounds import TYPICAL
+from dpcipher.tables.domain import Floats
 
 Places = NDArray[np.int64]
 

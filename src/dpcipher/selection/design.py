@@ -20,12 +20,11 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import elementary_symmetric
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.risk import MEAN_SIZE
 from dpcipher.selection.rounds import Round, screens
 from dpcipher.selection.target import HIGH_ORDER, SelectionTarget
+from dpcipher.tables.domain import Axes, Floats, elementary_symmetric
 
 # Total variation distances of an interaction from what smaller tables predict, by its order; each as likely. The last is for all higher orders.
 SIZES = ((0.05, 0.2, 0.4), (0.02, 0.12, 0.3), (0.0, 0.06, 0.2))

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.privacy.noise import Mechanism
+from dpcipher.tables.domain import Floats
 
 GRID = 160
 STEPS = 100

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from dpcipher.marginals.arrays import Axes
 from dpcipher.selection.design import first_design_table, is_small
 from dpcipher.selection.rounds import n_cells
 from dpcipher.selection.target import SelectionTarget
+from dpcipher.tables.domain import Axes
 
 MOST_TABLES, MOST_CELLS = 5_000, 2**22  # that are counted before it is known which of them are asked for
 

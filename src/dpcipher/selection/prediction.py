@@ -11,11 +11,10 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SolveError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import count_rows
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.selection.risk import interaction_risk
+from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.table import count_rows
 
 GRAIN = 16  # predictions are rounded to sixteenths of a row
 EMPTY = 0.25  # rows added to every predicted cell of a fitted table, for cells that no fitted row is in

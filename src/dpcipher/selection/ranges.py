@@ -12,8 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
 from dpcipher.selection.binning import clear_of_noise
+from dpcipher.tables.domain import Floats
 
 BAND_CHANCE = (
     10_000  # one in so many: the chance that noise alone is taken for the rows of a band, wherever it lies

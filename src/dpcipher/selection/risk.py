@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 MEAN_SIZE = math.sqrt(2 / math.pi)  # E|X| of a standard normal X
 BINS = 48  # classes of cells, by size, of a large table

@@ -14,10 +14,10 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes
 from dpcipher.selection.noise_model import GUMBEL, NoiseModel
 from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
 from dpcipher.selection.target import SelectionTarget
+from dpcipher.tables.domain import Axes
 
 # Shares of the budget.
 TOTAL = Fraction(1, 50)  # the number of rows, where the steps follow from it and it is not public

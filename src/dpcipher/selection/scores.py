@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes
 from dpcipher.selection.prediction import Prediction
 from dpcipher.selection.target import SelectionTarget
+from dpcipher.tables.domain import Axes
 
 STRONG = 0.25  # distance over rows at which tables are compared
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes
 from dpcipher.privacy.choose import Chooser
+from dpcipher.tables.domain import Axes
 
 
 class SpanningFirst:

@@ -9,10 +9,9 @@ from itertools import combinations
 from numbers import Integral, Real
 
 from dpcipher.errors import ParameterError, WorkloadError
-from dpcipher.marginals.arrays import Axes
-from dpcipher.marginals.tables import elementary_symmetric
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_TABLE_CELLS, Workload
+from dpcipher.tables.domain import Axes, elementary_symmetric
 
 # Errors of the parts of a table add up in squares: in a larger target table the error of a part counts half.
 PART = 0.5

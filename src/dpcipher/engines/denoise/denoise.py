@@ -30,10 +30,9 @@ from dpcipher.engines.raking import CALL, consensus
 from dpcipher.engines.targets import Targets
 from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import margin
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.reconcile import Reconciled
+from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.table import margin
 
 NARROW = 3  # attributes of the widest table that is built order by order
 

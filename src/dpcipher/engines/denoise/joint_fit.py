@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from dpcipher.engines.raking import CALL
-from dpcipher.marginals.arrays import Axes, Floats
 from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, in_counts
+from dpcipher.tables.domain import Axes, Floats
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 FALL = 2.0
 WAVES = 32

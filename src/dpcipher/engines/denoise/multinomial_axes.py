@@ -10,7 +10,7 @@ were found (Gu and Eisenstat 1994, A stable and efficient algorithm for the rank
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Floats
+from dpcipher.tables.domain import Floats
 
 TIES = 1e-12  # probabilities that differ by less, relative to the larger, are taken as equal
 LEAST = 1e-100  # stands for a probability of zero

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
 from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.raking import nearest
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.tables.domain import Bools, Floats
 
 MANY_LEVELS = 12
 STEPS = 50

@@ -9,11 +9,10 @@ import numpy as np
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker
 from dpcipher.engines.denoise.tree_prediction import implied, shares
 from dpcipher.engines.raking import Goal, sweep_alike
-from dpcipher.marginals.arrays import Axes, Floats
-from dpcipher.marginals.tables import alike
-from dpcipher.marginals.zero_cells import zero_cells
 from dpcipher.release.components import cells, centre, freedom
 from dpcipher.release.reconcile import Reconciled
+from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.table import alike
 
 TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20

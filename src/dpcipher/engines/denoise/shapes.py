@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.engines.denoise.multinomial_axes import multinomial_axes
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.tables.domain import Axes, Floats
 
 MANY_LEVELS = (
     128  # from here on the general eigenproblem, whose time grows with their cube, is the slower way

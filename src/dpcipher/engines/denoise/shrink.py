@@ -37,7 +37,7 @@ from dpcipher.engines.denoise.shapes import (
     proportional_basis,
     smooth_basis,
 )
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.tables.domain import Axes, Floats
 
 LEAST_ONE_WAY = 0.03
 LARGEST_ONE_WAY = 3.0

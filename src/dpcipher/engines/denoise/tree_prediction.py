@@ -16,7 +16,7 @@ import numpy as np
 from dpcipher.engines.denoise.shrink import CLEAR, Deviations
 from dpcipher.engines.raking import ratio
 from dpcipher.engines.targets import information, spanning_tree
-from dpcipher.marginals.arrays import Axes, Floats
+from dpcipher.tables.domain import Axes, Floats
 
 # The share that a pair shows of what the tree implies has the prior mean 1 and this precision: a standard deviation of one half.
 PRECISION = 4.0

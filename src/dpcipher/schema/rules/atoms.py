@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_day, as_number, as_time
 from dpcipher.schema.column import Column
 from dpcipher.schema.rules.logic import Truth, View
+from dpcipher.tables.domain import Bools, Floats
 
 Whole = NDArray[np.integer[Any]]
 

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Floats
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import level_code
@@ -16,6 +15,7 @@ from dpcipher.schema.rules.atoms import HasLevel, Pair, Threshold
 from dpcipher.schema.rules.cuts import check_cuts, number_of, settled, wrong_at
 from dpcipher.schema.rules.grammar import Absence, All, Comparison, Membership, Not, Phrase, Some, Token
 from dpcipher.schema.rules.logic import Either, Every, Formula, Literal, opposite
+from dpcipher.tables.domain import Bools, Floats
 
 MAX_LEVELS = 2**21
 CUT_KINDS = ("integer", "number", "date", "time")

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import DataError, SchemaError, SizeError
-from dpcipher.marginals.arrays import Axes, Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.refused import broken_rule
@@ -22,6 +21,7 @@ from dpcipher.schema.rules.cuts import range_cuts, settled, shown, thresholds_of
 from dpcipher.schema.rules.logic import Formula, clauses, columns_of, literals
 from dpcipher.schema.rules.rule import MAX_MAPPED, BoundRule, Rule
 from dpcipher.schema.rules.witness import Contradiction, find_row
+from dpcipher.tables.domain import Axes, Bools, Codes
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Bools
+from dpcipher.tables.domain import Axes, Bools
 
 if TYPE_CHECKING:
     from dpcipher.schema.schema import Schema

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Bools, Floats
+from dpcipher.tables.domain import Bools, Floats
 
 MAX_CLAUSES, MAX_LITERALS = 256, 1024  # of one rule
 

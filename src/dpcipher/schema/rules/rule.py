@@ -7,13 +7,13 @@ from typing import Literal as OneOf
 import numpy as np
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
-from dpcipher.marginals.arrays import Bools, Codes
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import level_code
 from dpcipher.schema.rules.atoms import Coded, Determined
 from dpcipher.schema.rules.binding import Columns, bind
 from dpcipher.schema.rules.grammar import read_rule
 from dpcipher.schema.rules.logic import Either, Formula, Literal, columns_of, opposite
+from dpcipher.tables.domain import Bools, Codes
 
 MAX_MAPPED = 2**18
 _SHOWN = 60

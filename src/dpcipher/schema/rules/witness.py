@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Axes, Bools
+from dpcipher.tables.domain import Axes, Bools
 
 MAX_WORK = 2**26  # cells looked at
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.marginals.arrays import Axes, Shape
+from dpcipher.tables.domain import Axes, Shape
 
 
 def joint_tables(shape: Shape, tables: Sequence[Axes], most_cells: int) -> dict[Axes, Axes]:

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpcipher.marginals.zero_cells import zero_cells
+from dpcipher.tables.domain import zero_cells
 
 SHAPE = (3, 2, 4, 2, 3)
 

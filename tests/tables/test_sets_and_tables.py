@@ -7,16 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcipher.marginals.tables import (
-    broadcast_over,
-    cell_numbers,
-    closure,
-    count_rows,
-    elementary_symmetric,
-    margin,
-    maximal,
-    subsets,
-)
+from dpcipher.tables.domain import closure, elementary_symmetric, maximal, subsets
+from dpcipher.tables.table import broadcast_over, cell_numbers, count_rows, margin
 
 SETS = st.lists(st.sets(st.integers(0, 5), max_size=4).map(lambda axes: tuple(sorted(axes))), max_size=6)
 

@@ -7,7 +7,7 @@ counts themselves: half of it in two cells, two thirds in three. The rows are th
 
 import numpy as np
 
-from dpcipher.marginals.arrays import Counts, Floats
+from dpcipher.tables.domain import Counts, Floats
 
 
 def centred(counts: Counts) -> Counts:
