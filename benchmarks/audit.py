@@ -14,7 +14,8 @@ from dpcipher.audits import audit as front
 from dpcipher.audits.audit import THOROUGH, Audit, Effort, audit
 from dpcipher.audits.check import EACH
 from dpcipher.audits.samplers import MECHANISMS, chi_square
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
+from dpcipher.tables.measurement import Noise
 
 EFFORT = Effort(
     sampler=1_000_000, mechanism=200_000, choice=200_000, method=200_000, independence=100, runs=60
@@ -29,10 +30,10 @@ def wrong_scales() -> list[tuple[str, ...]]:
     for mechanism in MECHANISMS:
         ratios = []
         for factor in (1.0, *(f for off in OFF for f in (1 / off, off))):
-            wrong = Mechanism(mechanism.name, max(mechanism.scale * factor, 1 / 64))
+            wrong = Noise(mechanism.kind, max(mechanism.scale * factor, 1 / 64))
             statistic = chi_square(SeededNoise(11).add(blank, wrong), mechanism, EACH)
             ratios.append(f"{statistic.value / statistic.critical:.2f}")
-        lines.append((f"{mechanism.name}, scale {mechanism.scale:g}", *ratios))
+        lines.append((f"{mechanism.kind}, scale {mechanism.scale:g}", *ratios))
     return lines
 
 

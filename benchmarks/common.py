@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import Noisy
+from dpcipher.tables.measurement import Noise
 
 RESULTS = Path(__file__).parent / "results"
 Axes = tuple[int, ...]
@@ -60,7 +61,7 @@ def table(codes: Codes, shape: Sequence[int], axes: Axes) -> Floats:
 
 
 def noisy(
-    codes: Codes, shape: Sequence[int], tables: Iterable[Axes], mechanism: Mechanism, seed: int
+    codes: Codes, shape: Sequence[int], tables: Iterable[Axes], mechanism: Noise, seed: int
 ) -> list[Noisy]:
     """Tables measured with seeded noise of the given law: for benchmarks, NOT PRIVATE."""
     source = SeededNoise(seed)
@@ -74,9 +75,9 @@ def noisy(
     ]
 
 
-def laplace(n_tables: int, epsilon: float | None) -> Mechanism:
+def laplace(n_tables: int, epsilon: float | None) -> Noise:
     """Discrete Laplace noise for `n_tables` tables under add-remove at a total of `epsilon`; None is no noise."""
-    return Mechanism("none", 0.0) if epsilon is None else Mechanism("laplace", n_tables / epsilon)
+    return Noise("none", 0.0) if epsilon is None else Noise("laplace", n_tables / epsilon)
 
 
 def subsets(n_axes: int, order: int, *, at_most: int | None = None) -> list[Axes]:

@@ -22,11 +22,11 @@ from dpcipher.errors import SolveError
 from dpcipher.inference.models import fit_models
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.query import answer, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 EPSILONS = (0.5, 1.0, 3.0)
 SMALL, WIDE = (2, 2, 3, 3), (2, 2, 3, 3, 4, 5, 6, 8, 10, 12)
@@ -63,7 +63,7 @@ def query_inside(
 
 
 def inside(
-    codes: Codes, shape: Sequence[int], tables: list[Axes], mechanism: Mechanism, seed: int
+    codes: Codes, shape: Sequence[int], tables: list[Axes], mechanism: Noise, seed: int
 ) -> list[float]:
     """Mean coverage of one draw: one-way cells, cells of measured tables, subset sums, random contrasts, shares."""
     rng = np.random.default_rng([2, seed])

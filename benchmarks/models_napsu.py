@@ -20,17 +20,18 @@ from dpcipher.inference.models import fit_models
 from dpcipher.inference.release_models import make_task
 from dpcipher.paper.contenders import margins
 from dpcipher.paper.population import POPULATION, SHAPE
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
+from dpcipher.tables.measurement import Noise
 
 N_ROWS, RHO, SEED, TIMED = 2_000, 0.1, 14, 5
 PAIRS = tuple(combinations(range(len(SHAPE)), 2))
 SCHEMA = Schema.from_domain({f"V{number}": size for number, size in enumerate(SHAPE, 1)})
 FORMULA = "V4 ~ C(V1) + C(V2) + C(V3)"
-MECHANISM = Mechanism("gaussian", (len(PAIRS) / (2 * RHO)) ** 0.5)
+MECHANISM = Noise("gaussian", (len(PAIRS) / (2 * RHO)) ** 0.5)
 
 
 def noisy_tables() -> list[Counts]:

@@ -25,10 +25,11 @@ from dpcipher.errors import DpcipherError
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.posteriors import prior
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SHAPE, N_ROWS, RARE, POPULATIONS, DRAWS = (10, 5, 2, 4, 2), 5_000, 0.07, 6, 200
 KINDS, POWERS = ("trends", "steps", "no order", "none"), (-1, 0, 2)
@@ -78,7 +79,7 @@ def released(kind: str, power: int, repeat: int) -> tuple[Release, Floats]:
     seeds = [16, KINDS.index(kind), repeat]
     counts = np.random.default_rng(seeds).multinomial(N_ROWS, chances.ravel()).reshape(SHAPE)
     noise = int(np.random.SeedSequence([*seeds, power + 10]).generate_state(1)[0])
-    mechanism, source = Mechanism("laplace", len(PAIRS) / exp(power)), SeededNoise(noise)
+    mechanism, source = Noise("laplace", len(PAIRS) / exp(power)), SeededNoise(noise)
     tables = []
     for pair in PAIRS:
         own = counts.sum(axis=tuple(axis for axis in range(len(SHAPE)) if axis not in pair))

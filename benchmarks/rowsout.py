@@ -29,9 +29,10 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
-from dpcipher.privacy.noise import Mechanism, OpenDPNoise
+from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.schema import Column, Schema
+from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows, margin, pair_margins
 
 SIZES = (8, 12, 5, 2, 7, 20, 15)
@@ -148,12 +149,12 @@ def noise() -> str:
     """One call of the sampler for all tables against one for each, and a large release."""
     sampler, lines = OpenDPNoise(), []
     small, large = [np.zeros(4, np.int64)] * 4_950, [np.zeros(1_000, np.int64)] * 1_000
-    for mechanism in (Mechanism("laplace", 100.0), Mechanism("gaussian", 100.0)):
+    for mechanism in (Noise("laplace", 100.0), Noise("gaussian", 100.0)):
         sampler.add(small[0], mechanism)
         each = least_seconds(lambda m=mechanism: [sampler.add(table, m) for table in small])
         together = least_seconds(lambda m=mechanism: sampler.add_many(small, [m] * len(small)))
         million = least_seconds(lambda m=mechanism: sampler.add_many(large, [m] * len(large)))
-        lines.append((mechanism.name, f"{each:.2f}", f"{together:.2f}", f"{million:.1f}"))
+        lines.append((mechanism.kind, f"{each:.2f}", f"{together:.2f}", f"{million:.1f}"))
     head = ["noise", "4,950 tables of 4 cells, a call each", "the same, one call", "a million cells"]
     return "## Noise\n\nProcessor seconds; OpenDP draws.\n\n" + markdown(head, lines)
 

@@ -29,10 +29,11 @@ from dpcipher.methods import (
     Uniform,
 )
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema import Column, Schema
+from dpcipher.tables.measurement import Noise
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "joint"))
 from ruled import SCHEMA, SMALL, broken, people
@@ -49,7 +50,7 @@ def measured(codes: np.ndarray, schema: Schema, epsilon: float, seed: int) -> Re
     """All pairs with seeded noise, as `measure` would release them."""
     tables, shape, noise = [], schema.shape, SeededNoise(seed)
     pairs = [(i, j) for i in range(len(shape)) for j in range(i + 1, len(shape))]
-    mechanism = Mechanism("laplace", len(pairs) / epsilon)
+    mechanism = Noise("laplace", len(pairs) / epsilon)
     for i, j in pairs:
         counts = np.bincount(codes[:, i] * shape[j] + codes[:, j], minlength=shape[i] * shape[j])
         noisy = noise.add(counts.reshape(shape[i], shape[j]).astype(np.int64), mechanism)

@@ -23,9 +23,10 @@ from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Session
 from dpcipher.privacy.choose import Draws, OpenDPChooser
-from dpcipher.privacy.noise import Mechanism, OpenDPNoise
+from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
+from dpcipher.tables.measurement import Noise
 
 DECLARED: ContextVar[Any] = ContextVar("what the library declares about the question it asks")
 NEIGHBOURS = 12
@@ -45,24 +46,24 @@ def _instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @audit_spec(kind="laplace", input_arg="counts", sensitivity_arg="sensitivity", metric_fn=l1)
     def laplace(counts: Any, sensitivity: float, scale: float) -> Any:
-        return noisy(OpenDPNoise(), counts, Mechanism("laplace", scale))
+        return noisy(OpenDPNoise(), counts, Noise("laplace", scale))
 
     @audit_spec(kind="gaussian", input_arg="counts", sensitivity_arg="sensitivity", metric_fn=dist_l2)
     def gaussian(counts: Any, sensitivity: float, scale: float) -> Any:
-        return noisy(OpenDPNoise(), counts, Mechanism("gaussian", scale))
+        return noisy(OpenDPNoise(), counts, Noise("gaussian", scale))
 
     @audit_spec(kind="choice", input_arg="scores", sensitivity_arg="sensitivity", metric_fn=dist_linf)
     def choice(scores: Any, sensitivity: float, scale: float, k: int) -> Any:
         return choose(OpenDPChooser(), scores, scale, k)
 
-    def watched_noise(self: OpenDPNoise, counts: Any, mechanism: Mechanism, *, tables: int = 1) -> Any:
+    def watched_noise(self: OpenDPNoise, counts: Any, mechanism: Noise, *, tables: int = 1) -> Any:
         unit, declared = DECLARED.get()
-        if mechanism.name == "laplace":
+        if mechanism.kind == "laplace":
             return laplace(counts, SEEN["part"] * float(tables * unit.l1 * declared.l1), mechanism.scale)
         l2 = math.sqrt(tables * unit.l2_squared * declared.l2_squared)
         return gaussian(counts, SEEN["part"] * l2, mechanism.scale)
 
-    def watched_together(self: OpenDPNoise, tables: Any, mechanism: Mechanism) -> Any:
+    def watched_together(self: OpenDPNoise, tables: Any, mechanism: Noise) -> Any:
         """Tables that are handed to the sampler in one call: each moves by what one table moves."""
         joined = watched_noise(self, np.concatenate(tables), mechanism, tables=len(tables))
         return split_like(joined, tables)

@@ -18,8 +18,9 @@ from dpcipher.audits.subjects import SUBJECTS
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError
 from dpcipher.methods import METHODS
-from dpcipher.privacy import Mechanism, NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
+from dpcipher.privacy import NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
 from dpcipher.privacy.choose import OpenDPChooser
+from dpcipher.tables.measurement import Noise
 
 FEW = Effort(sampler=4_000, mechanism=3_000, choice=2_000, method=4_000, independence=12, levels=200)
 
@@ -73,10 +74,10 @@ def test_half_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = OpenDPNoise._noisy
 
     def halved(self, counts, mechanism):
-        return right(self, counts, Mechanism(mechanism.name, mechanism.scale / 2))
+        return right(self, counts, Noise(mechanism.kind, mechanism.scale / 2))
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", halved)
-    for mechanism in (Mechanism("laplace", 3.0), Mechanism("gaussian", 3.0)):
+    for mechanism in (Noise("laplace", 3.0), Noise("gaussian", 3.0)):
         assert not noise_check(mechanism, Unit("add-remove", 3), 20_000).passed
 
 
@@ -142,13 +143,13 @@ def test_whole_runs_prove_less_than_they_claim(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "mechanism", MECHANISMS, ids=lambda mechanism: f"{mechanism.name}-{mechanism.scale:g}"
+    "mechanism", MECHANISMS, ids=lambda mechanism: f"{mechanism.kind}-{mechanism.scale:g}"
 )
-def test_a_scale_ten_per_cent_off_is_rejected(mechanism: Mechanism) -> None:
+def test_a_scale_ten_per_cent_off_is_rejected(mechanism: Noise) -> None:
     """At 100,000 draws, more and less, with the audit's own confidence; the right one passes."""
     blank = np.zeros(100_000, dtype=np.int64)
     for factor, rejected in ((1.0, False), (1.1, True), (1 / 1.1, True)):
-        draws = SeededNoise(9).add(blank, Mechanism(mechanism.name, mechanism.scale * factor))
+        draws = SeededNoise(9).add(blank, Noise(mechanism.kind, mechanism.scale * factor))
         statistic = chi_square(draws, mechanism, EACH)
         assert (statistic.value > statistic.critical) == rejected
 
@@ -168,7 +169,7 @@ class Repeating(NoiseSource):
 
 def test_noise_that_repeats_itself_is_rejected() -> None:
     """One table against the next sees it; the law and the lags of each table are right."""
-    tests = sampler_statistics(Repeating(), Mechanism("laplace", 10.0), 5_000, EACH)
+    tests = sampler_statistics(Repeating(), Noise("laplace", 10.0), 5_000, EACH)
     assert [test.name for test in tests if test.value > test.critical] == ["next table"]
 
 

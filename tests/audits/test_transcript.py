@@ -15,7 +15,7 @@ from dpcipher.audits.transcript import Question, Violation, compare, record
 from dpcipher.curator.event import Sensitivity
 from dpcipher.methods import FullHistogram
 from dpcipher.methods.outcome import product_joint
-from dpcipher.privacy.noise import Mechanism
+from dpcipher.tables.measurement import Noise
 
 SUBJECT = next(subject for subject in SUBJECTS if subject.name == "full histogram")
 
@@ -149,4 +149,4 @@ def test_a_file_is_recorded_as_its_frame(tmp_path) -> None:
     assert [question.truth.tolist() for question in frame.questions] == [
         q.truth.tolist() for q in file.questions
     ]
-    assert Mechanism("laplace", frame.questions[0].scale).variance > 0
+    assert Noise("laplace", frame.questions[0].scale).variance > 0

@@ -22,9 +22,10 @@ from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS
-from dpcipher.privacy import Budget, Mechanism, NoiseSource, OpenDPNoise, Unit
+from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, Unit
 from dpcipher.privacy.choose import Draws
 from dpcipher.tables.domain import Counts
+from dpcipher.tables.measurement import Noise
 
 CITY = {
     "kind": "categorical",
@@ -140,7 +141,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> list[Counts]:
     """A sampler that adds nothing, and what was handed to it."""
     seen: list[Counts] = []
 
-    def handed(self: OpenDPNoise, counts: Counts, mechanism: Mechanism) -> Counts:
+    def handed(self: OpenDPNoise, counts: Counts, mechanism: Noise) -> Counts:
         seen.append(counts.copy())
         return counts
 

@@ -64,7 +64,7 @@ def test_weights_move_budget_between_tables() -> None:
 def test_gaussian_noise_follows_the_tight_conversion() -> None:
     """Sigma per unit of L2 at (1, 1e-6) is 4.530877 (Canonne, Kamath, Steinke 2020, by bisection), times the root of 3 tables."""
     release = measure(rows(), SCHEMA, epsilon=1, delta=1e-6, unit="add-remove")
-    assert release.tables[0].mechanism.name == "gaussian"
+    assert release.tables[0].mechanism.kind == "gaussian"
     assert release.tables[0].mechanism.scale == pytest.approx(4.530877117036 * math.sqrt(3), rel=1e-6)
 
 

@@ -23,8 +23,9 @@ from dpcipher.engines.denoise.shrink import (
 )
 from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import Coarse, Noisy, reconcile
+from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows
 
 SHAPE = (3, 4, 2, 3)
@@ -384,7 +385,7 @@ def test_zeros_in_the_first_levels_do_not_make_a_noisy_table_exact() -> None:
     errors = []
     for seed in range(3):
         counts = np.random.default_rng(seed).multinomial(2_000, chances.ravel()).reshape(12, 6)
-        noisy = SeededNoise(seed).add(counts, Mechanism("laplace", 40.0))
+        noisy = SeededNoise(seed).add(counts, Noise("laplace", 40.0))
         release = dc.Release.from_tables({("age", "status"): noisy}, schema, scale=40.0)
         solved = np.asarray(dc.solve(release).project(("age", "status")))
         clipped = np.where(chances > 0, np.maximum(noisy, 0), 0)

@@ -14,11 +14,12 @@ from dpcipher.engines.wide import MOST_SETS, _one_by_one
 from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 TEN = (2,) * 10
 GROUPS = range(20)
@@ -27,7 +28,7 @@ GROUPS = range(20)
 def noisy_release(
     counts: NDArray[np.int64],
     tables: list[tuple[int, ...]],
-    mechanism: Mechanism,
+    mechanism: Noise,
     seed: int,
     *,
     public: bool = False,
@@ -74,7 +75,7 @@ def random_release(seed: int) -> Release:
     if impossible:
         counts[0, 1] = 0
     public = bool(rng.random() < 0.4)
-    return noisy_release(counts, tables, Mechanism(law, scale), seed, public=public, zeros=zeros)
+    return noisy_release(counts, tables, Noise(law, scale), seed, public=public, zeros=zeros)
 
 
 def engines(release: Release, seed: int) -> list[str]:
@@ -122,7 +123,7 @@ def test_a_whole_table_of_ten_columns_is_no_worse_than_clipped(log_epsilon: int,
     for seed in range(3):
         rng = np.random.default_rng(seed)
         counts = rng.multinomial(n_rows, rng.dirichlet(np.full(1024, 0.4))).reshape(TEN)
-        release = noisy_release(counts, [tuple(range(10))], Mechanism("laplace", exp(-log_epsilon)), seed)
+        release = noisy_release(counts, [tuple(range(10))], Noise("laplace", exp(-log_epsilon)), seed)
         core = solved(release, "table").core
         assert isinstance(core, DenseTable)
         plain = np.maximum(release.tables[0].counts, 0)
@@ -137,7 +138,7 @@ def test_where_noise_dominates_a_whole_table_is_better_than_clipped() -> None:
     """Where noise is all there is, shrinkage beats clipping."""
     rng = np.random.default_rng(5)
     counts = rng.multinomial(3_000, rng.dirichlet(np.full(1024, 0.4))).reshape(TEN)
-    release = noisy_release(counts, [tuple(range(10))], Mechanism("laplace", exp(3)), 5)
+    release = noisy_release(counts, [tuple(range(10))], Noise("laplace", exp(3)), 5)
     plain = np.maximum(release.tables[0].counts, 0)
     core = solved(release, "table").core
     assert isinstance(core, DenseTable)
@@ -151,11 +152,11 @@ def test_a_table_of_very_many_columns_is_shrunk_as_one() -> None:
     assert sum(1 for k in range(orders + 1) for _ in combinations(range(14), k)) <= MOST_SETS
     rng = np.random.default_rng(2)
     counts = rng.multinomial(20_000, rng.dirichlet(np.full(2**14, 0.2))).reshape((2,) * 14)
-    exact = noisy_release(counts, [tuple(range(14))], Mechanism("none", 0), 0)
+    exact = noisy_release(counts, [tuple(range(14))], Noise("none", 0), 0)
     core = solved(exact, "table").core
     assert isinstance(core, DenseTable)
     np.testing.assert_allclose(core.probabilities, counts / 20_000, atol=1e-9)
-    release = noisy_release(counts, [tuple(range(14))], Mechanism("laplace", 1.0), 0)
+    release = noisy_release(counts, [tuple(range(14))], Noise("laplace", 1.0), 0)
     core = solved(release, "table").core
     assert isinstance(core, DenseTable)
     plain = np.maximum(release.tables[0].counts, 0)
@@ -166,9 +167,9 @@ def test_exact_tables_inside_a_wide_noisy_one_are_met() -> None:
     """What is known without noise stays so, however the rest is shrunk and made non-negative."""
     rng = np.random.default_rng(1)
     counts = rng.multinomial(500, rng.dirichlet(np.full(48, 0.3))).reshape(3, 2, 4, 2)
-    release = noisy_release(counts, [(0, 1, 2, 3)], Mechanism("laplace", 4.0), 1)
+    release = noisy_release(counts, [(0, 1, 2, 3)], Noise("laplace", 4.0), 1)
     exact = tuple(
-        NoisyTable(attrs, margin(counts, release.schema.axes(attrs)), Mechanism("none", 0))
+        NoisyTable(attrs, margin(counts, release.schema.axes(attrs)), Noise("none", 0))
         for attrs in (("c0", "c1"), ("c3",))
     )
     joint = solved(Release(release.schema, (*release.tables, *exact), release.statement), "table")
@@ -191,7 +192,7 @@ def test_margins_that_contradict_one_another_do_not_overflow() -> None:
 def test_a_release_without_rows_is_uniform_and_says_why(engine: str) -> None:
     """The note names the noise where there is noise, and the emptiness where there is none; no row is drawn by default."""
     counts = np.zeros((2, 3), dtype=np.int64)
-    empty = noisy_release(counts, [(0, 1)], Mechanism("laplace", 3.0), 0, public=True)
+    empty = noisy_release(counts, [(0, 1)], Noise("laplace", 3.0), 0, public=True)
     with pytest.warns(DpcipherWarning, match="it is about no rows"):
         joint = solve(empty, engine=engine)
     assert isinstance(joint, Joint)
@@ -244,7 +245,7 @@ def test_tables_that_are_nearly_exact_are_met_and_not_called_contradictory(
     """A million rows under next to no noise: what is measured comes back within its noise, and the health has nothing to say."""
     rng = np.random.default_rng(3)
     counts = rng.multinomial(1_000_000, rng.dirichlet(np.full(36, 0.4))).reshape(3, 3, 2, 2)
-    joint = solved(noisy_release(counts, tables, Mechanism("laplace", 0.14), 3), "table")
+    joint = solved(noisy_release(counts, tables, Noise("laplace", 0.14), 3), "table")
     assert joint.health.converged
     assert joint.health.notes == ()
     for axes in tables:

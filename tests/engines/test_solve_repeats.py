@@ -9,10 +9,10 @@ import pytest
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SHAPE = (2, 3, 2)
 SCHEMA = Schema.from_domain(dict(zip("abc", SHAPE, strict=True)))
@@ -29,7 +29,7 @@ def uneven() -> Release:
         margin = truth.sum(axis=tuple(axis for axis in range(3) if "abc"[axis] not in name))
         for scale in each:
             noisy = margin + np.rint(rng.normal(0, scale, margin.shape)).astype(np.int64)
-            tables.append(NoisyTable(tuple(name), noisy, Mechanism("gaussian", scale)))
+            tables.append(NoisyTable(tuple(name), noisy, Noise("gaussian", scale)))
     return Release(SCHEMA, tuple(tables), Statement(status="declared"))
 
 
@@ -40,7 +40,7 @@ def merged(release: Release) -> Release:
         found = list(group)
         weights = np.array([1 / one.mechanism.variance for one in found])
         mean = sum(weight * one.counts for weight, one in zip(weights, found, strict=True)) / weights.sum()
-        tables.append(NoisyTable(attrs, mean, Mechanism("gaussian", weights.sum() ** -0.5)))
+        tables.append(NoisyTable(attrs, mean, Noise("gaussian", weights.sum() ** -0.5)))
     return replace(release, tables=tuple(tables))
 
 

@@ -6,15 +6,16 @@ import pytest
 import dpcipher as dc
 from dpcipher.errors import ParameterError
 from dpcipher.inference.drawn import middle
-from dpcipher.privacy.noise import Mechanism, MechanismName, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
+from dpcipher.tables.measurement import Noise, NoiseKind
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3})
 COUNTS = np.array([[300, 200, 100], [150, 150, 100]])
 
 
-def release(scale: float, mechanism: MechanismName = "laplace") -> dc.Release:
+def release(scale: float, mechanism: NoiseKind = "laplace") -> dc.Release:
     """A noisy table."""
-    counts = SeededNoise(0).add(COUNTS.astype(np.int64), Mechanism(mechanism, scale))
+    counts = SeededNoise(0).add(COUNTS.astype(np.int64), Noise(mechanism, scale))
     return dc.Release.from_tables(
         {("a", "b"): counts}, SCHEMA, scale=scale, mechanism=mechanism, n_rows=1_000
     )

@@ -13,9 +13,10 @@ from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.inference.combine import RULES, Combined, Rule, combine
 from dpcipher.joint.imputed import Imputed
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema import Column
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 2})
 TRUTH = np.array([[0.35, 0.25], [0.15, 0.25]])
@@ -26,7 +27,7 @@ SETS, ROWS, SCALE = 5, 600, 16.0
 def release(seed: int) -> dc.Release:
     """A noisy table of rows that are a sample of the truth."""
     rows = np.random.default_rng(seed).multinomial(ROWS, TRUTH.ravel()).reshape(2, 2)
-    counts = SeededNoise(seed).add(rows.astype(np.int64), Mechanism("laplace", SCALE))
+    counts = SeededNoise(seed).add(rows.astype(np.int64), Noise("laplace", SCALE))
     return dc.Release.from_tables({("a", "b"): counts}, SCHEMA, scale=SCALE)
 
 

@@ -11,8 +11,9 @@ import pandas as pd
 
 from dpcipher.methods import Synthesizer
 from dpcipher.privacy.choose import Chooser, Draws, SeededChooser
-from dpcipher.privacy.noise import Mechanism, NoiseSource, SeededNoise
+from dpcipher.privacy.noise import NoiseSource, SeededNoise
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 
 @dataclass
@@ -43,14 +44,14 @@ class TapedNoise(NoiseSource):
     def __init__(self, tape: Tape, answers: list[object] | None, seed: int) -> None:
         self.tape, self.answers, self.inner = tape, answers, SeededNoise(seed)
 
-    def _check(self, mechanism: Mechanism) -> None:
-        assert mechanism.name != "none"
+    def _check(self, mechanism: Noise) -> None:
+        assert mechanism.kind != "none"
 
     def _noisy(self, counts, mechanism):
         answer = (
             self.inner.add(counts, mechanism) if self.answers is None else replayed(self.tape, self.answers)
         )
-        return self.tape.record(mechanism.name, counts, mechanism.scale, answer)
+        return self.tape.record(mechanism.kind, counts, mechanism.scale, answer)
 
     def certificate(self, mechanism, unit):
         """What the law of the noise costs."""

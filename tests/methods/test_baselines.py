@@ -128,9 +128,9 @@ def test_hierarchical_consistency_is_a_case_of_reconcile() -> None:
     leaves = rng.integers(0, 100, 8)
     true = [leaves.reshape(-1, 2**height).sum(axis=1) for height in (3, 2, 1, 0)]
     noise = SeededNoise(3)
-    from dpcipher.privacy.noise import Mechanism
+    from dpcipher.tables.measurement import Noise
 
-    law = Mechanism("laplace", 5.0)
+    law = Noise("laplace", 5.0)
     noisy = [noise.add(level.astype(np.int64), law) for level in true]
     tables = [
         Noisy(tuple(range(depth)), level.astype(float).reshape((2,) * depth), law.variance)

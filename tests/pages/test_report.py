@@ -18,11 +18,11 @@ from dpcipher.io.read import coded_rows
 from dpcipher.pages.report import match_tables, render, report, strongest_pairs
 from dpcipher.pages.words import certificate, noise
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.keys import create_key
 from dpcipher.release.release import CoarseTable, Release
 from dpcipher.release.sign import sign
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], sa
 def test_what_is_counted_coarsely_too_is_said() -> None:
     """The columns and their own noise, in the text and in the certificate; of other releases nothing."""
     given = pages.release()
-    runs = CoarseTable("score", (0, 15), np.array([10, 20]), Mechanism("laplace", 7.5))
+    runs = CoarseTable("score", (0, 15), np.array([10, 20]), Noise("laplace", 7.5))
     coarse = Release(given.schema, given.tables, given.statement, coarse=(runs,))
     said = "runs of bins of score, with discrete Laplace noise of scale 7.5"
     assert said in certificate(coarse)

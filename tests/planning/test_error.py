@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpcipher.planning.tables import best_weights, expected_absolute, expected_tvd, reconciled_sds
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.planning.tables import best_weights, expected_tvd, reconciled_sds
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 
-def pmf_absolute(mechanism: Mechanism) -> float:
+def pmf_absolute(mechanism: Noise) -> float:
     """E|X| summed term by term over the probability mass function."""
     k = np.arange(-40_000, 40_001)
-    log = -np.abs(k) / mechanism.scale if mechanism.name == "laplace" else -(k**2) / (2 * mechanism.scale**2)
+    log = -np.abs(k) / mechanism.scale if mechanism.kind == "laplace" else -(k**2) / (2 * mechanism.scale**2)
     mass = np.exp(log)
     return float((np.abs(k) * mass).sum() / mass.sum())
 
@@ -23,22 +24,22 @@ def pmf_absolute(mechanism: Mechanism) -> float:
 @pytest.mark.parametrize("scale", [0.2, 0.7, 3.0, 7.9, 8.1, 91.0, 900.0])
 def test_expected_absolute_is_the_sum_over_the_mass_function(name: str, scale: float) -> None:
     """Both laws, small scales (where discreteness shows) and large ones."""
-    mechanism = Mechanism(name, scale)  # type: ignore[arg-type]
-    assert expected_absolute(mechanism) == pytest.approx(pmf_absolute(mechanism), rel=1e-5)
+    mechanism = Noise(name, scale)  # type: ignore[arg-type]
+    assert mechanism.mean_absolute == pytest.approx(pmf_absolute(mechanism), rel=1e-5)
 
 
 def test_no_noise_has_no_error() -> None:
     """Exact tables are exact."""
-    assert expected_absolute(Mechanism("none", 0)) == 0
+    assert Noise("none", 0).mean_absolute == 0
 
 
 def test_expected_tvd_is_what_noise_does_to_a_table() -> None:
     """The mean over 400 noisy copies of a table, counted as half the sum of |difference| / n_rows."""
-    mechanism, n_rows = Mechanism("laplace", 12.0), 3_000
+    mechanism, n_rows = Noise("laplace", 12.0), 3_000
     noise = SeededNoise(7)
     truth = np.full(24, n_rows // 24, dtype=np.int64)
     observed = np.mean([np.abs(noise.add(truth, mechanism) - truth).sum() / (2 * n_rows) for _ in range(400)])
-    assert expected_tvd(expected_absolute(mechanism), 24, n_rows) == pytest.approx(observed, rel=0.03)
+    assert expected_tvd(mechanism.mean_absolute, 24, n_rows) == pytest.approx(observed, rel=0.03)
 
 
 def test_expected_tvd_never_exceeds_one() -> None:
@@ -66,7 +67,7 @@ def test_reconciled_deviations_are_those_of_dense_least_squares() -> None:
     """All pairs of a 2×3×2 table with unequal noise, against the covariance of the normal equations."""
     schema = Schema.from_domain({"a": 2, "b": 3, "c": 2})
     tables = list(combinations(("a", "b", "c"), 2))
-    mechanisms = [Mechanism("laplace", 5.0), Mechanism("gaussian", 9.0), Mechanism("laplace", 2.0)]
+    mechanisms = [Noise("laplace", 5.0), Noise("gaussian", 9.0), Noise("laplace", 2.0)]
     cells = np.arange(12).reshape(2, 3, 2)
     designs = [_sums(cells, schema.axes(attrs)) for attrs in tables]
     weights = [design / np.sqrt(m.variance) for design, m in zip(designs, mechanisms, strict=True)]
@@ -78,8 +79,8 @@ def test_reconciled_deviations_are_those_of_dense_least_squares() -> None:
 def test_a_public_number_of_rows_lowers_the_reconciled_deviation() -> None:
     """Knowing the total removes one direction of noise."""
     schema = Schema.from_domain({"a": 2, "b": 3})
-    free = reconciled_sds(schema, [("a", "b")], [Mechanism("gaussian", 6.0)], n_rows=None)[0]
-    fixed = reconciled_sds(schema, [("a", "b")], [Mechanism("gaussian", 6.0)], n_rows=100)[0]
+    free = reconciled_sds(schema, [("a", "b")], [Noise("gaussian", 6.0)], n_rows=None)[0]
+    fixed = reconciled_sds(schema, [("a", "b")], [Noise("gaussian", 6.0)], n_rows=100)[0]
     assert (free, fixed) == pytest.approx((6.0, 6.0 * np.sqrt(5 / 6)))
 
 

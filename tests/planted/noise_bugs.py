@@ -150,7 +150,7 @@ NOISE_BUGS = (
         "dpsynth, whose command line seeds with 0; DataSynthesizer, default seed",
         "privacy/noise.py",
         "        return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)",
-        """        draw = _discrete_laplace if mechanism.name == "laplace" else _discrete_gaussian
+        """        draw = _discrete_laplace if mechanism.kind == "laplace" else _discrete_gaussian
         return counts + draw(np.random.default_rng(0), mechanism.scale, counts.size)""",
         "privacy/test_noise.py::test_two_runs_differ_and_tables_keep_their_shape",
     ),

@@ -16,9 +16,10 @@ from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.posteriors.whole_counts import SummedNoise, WholeCounts
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 TWO = dc.Schema.from_domain({"a": 2, "b": 2})
 THREE = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})
@@ -27,7 +28,7 @@ COUNTS = np.random.default_rng(5).multinomial(400, np.full(12, 1 / 12)).reshape(
 
 def noisy(counts: Floats, scale: float, seed: int) -> Floats:
     """Counts with seeded Laplace noise."""
-    return SeededNoise(seed).add(np.asarray(counts).astype(np.int64), Mechanism("laplace", scale))
+    return SeededNoise(seed).add(np.asarray(counts).astype(np.int64), Noise("laplace", scale))
 
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
@@ -40,7 +41,7 @@ def test_summed_noise_has_the_law_of_the_sum(name: str, scale: float, cells: int
     law = one / one.sum()
     for _ in range(cells - 1):
         law = np.convolve(law, one / one.sum(), mode="same")
-    noise = SummedNoise(Mechanism(name, scale), cells)  # type: ignore[arg-type]
+    noise = SummedNoise(Noise(name, scale), cells)  # type: ignore[arg-type]
     likely = int((law[200:] > 1e-11).sum())
     ours = noise.log_law[:likely]
     assert ours == pytest.approx(np.log(law[200 : 200 + likely] / law[200]), abs=1e-3)
@@ -52,7 +53,7 @@ def test_summed_noise_has_the_law_of_the_sum(name: str, scale: float, cells: int
 def test_counts_are_summed_out_exactly(scale: float) -> None:
     """Value and derivative are those of Poisson and Laplace chances summed over all counts, also for noisy counts below 0."""
     seen = np.array([-9.0, -1.0, 0.0, 1.0, 7.0, 130.0])
-    counts = WholeCounts(seen, SummedNoise(Mechanism("laplace", scale), 1))
+    counts = WholeCounts(seen, SummedNoise(Noise("laplace", scale), 1))
     for rate in (1e-5, 0.01, 0.4, 3.3, 20.0, 160.0):
         value, slope = counts(np.full((1, len(seen)), np.log(rate)))
         true = np.arange(2_000)
@@ -65,7 +66,7 @@ def test_counts_are_summed_out_exactly(scale: float) -> None:
 
 def test_true_counts_are_drawn_from_their_law() -> None:
     """Draws of the count behind a noisy one have the chances of Bayes' rule."""
-    counts = WholeCounts(np.array([4.0, -2.0]), SummedNoise(Mechanism("laplace", 1.5), 1))
+    counts = WholeCounts(np.array([4.0, -2.0]), SummedNoise(Noise("laplace", 1.5), 1))
     drawn = counts.draw(np.log(np.full((40_000, 2), 3.0)), np.random.default_rng(1))
     true = np.arange(60)
     for cell, seen in enumerate((4, -2)):
@@ -213,7 +214,7 @@ def test_sums_of_nearly_empty_cells_are_not_blurred(monkeypatch: pytest.MonkeyPa
     counts = np.where((a + b + c) % 5 < 2, np.array([60, 30, 12, 6, 6])[a], 0)
     seen = noisy(counts, 3.0, 2)
     release = dc.Release.from_tables({schema.attrs: seen}, schema, scale=3.0)
-    noise_sd = (25 * Mechanism("laplace", 3.0).variance) ** 0.5
+    noise_sd = (25 * Noise("laplace", 3.0).variance) ** 0.5
 
     def furthest() -> float:
         """How far the rows by level of the first column are from the noisy table's own, in their noise."""
@@ -230,7 +231,7 @@ def test_other_columns_are_summed_out() -> None:
     """Two columns of a table of three have the noise of the sum, and its own law."""
     release = dc.Release.from_tables({THREE.attrs: noisy(COUNTS, 1.0, 6)}, THREE, scale=1.0)
     drawn = dc.posterior(release, ("c", "a"), draws=1_000, seed=1, population=False)
-    noise_sd = (3 * Mechanism("laplace", 1.0).variance) ** 0.5
+    noise_sd = (3 * Noise("laplace", 1.0).variance) ** 0.5
     assert drawn.draws.mean(axis=0) * 400 == pytest.approx(COUNTS.sum(axis=1).T, abs=4 * noise_sd)
     assert 0.5 * noise_sd < (drawn.draws * drawn.rows[:, None, None]).std(axis=0).mean() < 1.3 * noise_sd
 

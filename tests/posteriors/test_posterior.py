@@ -13,9 +13,10 @@ import dpcipher as dc
 from dpcipher.errors import ParameterError, ReleaseError, SizeError, SolveError, WorkloadError
 from dpcipher.posteriors import sampler
 from dpcipher.posteriors.prior import CONTRAST_SD
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 TWO = dc.Schema.from_domain({"a": 2, "b": 2})
 THREE = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})
@@ -28,7 +29,7 @@ COUNTS = (
 
 def noisy(counts: np.ndarray, scale: float, seed: int, mechanism: str = "laplace") -> np.ndarray:
     """Counts with seeded noise."""
-    law = Mechanism(mechanism, scale)  # type: ignore[arg-type]
+    law = Noise(mechanism, scale)  # type: ignore[arg-type]
     return SeededNoise(seed).add(np.ascontiguousarray(counts).astype(np.int64), law)
 
 
@@ -194,7 +195,7 @@ def test_several_measurements_sharpen() -> None:
     """Ten sets of the same tables leave about a third of the spread of one."""
 
     def spread(sets: int) -> float:
-        law = Mechanism("laplace", 20.0)
+        law = Noise("laplace", 20.0)
         tables = [
             dc.Release.from_tables(pairs(COUNTS, THREE, 20.0, seed=10 * number), THREE, scale=20.0).tables
             for number in range(sets)

@@ -7,21 +7,21 @@ import dpcipher as dc
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3})
 COUNTS = np.array([[900, 700, 400], [1200, 500, 300]])
-TOTAL = NoisyTotal(int(COUNTS.sum()), Mechanism("gaussian", 20.0))
+TOTAL = NoisyTotal(int(COUNTS.sum()), Noise("gaussian", 20.0))
 
 
 def centred_release() -> Release:
     """Both columns and their pair, centred, without luck: counts as they are, and the noise that was not drawn stated."""
     parts = {("a",): COUNTS.sum(axis=1), ("b",): COUNTS.sum(axis=0), ("a", "b"): COUNTS}
     tables = tuple(
-        NoisyTable(attrs, counts.size * counts - counts.sum(), Mechanism("gaussian", 15.0 * counts.size))
+        NoisyTable(attrs, counts.size * counts - counts.sum(), Noise("gaussian", 15.0 * counts.size))
         for attrs, counts in parts.items()
     )
     return Release(SCHEMA, tables, Statement("declared"), totals=(TOTAL,))
@@ -52,12 +52,12 @@ def one_centred_table() -> Release:
     """A centred table of three columns, and the number of rows."""
     schema = Schema.from_domain({"a": 2, "b": 3, "c": 2})
     counts = np.random.default_rng(6).integers(200, 900, (2, 3, 2))
-    table = NoisyTable(("a", "b", "c"), 12 * counts - counts.sum(), Mechanism("gaussian", 15.0 * 12))
+    table = NoisyTable(("a", "b", "c"), 12 * counts - counts.sum(), Noise("gaussian", 15.0 * 12))
     return Release(
         schema,
         (table,),
         Statement("declared"),
-        totals=(NoisyTotal(int(counts.sum()), Mechanism("gaussian", 20.0)),),
+        totals=(NoisyTotal(int(counts.sum()), Noise("gaussian", 20.0)),),
     )
 
 

@@ -8,16 +8,16 @@ from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.targets import Tables
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SIZES = {"a": 6, "b": 2, "c": 3}
 SCHEMA = Schema.from_domain(SIZES)
 COUNTS = np.random.default_rng(3).integers(200, 900, tuple(SIZES.values()))
 STARTS = (0, 1, 4)
-NOISE, FINE = Mechanism("gaussian", 40.0), Mechanism("gaussian", 4.0)
+NOISE, FINE = Noise("gaussian", 40.0), Noise("gaussian", 4.0)
 
 
 def coarse() -> CoarseTable:
@@ -32,7 +32,7 @@ def release(*sets: tuple[str, ...], centred: bool = False) -> Release:
     for attrs in sets:
         own = COUNTS.sum(axis=tuple(axis for axis, name in enumerate(SIZES) if name not in attrs))
         counts = own.size * own - own.sum() if centred else own
-        mechanism = Mechanism("gaussian", 40.0 * own.size) if centred else NOISE
+        mechanism = Noise("gaussian", 40.0 * own.size) if centred else NOISE
         tables.append(NoisyTable(attrs, counts, mechanism))
     totals = (NoisyTotal(int(COUNTS.sum()), NOISE),) if centred else ()
     return Release(SCHEMA, tuple(tables), Statement("declared"), coarse=(coarse(),), totals=totals)

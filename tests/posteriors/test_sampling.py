@@ -13,14 +13,15 @@ from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.noise_law import NoiseLaw
 from dpcipher.posteriors.sampler import SamplerReport, _stretched
 from dpcipher.posteriors.targets import PopulationTarget, Tables, TableTarget
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 
 @pytest.mark.parametrize("summed", [1, 2, 5, 40])
 def test_the_noise_law_has_the_moments_of_the_sum(summed: int) -> None:
     """By quadrature: variance and excess kurtosis are those of a sum of Laplace noise (a single one a little less sharp)."""
-    law = NoiseLaw.of(Mechanism("laplace", 10.0), summed)
+    law = NoiseLaw.of(Noise("laplace", 10.0), summed)
     alpha, delta = law.shape
     edge = 30 * law.variance**0.5
 
@@ -36,14 +37,14 @@ def test_the_noise_law_has_the_moments_of_the_sum(summed: int) -> None:
         )
 
     variance = moment(2) / moment(0)
-    assert variance == pytest.approx(Mechanism("laplace", 10.0).variance * summed, rel=1e-3)
+    assert variance == pytest.approx(Noise("laplace", 10.0).variance * summed, rel=1e-3)
     excess = moment(4) / moment(0) / variance**2 - 3
     assert excess == pytest.approx(3 / summed, abs=0.35 if summed == 1 else 1e-3)
 
 
 def test_means_of_laws_add_their_cumulants() -> None:
     """The mean of four equal laws has a quarter of the variance and of the excess kurtosis."""
-    one = NoiseLaw.of(Mechanism("laplace", 10.0), 3)
+    one = NoiseLaw.of(Noise("laplace", 10.0), 3)
     mean = NoiseLaw.mean([one] * 4)
     assert (mean.variance, mean.excess) == pytest.approx((one.variance / 4, one.excess / 4))
 
@@ -272,7 +273,7 @@ def test_a_trend_over_ten_levels_is_not_shrunk_away(order: bool, monkeypatch: py
     second = 0.6 * first + 0.8 * rng.normal(size=400_000)
     codes = [np.searchsorted(np.quantile(v, np.arange(1, k) / k), v) for v, k in ((first, 10), (second, 4))]
     chances = np.bincount(codes[0] * 4 + codes[1], minlength=40).reshape(10, 4) / 400_000
-    schema, mechanism = dc.Schema.from_domain({"a": 10, "b": 4}), Mechanism("laplace", 27.0)
+    schema, mechanism = dc.Schema.from_domain({"a": 10, "b": 4}), Noise("laplace", 27.0)
 
     def covariance(joint: Floats) -> float:
         return float(

@@ -5,10 +5,11 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.posteriors.prior import CONTRAST_SD
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 SCHEMA = dc.Schema(dc.Schema.from_domain({"a": 2, "b": 3}).columns, zeros=(Zero({"a": 0, "b": 2}),))
 COUNTS = np.array([[14, 6, 0], [5, 3, 12]])
@@ -20,7 +21,7 @@ def measured(*scales: float) -> list[tuple[Floats, float]]:
     """The table with noise of every scale; on the impossible cell, noise that nobody would draw."""
     readings = []
     for number, scale in enumerate(scales):
-        counts = SeededNoise(number).add(COUNTS, Mechanism("laplace", scale)).astype(np.int64)
+        counts = SeededNoise(number).add(COUNTS, Noise("laplace", scale)).astype(np.int64)
         counts[0, 2] = 400
         readings.append((counts, scale))
     return readings
@@ -29,7 +30,7 @@ def measured(*scales: float) -> list[tuple[Floats, float]]:
 def release_of(readings: list[tuple[Floats, float]]) -> dc.Release:
     """A release that measured the table several times."""
     tables = [
-        NoisyTable(("a", "b"), counts, Mechanism("laplace", scale), number)
+        NoisyTable(("a", "b"), counts, Noise("laplace", scale), number)
         for number, (counts, scale) in enumerate(readings)
     ]
     first = dc.Release.from_tables({("a", "b"): readings[0][0]}, SCHEMA, scale=1.0, n_rows=N_ROWS)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import BudgetError, ParameterError
-from dpcipher.privacy import Budget, Mechanism, Unit, mechanism_for
+from dpcipher.privacy import Budget, Unit, mechanism_for
+from dpcipher.privacy.noise import cost
+from dpcipher.tables.measurement import Noise
 
 ONE = Unit("add-remove")
 
@@ -22,13 +24,13 @@ def test_variance_is_that_of_the_summed_law(name: str, scale: float) -> None:
     log_weight = -np.abs(k) / scale if name == "laplace" else -(k**2) / (2 * scale**2)
     weight = np.exp(log_weight)
     expected = float((k**2 * weight).sum() / weight.sum())
-    assert Mechanism(name, scale).variance == pytest.approx(expected, rel=1e-12)
+    assert Noise(name, scale).variance == pytest.approx(expected, rel=1e-12)
 
 
 def test_variance_at_a_large_scale_loses_no_digits() -> None:
     """Discrete Laplace tends to 2b² - 1/6."""
-    assert Mechanism("laplace", 2.0**20).variance == pytest.approx(2.0**41 - 1 / 6, rel=1e-13)
-    assert Mechanism("none", 0).variance == 0
+    assert Noise("laplace", 2.0**20).variance == pytest.approx(2.0**41 - 1 / 6, rel=1e-13)
+    assert Noise("none", 0).variance == 0
 
 
 @pytest.mark.parametrize(
@@ -38,17 +40,17 @@ def test_variance_at_a_large_scale_loses_no_digits() -> None:
 def test_a_bad_scale_is_refused(name: str, bad: object) -> None:
     """Noise that is nothing, infinite or no number is no mechanism."""
     with pytest.raises(ParameterError, match="scale"):
-        Mechanism(name, bad)  # type: ignore[arg-type]
+        Noise(name, bad)  # type: ignore[arg-type]
 
 
 def test_names_are_checked() -> None:
     """Only three laws exist, and exact counts have scale 0."""
     with pytest.raises(ParameterError, match="mechanism"):
-        Mechanism("cauchy", 1.0)  # type: ignore[arg-type]
+        Noise("cauchy", 1.0)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="scale"):
-        Mechanism("none", 1.0)
+        Noise("none", 1.0)
     with pytest.raises(BudgetError, match="none"):
-        Mechanism("none", 0).cost(ONE)
+        cost(Noise("none", 0), ONE)
 
 
 @pytest.mark.parametrize("unit", [ONE, Unit("replace"), Unit("add-remove", 3), Unit("replace", 3)])
@@ -56,8 +58,8 @@ def test_names_are_checked() -> None:
 def test_the_noise_costs_its_share_and_hardly_less(unit: Unit, budget: dict[str, float]) -> None:
     """The exact cost of the chosen noise is within the share, and within 1e-12 of it."""
     share = Budget.parse(**budget)
-    cost, whole = mechanism_for(share, unit).cost(unit), share.composable()
-    spent, allowed = cost.rho or cost.epsilon, whole.rho or whole.epsilon
+    charged, whole = cost(mechanism_for(share, unit), unit), share.composable()
+    spent, allowed = charged.rho or charged.epsilon, whole.rho or whole.epsilon
     assert allowed * (1 - Fraction(1, 10**12)) <= spent <= allowed
 
 
@@ -80,5 +82,5 @@ def test_budgets_that_buy_no_noise_or_too_much_are_refused(budget: dict[str, flo
 
 def test_describe_names_law_and_scale() -> None:
     """A phrase that a certificate can print."""
-    assert Mechanism("gaussian", 2.5).describe() == "discrete Gaussian noise of scale 2.5"
-    assert Mechanism("none", 0).describe() == "no noise"
+    assert Noise("gaussian", 2.5).describe() == "discrete Gaussian noise of scale 2.5"
+    assert Noise("none", 0).describe() == "no noise"

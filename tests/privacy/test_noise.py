@@ -13,17 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpcipher.errors import DpcipherError, NotPrivate, ParameterError
-from dpcipher.privacy import (
-    Budget,
-    Mechanism,
-    NoiseSource,
-    OpenDPNoise,
-    SeededNoise,
-    Unit,
-    mechanism_for,
-    noise,
-)
+from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
 from dpcipher.privacy.accounting import float_up
+from dpcipher.tables.measurement import Noise
 
 N_DRAWS = 100_000
 ALPHA = 1e-6  # a right sampler fails one run in 100,000; the gates below reject wrong ones far beyond it
@@ -57,7 +49,7 @@ def p_value(draws: Draws, name: str, scale: float, most_bins: int = 60) -> float
 def drawn(source: type[NoiseSource], name: str, scale: float) -> Draws:
     """Many draws around zero, made once."""
     maker = SeededNoise(7) if source is SeededNoise else source()
-    return maker.add(np.zeros(N_DRAWS, dtype=np.int64), Mechanism(name, scale))  # type: ignore[arg-type]
+    return maker.add(np.zeros(N_DRAWS, dtype=np.int64), Noise(name, scale))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("source", [OpenDPNoise, SeededNoise])
@@ -78,7 +70,7 @@ def test_draws_are_symmetric_and_uncorrelated(name: str, scale: float) -> None:
     draws = drawn(OpenDPNoise, name, scale).astype(float)
     signs = np.sign(draws[draws != 0])
     assert abs(signs.sum()) / np.sqrt(signs.size) < 5
-    variance = Mechanism(name, scale).variance  # type: ignore[arg-type]
+    variance = Noise(name, scale).variance  # type: ignore[arg-type]
     assert abs((draws**2).mean() - variance) < 6 * (draws**2).std() / np.sqrt(draws.size)
     for lag in (1, 2, 3):
         assert abs((draws[lag:] * draws[:-lag]).sum()) / (variance * np.sqrt(draws.size)) < 5
@@ -97,7 +89,7 @@ def zero_counted_twice(rng: np.random.Generator, scale: float) -> Draws:
 
 def biased_comparison(rng: np.random.Generator, scale: float) -> Draws:
     """A comparison that errs now and then, as in the OpenDP samplers before 0.14.2: one draw in thirty a step too near."""
-    draws = SeededNoise(1).add(np.zeros(N_DRAWS, dtype=np.int64), Mechanism("laplace", scale))
+    draws = SeededNoise(1).add(np.zeros(N_DRAWS, dtype=np.int64), Noise("laplace", scale))
     return draws - np.sign(draws) * (rng.random(N_DRAWS) < 1 / 30)
 
 
@@ -131,7 +123,7 @@ def test_two_runs_differ_and_tables_keep_their_shape() -> None:
     """Nothing is repeated from one table to the next, and the counts that came in are not touched."""
     counts = np.arange(60, dtype=np.int64).reshape(3, 4, 5)
     before = counts.copy()
-    for mechanism in (Mechanism("laplace", 10.0), Mechanism("gaussian", 10.0)):
+    for mechanism in (Noise("laplace", 10.0), Noise("gaussian", 10.0)):
         first, second = (OpenDPNoise().add(counts.T, mechanism) for _ in range(2))
         assert first.shape == (5, 4, 3)
         assert first.dtype == np.int64
@@ -163,7 +155,7 @@ def in_forked_children(work: Callable[[], bytes], n_children: int) -> list[bytes
 
 def test_forked_children_draw_different_noise() -> None:
     """A seedable generator copied by fork repeats itself; OpenDP's source must not."""
-    mechanism, counts = Mechanism("laplace", 1000.0), np.zeros(50, dtype=np.int64)
+    mechanism, counts = Noise("laplace", 1000.0), np.zeros(50, dtype=np.int64)
     OpenDPNoise().add(counts, mechanism)
     private = in_forked_children(lambda: OpenDPNoise().add(counts, mechanism).tobytes(), 3)
     assert len(set(private)) == 3
@@ -174,7 +166,7 @@ def test_forked_children_draw_different_noise() -> None:
 
 def test_seeded_noise_repeats_and_says_that_it_is_not_private() -> None:
     """Equal seeds give equal noise, which is why nothing it touches may be released."""
-    counts, mechanism = np.zeros(50, dtype=np.int64), Mechanism("gaussian", 10.0)
+    counts, mechanism = np.zeros(50, dtype=np.int64), Noise("gaussian", 10.0)
     assert (SeededNoise(1).add(counts, mechanism) == SeededNoise(1).add(counts, mechanism)).all()
     assert (SeededNoise(1).add(counts, mechanism) != SeededNoise(2).add(counts, mechanism)).any()
     assert OpenDPNoise.is_private
@@ -183,7 +175,7 @@ def test_seeded_noise_repeats_and_says_that_it_is_not_private() -> None:
 
 def test_no_noise_is_for_experiments_only() -> None:
     """OpenDP's sampler would accept scale 0 and return the exact data; we do not let it."""
-    counts, none = np.arange(5, dtype=np.int64), Mechanism("none", 0)
+    counts, none = np.arange(5, dtype=np.int64), Noise("none", 0)
     with pytest.raises(NotPrivate, match="none"):
         OpenDPNoise().add(counts, none)
     assert (SeededNoise(1).add(counts, none) == counts).all()
@@ -198,14 +190,14 @@ def test_no_noise_is_for_experiments_only() -> None:
 def test_only_64_bit_counts_are_noised(bad: object) -> None:
     """Floats and narrow integers are refused before anything is drawn."""
     with pytest.raises(ParameterError, match="int64"):
-        OpenDPNoise().add(bad, Mechanism("laplace", 1.0))  # type: ignore[arg-type]
+        OpenDPNoise().add(bad, Noise("laplace", 1.0))  # type: ignore[arg-type]
 
 
 def test_large_noise_does_not_wrap() -> None:
     """At the largest scale the draws are still spread as the law says."""
     for name in ("laplace", "gaussian"):
-        draws = OpenDPNoise().add(np.zeros(2000, dtype=np.int64), Mechanism(name, 2.0**40))  # type: ignore[arg-type]
-        assert 0.8 < draws.astype(float).std() / Mechanism(name, 2.0**40).variance ** 0.5 < 1.2  # type: ignore[arg-type]
+        draws = OpenDPNoise().add(np.zeros(2000, dtype=np.int64), Noise(name, 2.0**40))  # type: ignore[arg-type]
+        assert 0.8 < draws.astype(float).std() / Noise(name, 2.0**40).variance ** 0.5 < 1.2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +219,7 @@ def test_biased_versions_of_opendp_are_refused(
 
 def test_tables_that_are_drawn_together_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call for each mechanism, of bounded size; every cell gets its own noise, of its own table's scale, and returns to its place."""
-    calls: list[tuple[int, Mechanism]] = []
+    calls: list[tuple[int, Noise]] = []
     right = OpenDPNoise._noisy
 
     def watched(self, counts, mechanism):
@@ -236,7 +228,7 @@ def test_tables_that_are_drawn_together_keep_their_places(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", watched)
     monkeypatch.setattr("dpcipher.privacy.together.CELLS_AT_ONCE", 2_000)
-    fine, coarse = Mechanism("laplace", 0.05), Mechanism("gaussian", 1000.0)
+    fine, coarse = Noise("laplace", 0.05), Noise("gaussian", 1000.0)
     shapes = [(3, 4), (200,), (1,), (20, 30), (2_500,), (0, 3)]
     mechanisms = [fine, coarse, fine, fine, fine, coarse]
     tables = [np.arange(np.prod(shape)).reshape(shape) + 7 * place for place, shape in enumerate(shapes)]
@@ -258,7 +250,7 @@ def test_many_tables_are_checked_like_one() -> None:
     """Counts that are no integers and a release without noise are refused before anything is drawn."""
     table = np.arange(6)
     with pytest.raises(ParameterError, match="int64"):
-        OpenDPNoise().add_many([table, table.astype(float)], [Mechanism("laplace", 1.0)] * 2)
+        OpenDPNoise().add_many([table, table.astype(float)], [Noise("laplace", 1.0)] * 2)
     with pytest.raises(NotPrivate, match="none"):
-        OpenDPNoise().add_many([table], [Mechanism("none", 0.0)])
+        OpenDPNoise().add_many([table], [Noise("none", 0.0)])
     assert OpenDPNoise().add_many([], []) == []

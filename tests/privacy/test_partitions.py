@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy import Budget, Mechanism, SeededNoise, Unit, mechanism_for
+from dpcipher.privacy import Budget, SeededNoise, Unit, mechanism_for
+from dpcipher.privacy.noise import cost
 from dpcipher.privacy.partitions import PartitionSelection, named_alone, tail, threshold_for
+from dpcipher.tables.measurement import Noise
 
 DELTA = Fraction(1, 20)
 
@@ -88,7 +90,7 @@ def test_whole_outputs_keep_the_charge_on_every_neighbour(unit: Unit) -> None:
     """The exact divergence of the named sets of neighbours, one person with any rows, stays within (rho, delta) converted."""
     mechanism = mechanism_for(Budget.parse(rho=0.2), unit)
     chosen = PartitionSelection.calibrated(mechanism, DELTA, unit)
-    cost = Budget(rho=mechanism.cost(unit).rho, delta=DELTA)
+    spent = Budget(rho=cost(mechanism, unit).rho, delta=DELTA)
     base = Counter({"a": chosen.threshold, "b": 1, "c": max(1, chosen.threshold - 1)})
     k = unit.max_rows
     people = [
@@ -100,7 +102,7 @@ def test_whole_outputs_keep_the_charge_on_every_neighbour(unit: Unit) -> None:
         pairs = [(base + one, base + two) for one in full for two in full]
     worst = 0.0
     for delta in (0.06, 0.1, 0.2):
-        epsilon = float(cost.epsilon_at(Fraction(str(delta))))
+        epsilon = float(spent.epsilon_at(Fraction(str(delta))))
         for here, there in pairs:
             p, q = law(here, chosen), law(there, chosen)
             for one, other in ((p, q), (q, p)):
@@ -112,7 +114,7 @@ def test_whole_outputs_keep_the_charge_on_every_neighbour(unit: Unit) -> None:
 
 def test_named_texts_do_not_depend_on_order_and_are_capped_by_noisy_counts() -> None:
     """Sorted before noise and after it; of too many, those with the largest noisy counts stay."""
-    chosen = PartitionSelection(Mechanism("gaussian", 1.0), 10, DELTA)
+    chosen = PartitionSelection(Noise("gaussian", 1.0), 10, DELTA)
     counts = {"d": 900, "a": 100, "c": 50, "b": 700, "lone": 1}
     once = chosen.named(counts, SeededNoise(1), 10)
     assert once == chosen.named(dict(reversed(counts.items())), SeededNoise(1), 10) == ("a", "b", "c", "d")
@@ -122,7 +124,7 @@ def test_named_texts_do_not_depend_on_order_and_are_capped_by_noisy_counts() -> 
 
 def test_named_texts_are_noisy() -> None:
     """At the threshold a text is named about half of the time, by the law of the noise: the true count decides nothing by itself."""
-    chosen = PartitionSelection(Mechanism("gaussian", 3.0), 50, DELTA)
+    chosen = PartitionSelection(Noise("gaussian", 3.0), 50, DELTA)
     named = [
         len(chosen.named({f"t{i}": 50 for i in range(100)}, SeededNoise(seed), 100)) for seed in range(50)
     ]
@@ -131,7 +133,7 @@ def test_named_texts_are_noisy() -> None:
 
 def test_how_frequent_a_text_must_be_is_said_by_the_law() -> None:
     """The count at which a text is named with probability one half, or 95 %, by the exact tail."""
-    chosen = PartitionSelection.calibrated(Mechanism("gaussian", 6.0), Fraction(1, 10**6), Unit("add-remove"))
+    chosen = PartitionSelection.calibrated(Noise("gaussian", 6.0), Fraction(1, 10**6), Unit("add-remove"))
     for probability in (0.5, 0.95):
         count = chosen.found_at(probability)
         assert exact_tail(6.0, chosen.threshold - count) >= probability
@@ -150,7 +152,7 @@ def test_some_25_rows_are_enough_at_epsilon_1_for_the_whole_budget() -> None:
 def test_laplace_noise_finds_no_levels() -> None:
     """Its tail would need a far higher threshold for the same rho, and pure epsilon allows no failure."""
     with pytest.raises(BudgetError, match="must be 'gaussian'"):
-        PartitionSelection.calibrated(Mechanism("laplace", 1.0), DELTA, Unit("add-remove"))
+        PartitionSelection.calibrated(Noise("laplace", 1.0), DELTA, Unit("add-remove"))
 
 
 def test_draws_of_lone_texts_stay_within_delta() -> None:

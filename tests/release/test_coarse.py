@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release import file
 from dpcipher.release.reconcile import Coarse, Noisy, reconcile
 from dpcipher.release.release import CoarseTable, NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 sys.path.insert(0, str(Path(__file__).parent))
 import forge
@@ -145,12 +145,12 @@ def test_what_are_no_coarse_counts_is_refused(starts, counts, variance) -> None:
 # In a release and its file.
 
 SCHEMA = Schema.from_domain({"age": 5, "sex": 2})
-AGE = CoarseTable("age", (0, 2, 4), np.array([15, 26, 6]), Mechanism("laplace", 2.0))
+AGE = CoarseTable("age", (0, 2, 4), np.array([15, 26, 6]), Noise("laplace", 2.0))
 
 
 def with_coarse(*coarse: CoarseTable) -> Release:
     """A release of one table, with coarse counts."""
-    table = NoisyTable(("age", "sex"), np.arange(10).reshape(5, 2), Mechanism("laplace", 3.0))
+    table = NoisyTable(("age", "sex"), np.arange(10).reshape(5, 2), Noise("laplace", 3.0))
     return Release(SCHEMA, (table,), Statement("declared"), coarse=coarse)
 
 

@@ -8,11 +8,11 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpcipher.errors import ConditionError, ParameterError, ReleaseError, WorkloadError
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.query import Answer, ask
 from dpcipher.release.release import Release
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SCHEMA = Schema(
     (
@@ -22,7 +22,7 @@ SCHEMA = Schema(
     )
 )
 SHAPE = (2, 3, 2)
-VARIANCE = Mechanism("laplace", 4.0).variance
+VARIANCE = Noise("laplace", 4.0).variance
 
 
 def release(seed: int = 0, n: int = 400) -> Release:
@@ -196,7 +196,7 @@ def test_an_interval_of_a_negative_estimate_reaches_from_zero_to_a_limit_that_ho
     """Never 0 to 0: the upper limit of the normal law that is cut off at 0, by bisection; and the frame has the estimate."""
     counts = np.array([-300.0, -133.0, -20.0, 0.0, 60.0, 900.0])
     found = Release.from_tables({"a": counts}, Schema.from_domain({"a": 6}), scale=40.0)
-    bounds, sd = found.interval("a"), float(np.sqrt(Mechanism("laplace", 40.0).variance))
+    bounds, sd = found.interval("a"), float(np.sqrt(Noise("laplace", 40.0).variance))
     np.testing.assert_allclose(bounds.frame["estimate"], counts)
     for estimate, low, high in zip(counts[:4], bounds.low[:4], bounds.high[:4], strict=True):
         law = norm(estimate, sd)

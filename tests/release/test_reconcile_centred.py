@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import ReleaseError
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release import file
 from dpcipher.release.reconcile import Coarse, Noisy, in_counts, reconcile
 from dpcipher.release.release import NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 sys.path.insert(0, str(Path(__file__).parent))
 import forge
@@ -95,11 +95,11 @@ def test_centred_tables_need_rows_and_no_impossible_cell() -> None:
 # In a release and its file.
 
 SCHEMA = Schema.from_domain({"age": 3, "sex": 2})
-NOISE = Mechanism("gaussian", 12.0)
-TOTAL = NoisyTotal(1_000, Mechanism("gaussian", 5.0))
+NOISE = Noise("gaussian", 12.0)
+TOTAL = NoisyTotal(1_000, Noise("gaussian", 5.0))
 TABLES = (
     NoisyTable(("age", "sex"), np.array([[310, -290], [55, 405], [-430, -60]]), NOISE),
-    NoisyTable(("age",), np.array([20, 230, -240]), Mechanism("gaussian", 3.0)),
+    NoisyTable(("age",), np.array([20, 230, -240]), Noise("gaussian", 3.0)),
 )
 CELLS = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
 
@@ -113,7 +113,7 @@ def centred_release(*totals: NoisyTotal, n_rows: int | None = None) -> Release:
 def test_a_release_gives_counts(public: bool) -> None:
     """Cells are counts times the number of cells, less the rows: dense algebra says the same as the release."""
     release = (
-        centred_release(NoisyTotal(1_000, Mechanism("none", 0.0)), n_rows=1_000)
+        centred_release(NoisyTotal(1_000, Noise("none", 0.0)), n_rows=1_000)
         if public
         else centred_release(TOTAL)
     )
@@ -182,7 +182,7 @@ def test_a_file_that_lost_its_totals_is_refused(tmp_path: Path, monkeypatch: pyt
 def test_what_cannot_be_centred_is_refused() -> None:
     """Laplace noise, a public number that is another, and structural zeros."""
     with pytest.raises(ReleaseError, match="public number of rows"):
-        centred_release(NoisyTotal(999, Mechanism("none", 0.0)), n_rows=1_000)
-    laplace = NoisyTable(("age", "sex"), TABLES[0].counts, Mechanism("laplace", 3.0))
+        centred_release(NoisyTotal(999, Noise("none", 0.0)), n_rows=1_000)
+    laplace = NoisyTable(("age", "sex"), TABLES[0].counts, Noise("laplace", 3.0))
     with pytest.raises(ReleaseError, match="Gaussian"):
         Release(SCHEMA, (laplace,), Statement("declared"), totals=(TOTAL,))

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SCHEMA = Schema.from_domain({"age": 4, "sex": 2, "job": 3})
 PAIR = np.array([[5, -1], [3, 7], [0, 2], [9, 4]])
@@ -31,7 +31,7 @@ def declared(**changes: object) -> Release:
 def two_sets() -> Release:
     """A release of two sanitizations with Gaussian noise, certified."""
     tables = tuple(
-        NoisyTable(attrs, counts + number, Mechanism("gaussian", 3.5), number)
+        NoisyTable(attrs, counts + number, Noise("gaussian", 3.5), number)
         for number in range(2)
         for attrs, counts in ((("age", "sex"), PAIR), (("job",), JOBS))
     )
@@ -229,7 +229,7 @@ def test_an_interval_is_the_estimate_plus_and_minus_its_noise() -> None:
     """One table alone: the normal quantile times the noise's standard deviation, from zero up."""
     low, high = declared().interval(("job",), level=0.95)
     # the total of age × sex sharpens the total of job, so the interval is narrower than the table's own noise
-    own = 1.959964 * np.sqrt(Mechanism("laplace", 2.0).variance)
+    own = 1.959964 * np.sqrt(Noise("laplace", 2.0).variance)
     assert ((high - low) < 2 * own).all()
     assert ((high - low) > own).all()
     assert (low >= 0).all()

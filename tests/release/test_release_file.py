@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release import file
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 
 @pytest.mark.parametrize("kind", forge.KINDS)
@@ -197,7 +197,7 @@ def test_a_release_in_memory_has_the_same_limits(counts: Any) -> None:
 def test_sets_are_numbered_without_a_gap_and_alike(numbers: Sequence[int], why: str) -> None:
     """A release says how many sets it has by their numbers alone."""
     schema = Schema.from_domain({"a": 2})
-    tables = tuple(NoisyTable(("a",), np.array([1, 2]), Mechanism("laplace", 1.0), n) for n in numbers)
+    tables = tuple(NoisyTable(("a",), np.array([1, 2]), Noise("laplace", 1.0), n) for n in numbers)
     with pytest.raises(ReleaseError, match=why):
         Release(schema, tables, Statement(status="declared"))
 
@@ -205,7 +205,7 @@ def test_sets_are_numbered_without_a_gap_and_alike(numbers: Sequence[int], why: 
 def test_a_table_of_no_attribute_survives(tmp_path: Path) -> None:
     """The total alone, one cell without any level, is a table too."""
     schema = Schema.from_domain({"a": 2})
-    laplace = Mechanism("laplace", 1.0)
+    laplace = Noise("laplace", 1.0)
     tables = (NoisyTable((), np.array(7), laplace), NoisyTable(("a",), np.array([3, 5]), laplace))
     release = Release(schema, tables, Statement(status="declared"))
     assert Release.load(release.save(tmp_path / "r.parquet")).checksum == release.checksum

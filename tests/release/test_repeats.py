@@ -9,13 +9,13 @@ import pytest
 
 from dpcipher.cli.measure import release_facts, release_text
 from dpcipher.pages.report import match_tables, render, strongest_pairs
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Noise
 
 SCHEMA = Schema.from_domain({"age": 3, "sex": 2, "job": 2})
-ROUGH, FINE = Mechanism("gaussian", 6.0), Mechanism("gaussian", 3.0)
+ROUGH, FINE = Noise("gaussian", 6.0), Noise("gaussian", 3.0)
 STATEMENT = Statement(
     status="certified", unit={"relation": "add-remove", "max_rows": 1}, budget={"rho": "1/10"}
 )
@@ -34,7 +34,7 @@ def repeated() -> Release:
 
 def merged(release: Release) -> Release:
     """The same release with the mean of the two ages, weighted 1 to 4, and variance 1 / (1/36 + 1/9) = 7.2."""
-    ages = NoisyTable(("age",), np.array([108.0, 202.0, 298.0]), Mechanism("gaussian", 7.2**0.5))
+    ages = NoisyTable(("age",), np.array([108.0, 202.0, 298.0]), Noise("gaussian", 7.2**0.5))
     return replace(release, tables=(ages, release.tables[1], release.tables[3]))
 
 

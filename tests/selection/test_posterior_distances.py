@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.selection.distances import MAX_SAMPLE, posterior_distances
+from dpcipher.tables.measurement import Noise
 
 LARGEST = 20_000.0
 
 
-def noise(name: str, deviation: float) -> Mechanism:
+def noise(name: str, deviation: float) -> Noise:
     """Noise of about that standard deviation."""
-    return Mechanism(name, deviation if name == "gaussian" else deviation / 2**0.5)
+    return Noise(name, deviation if name == "gaussian" else deviation / 2**0.5)
 
 
 def off(guess: np.ndarray, true: np.ndarray) -> float:
@@ -19,10 +20,10 @@ def off(guess: np.ndarray, true: np.ndarray) -> float:
     return float(np.sqrt(np.mean((guess - true) ** 2.0)))
 
 
-def informed(noisy: np.ndarray, mechanism: Mechanism, values: np.ndarray, chances: np.ndarray) -> np.ndarray:
+def informed(noisy: np.ndarray, mechanism: Noise, values: np.ndarray, chances: np.ndarray) -> np.ndarray:
     """The posterior mean of one who knows the prior, by Bayes' rule over its values."""
     away = np.abs(noisy[:, None] - values) / mechanism.variance**0.5
-    likely = chances * np.exp(-(2**0.5) * away if mechanism.name == "laplace" else -0.5 * away**2)
+    likely = chances * np.exp(-(2**0.5) * away if mechanism.kind == "laplace" else -0.5 * away**2)
     return likely @ values / likely.sum(axis=1)
 
 
@@ -48,7 +49,7 @@ def test_two_kinds_of_distances_are_told_apart(name: str, size: int) -> None:
 def test_without_noise_the_readings_are_believed(name: str) -> None:
     """The least noise that is noise: every distance to within the step of the grid."""
     true = np.concatenate([[0, 0], np.random.default_rng(1).integers(1, 19_000, 200)])
-    mechanism = Mechanism(name, {"laplace": 1 / 64, "gaussian": 1 / 16}[name])
+    mechanism = Noise(name, {"laplace": 1 / 64, "gaussian": 1 / 16}[name])
     found = posterior_distances(true, mechanism, LARGEST)
     np.testing.assert_allclose(found, true, rtol=0.08, atol=1e-3)
 

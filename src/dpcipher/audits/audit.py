@@ -172,5 +172,5 @@ def sampler_checks(draws: int) -> Iterator[Check]:
     for mechanism in MECHANISMS:
         statistics = sampler_statistics(OpenDPNoise(), mechanism, draws, EACH)
         worst = max(statistics, key=lambda statistic: statistic.value / statistic.critical)
-        what = f"{mechanism.name}, scale {mechanism.scale:g}: {worst.name}"
+        what = f"{mechanism.kind}, scale {mechanism.scale:g}: {worst.name}"
         yield Check("samplers", what, "any", worst.critical, worst.value, draws)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.audits.transcript import Question
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.tables.domain import Counts, Floats
+from dpcipher.tables.measurement import Noise
 
 
 def losses(
@@ -54,7 +55,7 @@ def _noise_losses(
         return np.zeros(trials)
     assert mine.kind != "choice"
     source = SeededNoise(int(rng.integers(2**62)))
-    drawn = source.add(np.zeros((trials, moved.size), dtype=np.int64), Mechanism(mine.kind, mine.scale))
+    drawn = source.add(np.zeros((trials, moved.size), dtype=np.int64), Noise(mine.kind, mine.scale))
     return additive_losses(mine.kind, mine.scale, drawn, moved, of_first=of_first)
 
 

@@ -15,9 +15,10 @@ from dpcipher.audits.subjects import UNITS
 from dpcipher.methods.dirichlet_prior import least_prior
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import OpenDPChooser, choice_cost, polya_urn
-from dpcipher.privacy.noise import Mechanism, OpenDPNoise, mechanism_for
+from dpcipher.privacy.noise import OpenDPNoise, cost, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.tables.domain import Counts, Floats
+from dpcipher.tables.measurement import Noise
 
 OTHERS = 3
 
@@ -31,7 +32,7 @@ def mechanism_checks(trials: int, slow_trials: int) -> Iterator[Check]:
     yield urn_check(slow_trials)
 
 
-def noise_check(mechanism: Mechanism, unit: Unit, trials: int) -> Check:
+def noise_check(mechanism: Noise, unit: Unit, trials: int) -> Check:
     """One person's rows in the worst place: all of them in one cell and, replaced, taken from another."""
     gap = np.array(
         [unit.max_rows, -unit.max_rows][: 1 if unit.relation == "add-remove" else 2], dtype=np.int64
@@ -39,18 +40,18 @@ def noise_check(mechanism: Mechanism, unit: Unit, trials: int) -> Check:
     blank = np.zeros((trials, gap.size), dtype=np.int64)
     here, there = (
         additive_losses(
-            mechanism.name, mechanism.scale, OpenDPNoise().add(blank, mechanism), gap, of_first=first
+            mechanism.kind, mechanism.scale, OpenDPNoise().add(blank, mechanism), gap, of_first=first
         )
         for first in (True, False)
     )
-    amount, pure = float(mechanism.cost(unit).amount), mechanism.name == "laplace"
+    amount, pure = float(cost(mechanism, unit).amount), mechanism.kind == "laplace"
     claimed, measure, bound = (
         (amount, "epsilon", epsilon_of)
         if pure
         else (math.sqrt(2 * amount), "mu", mu_on_integers(mechanism.scale))
     )
     found = lower_bound(here, there, bound, EACH)
-    return Check("mechanisms", f"{mechanism.name} noise, {measure}", describe(unit), claimed, found, trials)
+    return Check("mechanisms", f"{mechanism.kind} noise, {measure}", describe(unit), claimed, found, trials)
 
 
 def choice_check(trials: int) -> Check:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2, norm
 
-from dpcipher.privacy.noise import Mechanism, NoiseSource
+from dpcipher.privacy.noise import NoiseSource
 from dpcipher.tables.domain import Counts, Floats
+from dpcipher.tables.measurement import Noise
 
 SCALES = {"laplace": (0.5, 1.0, 3.0, 10.0, 28.0, 300.0), "gaussian": (0.5, 1.0, 3.0, 10.0, 28.0, 300.0)}
-MECHANISMS = tuple(Mechanism(name, scale) for name, scales in SCALES.items() for scale in scales)  # type: ignore[arg-type]
+MECHANISMS = tuple(Noise(name, scale) for name, scales in SCALES.items() for scale in scales)  # type: ignore[arg-type]
 MAX_BINS, LEAST_EXPECTED = 60, 20
 LAGS = (1, 2, 3)
 
@@ -29,7 +30,7 @@ class Statistic:
 
 
 def sampler_statistics(
-    source: NoiseSource, mechanism: Mechanism, draws: int, alpha: float
+    source: NoiseSource, mechanism: Noise, draws: int, alpha: float
 ) -> Iterator[Statistic]:
     """All tests of one mechanism, on fresh draws; `alpha` is shared among them."""
     blank = np.zeros(draws, dtype=np.int64)
@@ -51,7 +52,7 @@ def _correlation(one: Counts, other: Counts, deviation: float) -> float:
     return abs(float(products.sum())) / max(1e-12, float(np.sqrt((products**2).sum())))
 
 
-def chi_square(draws: Counts, mechanism: Mechanism, alpha: float) -> Statistic:
+def chi_square(draws: Counts, mechanism: Noise, alpha: float) -> Statistic:
     """Pearson's statistic against the exact law, in at most 60 bins of about equal chance, each expecting 20 draws or more."""
     edges, chances = bins(mechanism, draws.size)
     observed = np.bincount(np.searchsorted(edges, draws), minlength=len(chances))
@@ -60,12 +61,12 @@ def chi_square(draws: Counts, mechanism: Mechanism, alpha: float) -> Statistic:
     return Statistic("chi-square", value, float(chi2.isf(alpha, max(1, len(chances) - 1))))
 
 
-def bins(mechanism: Mechanism, draws: int) -> tuple[Counts, Floats]:
+def bins(mechanism: Noise, draws: int) -> tuple[Counts, Floats]:
     """The last value of each bin but the last bin, and the chance of each bin."""
     reach = int(45 * mechanism.scale) + 5
     values = np.arange(-reach, reach + 1)
     size = np.abs(values)
-    log = -size / mechanism.scale if mechanism.name == "laplace" else -(size**2) / (2 * mechanism.scale**2)
+    log = -size / mechanism.scale if mechanism.kind == "laplace" else -(size**2) / (2 * mechanism.scale**2)
     below = np.cumsum(np.exp(log) / np.exp(log).sum())
     least, last, edges = max(1 / MAX_BINS, LEAST_EXPECTED / draws), 0.0, []
     for value, chance in zip(values, below, strict=True):

@@ -19,12 +19,13 @@ from dpcipher.methods import Synthesizer
 from dpcipher.methods.base import Fitted
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
-from dpcipher.privacy.noise import Mechanism, NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable, NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
+from dpcipher.tables.measurement import Noise
 
 Kind = Literal["laplace", "gaussian", "choice"]
 _UNNAMED = -(2**62)  # a noisy count that reaches no threshold
@@ -122,7 +123,7 @@ class Transcript:
         return answer
 
     def ask_named(
-        self, names: Sequence[str], truth: Counts, mechanism: Mechanism, draw: Callable[[], Counts]
+        self, names: Sequence[str], truth: Counts, mechanism: Noise, draw: Callable[[], Counts]
     ) -> Counts:
         """The same of texts. Those that the replayed run does not have are given no answer that could name them: that they are not named is the event.
 
@@ -132,15 +133,15 @@ class Transcript:
             answer = draw()
         else:
             known = self._next()
-            if known.names is None or (known.kind, known.scale) != (mechanism.name, mechanism.scale):
+            if known.names is None or (known.kind, known.scale) != (mechanism.kind, mechanism.scale):
                 raise Violation(
                     f"question {len(self.questions) + 1} changed its kind or scale on a neighbour"
                 )
             said = dict(zip(known.names, known.answer, strict=True))
             answer = np.array([said.get(text, _UNNAMED) for text in names], dtype=np.int64)
-        assert mechanism.name != "none"
+        assert mechanism.kind != "none"
         copy = np.array(truth, dtype=np.int64)
-        self.questions.append(Question(mechanism.name, copy, mechanism.scale, answer, tuple(names)))
+        self.questions.append(Question(mechanism.kind, copy, mechanism.scale, answer, tuple(names)))
         return answer
 
     def _next(self) -> Question:
@@ -169,21 +170,21 @@ class _TapedNoise(NoiseSource):
     def __init__(self, transcript: Transcript, inner: NoiseSource) -> None:
         self._transcript, self._inner = transcript, inner
 
-    def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
-        if mechanism.name == "none":
+    def _noisy(self, counts: Counts, mechanism: Noise) -> Counts:
+        if mechanism.kind == "none":
             raise Violation("true counts were asked for without noise")
         return np.asarray(
             self._transcript.ask(
-                mechanism.name, counts, mechanism.scale, lambda: self._inner.add(counts, mechanism)
+                mechanism.kind, counts, mechanism.scale, lambda: self._inner.add(counts, mechanism)
             )
         )
 
-    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Mechanism) -> list[Counts]:
+    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Noise) -> list[Counts]:
         """The same of tables that the sampler is handed together: one question, which stands for all of them."""
-        if mechanism.name == "none":
+        if mechanism.kind == "none":
             raise Violation("true counts were asked for without noise")
         answers = self._transcript.ask(
-            mechanism.name,
+            mechanism.kind,
             np.concatenate(tables),
             mechanism.scale,
             lambda: np.concatenate(self._inner.add_many(tables, [mechanism] * len(tables))),
@@ -191,13 +192,13 @@ class _TapedNoise(NoiseSource):
         )
         return split_like(answers, tables)
 
-    def add_named(self, names: Sequence[str], counts: Counts, mechanism: Mechanism) -> Counts:
+    def add_named(self, names: Sequence[str], counts: Counts, mechanism: Noise) -> Counts:
         """The same of texts."""
         return self._transcript.ask_named(
             names, counts, mechanism, lambda: self._inner.add_named(names, counts, mechanism)
         )
 
-    def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
+    def certificate(self, mechanism: Noise, unit: Unit) -> float:
         """What the sampler says."""
         return self._inner.certificate(mechanism, unit)
 
@@ -296,7 +297,7 @@ def _note(transcript: Transcript, result: Release | Fitted) -> None:
         return
     measured: list[NoisyTable | CoarseTable] = [*release.tables, *release.coarse]
     counts = [np.asarray(one.counts) for one in measured]
-    counts += [np.array([total.count]) for total in release.totals if total.mechanism.name != "none"]
+    counts += [np.array([total.count]) for total in release.totals if total.mechanism.kind != "none"]
     transcript.shows["the release"] = (
         [(one.mechanism, one.set, array.tolist()) for one, array in zip(measured, counts, strict=False)],
         release.totals,

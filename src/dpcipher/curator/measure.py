@@ -128,7 +128,7 @@ def _purpose(request: MeasurementRequest) -> dict[str, Any]:
     return {
         "tables": len(request.workload.tables),
         "sets": request.sets,
-        "mechanism": request.mechanisms[0].name,
+        "mechanism": request.mechanisms[0].kind,
     }
 
 

@@ -13,7 +13,7 @@ from dpcipher.errors import BudgetError, LedgerError, ParameterError, did_you_me
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.durable import missing
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import Mechanism, mechanism_for
+from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.file import check_fits_file
@@ -21,6 +21,7 @@ from dpcipher.release.reconcile import check_zeros
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.domain import Attrs
+from dpcipher.tables.measurement import Noise
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class MeasurementRequest:
     unit: Unit
     sets: int
     shares: tuple[Fraction, ...]  # of the whole charge, of each table in one set
-    mechanisms: tuple[Mechanism, ...]
+    mechanisms: tuple[Noise, ...]
     n_rows_public: bool = False
 
     @property

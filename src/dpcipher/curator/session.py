@@ -36,7 +36,6 @@ from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.together import CELLS_AT_ONCE
@@ -46,6 +45,7 @@ from dpcipher.release.statement import Statement, Status, software
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.centred import centred, moved
 from dpcipher.tables.domain import Attrs, Axes, Counts
+from dpcipher.tables.measurement import Noise
 
 Candidate = TypeVar("Candidate")
 Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]
@@ -153,7 +153,7 @@ class Session:
         self.schema = schema
         self._spending.begin_anew()
 
-    def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Mechanism:  # noqa: B008 - a frozen value
+    def mechanism(self, share: Fraction, sensitivity: Sensitivity = Sensitivity()) -> Noise:  # noqa: B008 - a frozen value
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
         return self._spending.mechanism(share, sensitivity)
 
@@ -215,7 +215,7 @@ class Session:
         """Say which tables will be measured next, one by one: where rows must be counted for them, that is done together."""
         self._truth.expect([self.schema.axes(attrs) for attrs in tables])
 
-    def total(self, share: Fraction, what: str = "number of rows") -> tuple[int, Mechanism]:
+    def total(self, share: Fraction, what: str = "number of rows") -> tuple[int, Noise]:
         """The number of rows with noise."""
         noisy, mechanism = self.query(what, lambda truth: truth.counts(()), share)
         return int(noisy), mechanism
@@ -230,12 +230,12 @@ class Session:
                 "centred tables need a budget of rho, or epsilon and delta, and unit='add-remove'"
             )
         for number in range(sets):
-            exact = (self._truth.n_rows, Mechanism("none", 0.0))
+            exact = (self._truth.n_rows, Noise("none", 0.0))
             asked = "rows, counted once"
             count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets, asked)
             self.totals.append(NoisyTotal(count, mechanism, number))
 
-    def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Mechanism]:
+    def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Noise]:
         """One count with noise: any one count changes by at most `max_rows`, under replacement too."""
         axes = self.schema.axes(attrs)
         half = Fraction(1, 2) if self.unit.relation == "replace" else Fraction(1)
@@ -254,7 +254,7 @@ class Session:
         share: Fraction,
         *,
         sensitivity: Sensitivity = Sensitivity(),  # noqa: B008 - a frozen value
-    ) -> tuple[Counts, Mechanism]:
+    ) -> tuple[Counts, Noise]:
         """Any vector of whole numbers with noise; `sensitivity` says how far one person moves it, in tables of counts."""
         return self._answer(
             ask,
@@ -279,7 +279,7 @@ class Session:
         share: Fraction,
         sensitivity: Sensitivity,
         event: Callable[[float], Event],
-    ) -> tuple[Counts, Mechanism]:
+    ) -> tuple[Counts, Noise]:
         """The one place where a single question meets the noise: the share is taken and the event recorded before anything is drawn."""
         self._spending.debit(share)
         mechanism = self.mechanism(share, sensitivity)

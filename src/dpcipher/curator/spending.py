@@ -10,8 +10,9 @@ from dpcipher.curator.event import Event, Sensitivity
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget, show
-from dpcipher.privacy.noise import Mechanism, largest_share, mechanism_for
+from dpcipher.privacy.noise import largest_share, mechanism_for
 from dpcipher.privacy.unit import Unit
+from dpcipher.tables.measurement import Noise
 
 
 class Spending:
@@ -46,7 +47,7 @@ class Spending:
         """What such a share is worth."""
         return self._whole.share(share * self._rest)
 
-    def mechanism(self, share: Fraction, sensitivity: Sensitivity) -> Mechanism:
+    def mechanism(self, share: Fraction, sensitivity: Sensitivity) -> Noise:
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
         each = share / sensitivity.factor(zcdp=self.is_zcdp)
         return mechanism_for(self.part(min(each, self._most)), self._unit)

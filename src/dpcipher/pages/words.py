@@ -127,7 +127,7 @@ def coarse_counts(release: Release) -> str:
 def noise_range(release: Release) -> str:
     """The noise of all tables in a phrase: its kind, and its standard deviation in rows from the least to the most."""
     kinds = sorted(
-        {table.mechanism.name.capitalize() for table in release.tables if table.mechanism.variance > 0}
+        {table.mechanism.kind.capitalize() for table in release.tables if table.mechanism.variance > 0}
     )
     spreads = [
         math.sqrt(release.in_rows(table).variance) for table in release.tables if table.mechanism.variance > 0

@@ -23,9 +23,10 @@ from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
 from dpcipher.paper.readings import LITERAL, SWEPT
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.tables.domain import Axes, Counts, Floats
+from dpcipher.tables.measurement import Noise
 
 Stack = NDArray[Any]
 
@@ -128,7 +129,7 @@ class Sanitized:
     shape: tuple[int, ...]
     axes: tuple[Axes, ...]
     tables: tuple[Floats, ...]
-    mechanism: Mechanism
+    mechanism: Noise
     n_rows: int
 
     @classmethod
@@ -136,7 +137,7 @@ class Sanitized:
         cls, counts: Counts, axes: Sequence[Axes], epsilon: float, seed: np.random.SeedSequence
     ) -> "Sanitized":
         """Equal shares of the budget for every table: scale |Q| / epsilon (the paper prints its inverse)."""
-        mechanism = Mechanism("laplace", len(axes) / epsilon)
+        mechanism = Noise("laplace", len(axes) / epsilon)
         source = SeededNoise(int(seed.generate_state(1, np.uint64)[0]))
         tables = tuple(source.add(margins(counts, attrs), mechanism).astype(float) for attrs in axes)
         return cls(counts.shape[1:], tuple(axes), tables, mechanism, int(counts[0].sum()))

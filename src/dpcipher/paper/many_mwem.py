@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.noise import Mechanism, SeededNoise
+from dpcipher.privacy.noise import SeededNoise
 from dpcipher.tables.domain import Axes, Counts, Floats
+from dpcipher.tables.measurement import Noise
 
 PASSES = 20
 # One person moves the L1 error of a table by one when a row is added or removed.
@@ -47,7 +48,7 @@ def mwem_many(
     shape, n_rows = counts.shape[1:], int(counts[0].sum())
     choices, noise = seed.spawn(2)
     rng, source = np.random.default_rng(choices), SeededNoise(int(noise.generate_state(1, np.uint64)[0]))
-    mechanism = Mechanism("laplace", 2 * rounds / epsilon)
+    mechanism = Noise("laplace", 2 * rounds / epsilon)
     truths = [_margin(counts, axes) for axes in tables]
     stack = np.full(counts.shape, n_rows / np.prod(shape))
     seen: list[_Answer] = []
@@ -72,7 +73,7 @@ def mwem_cells(
     n_rows = int(counts[0].sum())
     choices, noise = seed.spawn(2)
     rng, source = np.random.default_rng(choices), SeededNoise(int(noise.generate_state(1, np.uint64)[0]))
-    mechanism = Mechanism("laplace", 2 * rounds / epsilon)
+    mechanism = Noise("laplace", 2 * rounds / epsilon)
     queries = _cells(counts.shape[1:], tables)
     truth = np.rint(counts.reshape(len(counts), -1) @ queries).astype(np.int64)
     stack = np.full((len(counts), len(queries)), n_rows / len(queries))
@@ -107,7 +108,7 @@ def replay_many(stack: Floats, seen: Sequence[_Answer], n_rows: int) -> None:
 
 
 def _measure(
-    members: NDArray[np.intp], truth: Counts, n_rows: int, mechanism: Mechanism, source: SeededNoise
+    members: NDArray[np.intp], truth: Counts, n_rows: int, mechanism: Noise, source: SeededNoise
 ) -> _Answer:
     noisy = source.add(truth[members], mechanism).astype(float)
     # As in the method: what is far outside [0, n] is noise and must not overflow the table.

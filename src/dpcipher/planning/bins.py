@@ -12,11 +12,12 @@ from dpcipher.curator.discover import discovery_share
 from dpcipher.curator.find import after_levels, coarse_share, finding_share, level_share, open_searches
 from dpcipher.planning.rehearsal import rehearse
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import Mechanism, mechanism_for
+from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk, clear_of_noise
 from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.tables.measurement import Noise
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def plan_bins(
     coarse = coarse_share(schema)
     noise = NoiseModel(whole.share(1 - finding_share(schema) - coarse), unit)
 
-    def mechanism(shares: Fraction) -> Mechanism:
+    def mechanism(shares: Fraction) -> Noise:
         return mechanism_for(whole.share(each * shares), unit)
 
     def risk(axis: int, rows: float) -> BinRisk:

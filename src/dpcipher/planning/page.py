@@ -84,7 +84,7 @@ def _table(table: TablePlan) -> dict[str, Any]:
         "solved_tvd",
         "weight",
     )
-    facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.name, "scale": table.mechanism.scale}
+    facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.kind, "scale": table.mechanism.scale}
     return facts | {name: getattr(table, name) for name in names}
 
 

@@ -21,13 +21,13 @@ from dpcipher.planning.held import Held, held_rows
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.remedies import noise_warnings, range_warnings
 from dpcipher.planning.solved import solved_tvds
-from dpcipher.planning.tables import TablePlan, best_weights, expected_absolute, reconciled_sds, table_plan
+from dpcipher.planning.tables import TablePlan, best_weights, reconciled_sds, table_plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto, parse_auto
 from dpcipher.tables.domain import Attrs
+from dpcipher.tables.measurement import Noise
 
 # Errors after reconciling and solving need all tables in memory; beyond this many cells they are left out.
 RECONCILE_CELLS = 2_000_000
@@ -204,7 +204,7 @@ def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) ->
 
 def _table_plans(request: MeasurementRequest, n_rows: int | None) -> tuple[TablePlan, ...]:
     sizes, mechanisms = request.workload.cells, request.mechanisms
-    shares = best_weights(sizes, mechanisms[0].name)
+    shares = best_weights(sizes, mechanisms[0].kind)
     after, solved = _after_reconciling(request, n_rows), _after_solving(request, n_rows)
     return tuple(
         table_plan(attrs, mechanism, size, n_rows, after=sd, solved=tvd, weight=share)
@@ -246,8 +246,8 @@ def _gain(request: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
     return max(0.0, 1 - then / now)
 
 
-def _total_error(sizes: Sequence[int], mechanisms: Sequence[Mechanism]) -> float:
-    return sum(size * expected_absolute(mechanism) for size, mechanism in zip(sizes, mechanisms, strict=True))
+def _total_error(sizes: Sequence[int], mechanisms: Sequence[Noise]) -> float:
+    return sum(size * mechanism.mean_absolute for size, mechanism in zip(sizes, mechanisms, strict=True))
 
 
 def _checked_rows(n_rows: int | None) -> int | None:

@@ -13,10 +13,10 @@ from scipy.special import ndtr
 
 from dpcipher.curator.find import run_searches
 from dpcipher.curator.intervals import Search
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.binning import BinRisk
 from dpcipher.tables.domain import Counts, Floats
+from dpcipher.tables.measurement import Noise
 
 WIDTH, DAYS = (
     1_000.0,
@@ -36,7 +36,7 @@ SHAPES: Mapping[str, Shape] = {
 
 def rehearse(
     searches: Callable[[], Sequence[Search]],
-    noise: Callable[[Fraction], Mechanism],
+    noise: Callable[[Fraction], Noise],
     risk: Callable[[int, float], BinRisk],
     *,
     n_rows: int,
@@ -62,7 +62,7 @@ def rehearse(
 
 def _answer(
     cells: Mapping[int, Counts],
-    noise: Callable[[Fraction], Mechanism],
+    noise: Callable[[Fraction], Noise],
     rng: np.random.Generator,
     searches: Sequence[Search],
     shares: int,
@@ -74,8 +74,8 @@ def _answer(
         search.learn(asked + _drawn(mechanism, len(asked), rng), mechanism.variance)
 
 
-def _drawn(mechanism: Mechanism, number: int, rng: np.random.Generator) -> Floats:
-    if mechanism.name == "laplace":
+def _drawn(mechanism: Noise, number: int, rng: np.random.Generator) -> Floats:
+    if mechanism.kind == "laplace":
         return rng.laplace(scale=mechanism.scale, size=number)
     return rng.normal(scale=mechanism.scale, size=number)
 

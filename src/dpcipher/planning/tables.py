@@ -6,34 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs
-
-# E|X| of a normal X is this many standard deviations.
-NORMAL_ABSOLUTE = math.sqrt(2 / math.pi)
-# From here on two terms of Euler and Maclaurin's formula give the discrete Gaussian's E|X| to five digits.
-_SMOOTH_SIGMA = 8.0
-
-
-def expected_absolute(mechanism: Mechanism) -> float:
-    """E|noise| of one cell, in counts.
-
-    Discrete Laplace, P(k) proportional to q^|k| with q = e^(-1/scale): 2q/(1-q²). Discrete Gaussian: its series, or
-    sqrt(2/pi) * (sigma - 1/(12 sigma)) where sigma is large.
-
-    >>> round(expected_absolute(Mechanism("laplace", 28.0)), 3), round(expected_absolute(Mechanism("gaussian", 28.0)), 3)
-    (27.994, 22.338)
-    """
-    if mechanism.name == "none":
-        return 0.0
-    if mechanism.name == "laplace":
-        return -2 * math.exp(-1 / mechanism.scale) / math.expm1(-2 / mechanism.scale)
-    if mechanism.scale >= _SMOOTH_SIGMA:
-        return NORMAL_ABSOLUTE * (mechanism.scale - 1 / (12 * mechanism.scale))
-    weights = [math.exp(-(k**2) / (2 * mechanism.scale**2)) for k in range(100)]
-    return 2 * sum(k * weight for k, weight in enumerate(weights)) / (2 * sum(weights) - 1)
+from dpcipher.tables.measurement import NORMAL_ABSOLUTE, Noise
 
 
 def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
@@ -45,7 +21,7 @@ def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
 
 
 def reconciled_sds(
-    schema: Schema, tables: Sequence[Attrs], mechanisms: Sequence[Mechanism], *, n_rows: int | None
+    schema: Schema, tables: Sequence[Attrs], mechanisms: Sequence[Noise], *, n_rows: int | None
 ) -> list[float]:
     """The standard deviation of a reconciled cell of each table (root mean square over its cells).
 
@@ -87,7 +63,7 @@ class TablePlan:
 
     attrs: Attrs
     n_cells: int
-    mechanism: Mechanism
+    mechanism: Noise
     sd: float
     absolute: float
     reconciled_sd: float | None
@@ -100,7 +76,7 @@ class TablePlan:
 
 def table_plan(
     attrs: Attrs,
-    mechanism: Mechanism,
+    mechanism: Noise,
     n_cells: int,
     n_rows: int | None,
     *,
@@ -109,7 +85,7 @@ def table_plan(
     weight: float,
 ) -> TablePlan:
     """The plan of one table: `after` is the deviation of a reconciled cell, `solved` the distance of the solved table, where they are known."""
-    absolute = expected_absolute(mechanism)
+    absolute = mechanism.mean_absolute
     # A reconciled cell averages many noises, so its error is close to normal; that of a table alone is its own.
     after_absolute = None if after is None else min(after * NORMAL_ABSOLUTE, absolute)
     return TablePlan(

@@ -170,7 +170,7 @@ def _projected(release: Release, number: int, axes: Axes) -> Observed:
     # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
     possible = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
     counts = margin(np.where(possible, np.asarray(table.counts, dtype=float), 0.0), own, keep)
-    summed, exact = int(margin(possible.astype(int), own, keep).max()), table.mechanism.name == "none"
+    summed, exact = int(margin(possible.astype(int), own, keep).max()), table.mechanism.kind == "none"
     noise = None if exact else SummedNoise(table.mechanism, summed)
     return Observed(inner, np.asarray(counts), NoiseLaw.of(table.mechanism, summed), exact, noise)
 
@@ -186,7 +186,7 @@ def _coarse(release: Release, table: CoarseTable, axes: Axes) -> Observed:
 
 def _total(total: NoisyTotal) -> Observed:
     """The number of rows by itself."""
-    exact = total.mechanism.name == "none"
+    exact = total.mechanism.kind == "none"
     return Observed((), np.asarray(float(total.count)), NoiseLaw.of(total.mechanism, 1), exact)
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from scipy.optimize import brentq
 from scipy.special import kve
 
-from dpcipher.privacy.noise import Mechanism
+from dpcipher.tables.measurement import Noise
 
 # Below this ζ the law is Laplace for all purposes (excess 2.9 of 3), but its gradient still has no jump; above the largest it is normal.
 SHARPEST, FLATTEST = 0.3, 1e4
@@ -31,11 +31,11 @@ class NoiseLaw:
     excess: float
 
     @classmethod
-    def of(cls, mechanism: Mechanism, summed: int) -> "NoiseLaw":
+    def of(cls, mechanism: Noise, summed: int) -> "NoiseLaw":
         """The law of the sum of `summed` independent cells of a measured table."""
-        if mechanism.name == "none":
+        if mechanism.kind == "none":
             return cls(ROUNDING, 0.0)
-        excess = _LAPLACE_EXCESS / summed if mechanism.name == "laplace" else 0.0
+        excess = _LAPLACE_EXCESS / summed if mechanism.kind == "laplace" else 0.0
         return cls(max(mechanism.variance * summed, ROUNDING), excess)
 
     @classmethod

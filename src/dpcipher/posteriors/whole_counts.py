@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 # Log-rates of the table: from here to beyond the largest count, in steps of this.
 LOWEST, STEP = -14.0, 0.05
@@ -30,7 +30,7 @@ REACHED = 1e-12
 class SummedNoise:
     """Whole noise: the sum of so many independent cells of a measured table."""
 
-    mechanism: Mechanism
+    mechanism: Noise
     cells: int
 
     @property
@@ -61,7 +61,7 @@ class SummedNoise:
 
     def _one(self, size: Floats | NDArray[np.intp]) -> Floats:
         scale = self.mechanism.scale
-        return np.asarray(-size / scale if self.mechanism.name == "laplace" else -0.5 * (size / scale) ** 2)
+        return np.asarray(-size / scale if self.mechanism.kind == "laplace" else -0.5 * (size / scale) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

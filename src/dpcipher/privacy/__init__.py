@@ -3,7 +3,7 @@
 from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.composition import Amount, compose
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import Mechanism, NoiseSource, OpenDPNoise, SeededNoise, mechanism_for
+from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise, mechanism_for
 from dpcipher.privacy.records import Charge, Entry, LedgerState
 from dpcipher.privacy.unit import Unit
 
@@ -14,7 +14,6 @@ __all__ = [
     "Entry",
     "Ledger",
     "LedgerState",
-    "Mechanism",
     "NoiseSource",
     "OpenDPNoise",
     "SeededNoise",

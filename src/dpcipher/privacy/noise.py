@@ -1,14 +1,13 @@
-"""Noise on counts: its law (a name, a scale, a variance, a cost), and who draws it: OpenDP for releases, a seeded stand-in for experiments."""
+"""Noise on counts: what it costs, and who draws it: OpenDP for releases, a seeded stand-in for experiments."""
 
 import importlib.metadata
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -18,73 +17,29 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.together import runs_of_cells, split_like
 from dpcipher.privacy.unit import Unit
 from dpcipher.tables.domain import Counts
-
-MechanismName = Literal["laplace", "gaussian", "none"]
-
-# Below these the chance of any noise on a cell is under 1e-27, and "noisy" would be only a word; above the largest, sums of
-# noise and counts (at most 2**53) could leave int64.
-SMALLEST_SCALE: dict[MechanismName, float] = {"laplace": 1 / 64, "gaussian": 1 / 16}
-LARGEST_SCALE = 2.0**40
-# From here on the variance of the discrete Gaussian and sigma² agree to all digits (they differ by a factor e^(-2 pi² sigma²)).
-_SMOOTH_SIGMA = 2.0
+from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind
 
 
-@dataclass(frozen=True)
-class Mechanism:
-    """Independent integer noise on every cell of a table.
-
-    laplace: P(k) is proportional to exp(-|k|/scale). gaussian: P(k) is proportional to exp(-k²/(2 scale²)). none: exact counts, scale 0.
-    """
-
-    name: MechanismName
-    scale: float
-
-    def __post_init__(self) -> None:
-        if self.name not in ("laplace", "gaussian", "none"):
-            raise ParameterError(f"mechanism ({self.name!r}) must be 'laplace', 'gaussian' or 'none'")
-        object.__setattr__(self, "scale", _checked_scale(self.name, self.scale))
-
-    @property
-    def variance(self) -> float:
-        """The exact variance of the noise on one cell.
-
-        >>> round(Mechanism("laplace", 1.0).variance, 6), Mechanism("gaussian", 10.0).variance
-        (1.841347, 100.0)
-        """
-        if self.name == "none":
-            return 0.0
-        return _laplace_variance(self.scale) if self.name == "laplace" else _gaussian_variance(self.scale)
-
-    def cost(self, unit: Unit) -> Budget:
-        """What one table with this noise spends, exactly."""
-        if self.name == "none":
-            raise BudgetError("mechanism ('none') adds no noise, so no budget covers it; try 'laplace'")
-        scale = Fraction(self.scale)
-        if self.name == "laplace":
-            return Budget(epsilon=unit.l1 / scale)
-        return Budget(rho=unit.l2_squared / (2 * scale**2))
-
-    def describe(self) -> str:
-        """A phrase for people.
-
-        >>> Mechanism("laplace", 28).describe()
-        'discrete Laplace noise of scale 28'
-        """
-        if self.name == "none":
-            return "no noise"
-        return f"discrete {self.name.capitalize()} noise of scale {self.scale:.6g}"
+def cost(noise: Noise, unit: Unit) -> Budget:
+    """What one table with this noise spends, exactly."""
+    if noise.kind == "none":
+        raise BudgetError("mechanism ('none') adds no noise, so no budget covers it; try 'laplace'")
+    scale = Fraction(noise.scale)
+    if noise.kind == "laplace":
+        return Budget(epsilon=unit.l1 / scale)
+    return Budget(rho=unit.l2_squared / (2 * scale**2))
 
 
 @lru_cache(maxsize=256)
-def mechanism_for(share: Budget, unit: Unit) -> Mechanism:
+def mechanism_for(share: Budget, unit: Unit) -> Noise:
     """The least noise on one table that costs at most `share`: Laplace for pure epsilon, Gaussian otherwise.
 
     >>> mechanism_for(Budget.parse(epsilon=0.25), Unit("replace"))
-    Mechanism(name='laplace', scale=8.0)
+    Noise(kind='laplace', scale=8.0)
     """
     if share.kind == "pure":
-        return Mechanism("laplace", laplace_scale(share.amount, unit.l1))
-    return Mechanism("gaussian", gaussian_scale(share.amount, unit.l2_squared))
+        return Noise("laplace", laplace_scale(share.amount, unit.l1))
+    return Noise("gaussian", gaussian_scale(share.amount, unit.l2_squared))
 
 
 def largest_share(whole: Budget, unit: Unit) -> Fraction:
@@ -93,43 +48,8 @@ def largest_share(whole: Budget, unit: Unit) -> Fraction:
     >>> largest_share(Budget.parse(epsilon=640.0), Unit("add-remove"))
     Fraction(1, 10)
     """
-    name: MechanismName = "laplace" if whole.kind == "pure" else "gaussian"
-    return Mechanism(name, SMALLEST_SCALE[name]).cost(unit).amount / whole.amount
-
-
-def _checked_scale(name: MechanismName, scale: object) -> float:
-    """A scale that makes noise, and noise that fits; 0 for none."""
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not math.isfinite(scale):
-        raise ParameterError(f"scale ({scale!r}) must be a finite number; try scale=1.0")
-    if name == "none":
-        if scale != 0:
-            raise ParameterError(
-                f"scale ({scale!r}) must be 0 with mechanism 'none'; try mechanism 'laplace'"
-            )
-        return 0.0
-    if scale < SMALLEST_SCALE[name]:
-        raise BudgetError(
-            f"scale ({scale:.6g}) of {name} noise must be at least {SMALLEST_SCALE[name]:.6g}; "
-            f"lower the budget, or, for exact counts, try mechanism 'none' with scale 0"
-        )
-    if scale > LARGEST_SCALE:
-        raise BudgetError(
-            f"scale ({scale:.6g}) of {name} noise must be at most {LARGEST_SCALE:.6g}; raise the budget"
-        )
-    return float(scale)
-
-
-def _laplace_variance(scale: float) -> float:
-    """2q/(1-q)² with q = e^(-1/scale), written so that large scales lose no digits."""
-    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
-
-
-def _gaussian_variance(sigma: float) -> float:
-    """The variance of the discrete Gaussian: its series where sigma is small, sigma² elsewhere."""
-    if sigma >= _SMOOTH_SIGMA:
-        return sigma**2
-    weights = [math.exp(-(k**2) / (2 * sigma**2)) for k in range(80)]
-    return 2 * sum(k**2 * w for k, w in enumerate(weights)) / (2 * sum(weights) - 1)
+    name: NoiseKind = "laplace" if whole.kind == "pure" else "gaussian"
+    return cost(Noise(name, SMALLEST_SCALE[name]), unit).amount / whole.amount
 
 
 # Earlier samplers were biased (OpenDP issue 2638): a release at a claimed epsilon of 1/3 was measured to leak 0.46.
@@ -142,7 +62,7 @@ class NoiseSource(ABC):
     is_private: ClassVar[bool]
 
     @final
-    def add(self, counts: Counts, mechanism: Mechanism) -> Counts:
+    def add(self, counts: Counts, mechanism: Noise) -> Counts:
         """The counts with fresh noise on every cell, observed or not; the input is left as it was."""
         self._refuse(counts, mechanism)
         return self._noisy(np.ascontiguousarray(counts).reshape(-1), mechanism).reshape(counts.shape)
@@ -151,7 +71,7 @@ class NoiseSource(ABC):
     def add_many(
         self,
         tables: Sequence[Counts],
-        mechanisms: Sequence[Mechanism],
+        mechanisms: Sequence[Noise],
         *,
         progress: Callable[[int], None] = lambda _: None,
     ) -> list[Counts]:
@@ -161,7 +81,7 @@ class NoiseSource(ABC):
         """
         for counts, mechanism in zip(tables, mechanisms, strict=True):
             self._refuse(counts, mechanism)
-        by_mechanism: dict[Mechanism, list[int]] = {}
+        by_mechanism: dict[Noise, list[int]] = {}
         for place, mechanism in enumerate(mechanisms):
             by_mechanism.setdefault(mechanism, []).append(place)
         noisy: dict[int, Counts] = {}
@@ -179,29 +99,29 @@ class NoiseSource(ABC):
         return [noisy[place] for place in range(len(tables))]
 
     @final
-    def _refuse(self, counts: Counts, mechanism: Mechanism) -> None:
+    def _refuse(self, counts: Counts, mechanism: Noise) -> None:
         """Refuse what is no table of counts, and a release without noise."""
         if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
             raise ParameterError(f"counts ({type(counts).__name__}) must be an int64 array")
-        if mechanism.name == "none" and self.is_private:
+        if mechanism.kind == "none" and self.is_private:
             raise NotPrivate(
                 "mechanism ('none') adds no noise, so its table cannot be released; try 'laplace'"
             )
 
-    def add_named(self, names: Sequence[str], counts: Counts, mechanism: Mechanism) -> Counts:
+    def add_named(self, names: Sequence[str], counts: Counts, mechanism: Noise) -> Counts:
         """The same for counts of things with names that are private, of which there may be none; an audit tells by the names which is which."""
         return self.add(counts, mechanism) if len(names) else counts
 
     @abstractmethod
-    def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
+    def _noisy(self, counts: Counts, mechanism: Noise) -> Counts:
         """Flat counts with noise, as a new array."""
 
-    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Mechanism) -> list[Counts]:
+    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Noise) -> list[Counts]:
         """The same for several flat tables, one by one unless it is cheaper together."""
         return [self._noisy(counts, mechanism) for counts in tables]
 
     @abstractmethod
-    def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
+    def certificate(self, mechanism: Noise, unit: Unit) -> float:
         """What one table costs, rounded up: epsilon for laplace, rho for gaussian, infinity for none."""
 
 
@@ -214,18 +134,18 @@ class OpenDPNoise(NoiseSource):
 
     is_private = True
 
-    def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
+    def _noisy(self, counts: Counts, mechanism: Noise) -> Counts:
         return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)
 
-    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Mechanism) -> list[Counts]:
+    def _noisy_tables(self, tables: Sequence[Counts], mechanism: Noise) -> list[Counts]:
         """One call for all: noise is independent from cell to cell, so that it is no matter to which table a cell belongs."""
         return split_like(self._noisy(np.concatenate(tables), mechanism), tables)
 
-    def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
+    def certificate(self, mechanism: Noise, unit: Unit) -> float:
         """What OpenDP's privacy map says about one table."""
-        if mechanism.name == "none":
+        if mechanism.kind == "none":
             return math.inf
-        distance = unit.l1 if mechanism.name == "laplace" else sqrt_up(Fraction(unit.l2_squared))
+        distance = unit.l1 if mechanism.kind == "laplace" else sqrt_up(Fraction(unit.l2_squared))
         return float(_measurement(mechanism).map(distance))
 
 
@@ -241,21 +161,21 @@ class SeededNoise(NoiseSource):
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def _noisy(self, counts: Counts, mechanism: Mechanism) -> Counts:
-        if mechanism.name == "none":
+    def _noisy(self, counts: Counts, mechanism: Noise) -> Counts:
+        if mechanism.kind == "none":
             return counts.copy()
-        draw = _discrete_laplace if mechanism.name == "laplace" else _discrete_gaussian
+        draw = _discrete_laplace if mechanism.kind == "laplace" else _discrete_gaussian
         return counts + draw(self._rng, mechanism.scale, counts.size)
 
-    def certificate(self, mechanism: Mechanism, unit: Unit) -> float:
+    def certificate(self, mechanism: Noise, unit: Unit) -> float:
         """What the law of the noise would cost if nobody could know the seed."""
-        return math.inf if mechanism.name == "none" else _cost(mechanism, unit)
+        return math.inf if mechanism.kind == "none" else _cost(mechanism, unit)
 
 
 @lru_cache(maxsize=256)
-def _cost(mechanism: Mechanism, unit: Unit) -> float:
+def _cost(mechanism: Noise, unit: Unit) -> float:
     """What one table costs by the law of its noise, rounded up."""
-    return float_up(mechanism.cost(unit).amount)
+    return float_up(cost(mechanism, unit).amount)
 
 
 @cache
@@ -273,12 +193,12 @@ def opendp() -> Any:
 
 
 @lru_cache(maxsize=256)
-def _measurement(mechanism: Mechanism) -> Any:
+def _measurement(mechanism: Noise) -> Any:
     """OpenDP's measurement on a vector of 64-bit counts."""
     dp = opendp()
     # T is always said: OpenDP's plain `int` means 32 bits and saturates.
     domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
-    if mechanism.name == "laplace":
+    if mechanism.kind == "laplace":
         return dp.m.make_laplace(domain, dp.l1_distance(T=dp.i64), scale=mechanism.scale)
     return dp.m.make_gaussian(domain, dp.l2_distance(T=dp.f64), scale=mechanism.scale)
 

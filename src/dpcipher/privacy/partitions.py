@@ -26,8 +26,9 @@ import numpy as np
 
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import show
-from dpcipher.privacy.noise import Mechanism, NoiseSource
+from dpcipher.privacy.noise import NoiseSource
 from dpcipher.privacy.unit import Unit
+from dpcipher.tables.measurement import Noise
 
 # Up to this sigma the tail is summed term by term; beyond, the bound by the normal tail loses one row in thousands.
 _SUMMED_SIGMA = 2048.0
@@ -88,23 +89,23 @@ def threshold_for(sigma: float, delta: Fraction, unit: Unit) -> int:
 class PartitionSelection:
     """Noise and threshold for finding texts, and what it may fail by."""
 
-    mechanism: Mechanism
+    mechanism: Noise
     threshold: int
     delta: Fraction
 
     @classmethod
-    def calibrated(cls, mechanism: Mechanism, delta: Fraction, unit: Unit) -> "PartitionSelection":
+    def calibrated(cls, mechanism: Noise, delta: Fraction, unit: Unit) -> "PartitionSelection":
         """The lowest threshold that keeps `delta` with this noise."""
-        if mechanism.name != "gaussian":
+        if mechanism.kind != "gaussian":
             raise BudgetError(
-                f"mechanism ({mechanism.name!r}) must be 'gaussian' where levels are found; give delta"
+                f"mechanism ({mechanism.kind!r}) must be 'gaussian' where levels are found; give delta"
             )
         return cls(mechanism, threshold_for(mechanism.scale, delta, unit), delta)
 
     def found_at(self, probability: float) -> int:
         """How many rows a text must have to be named with this probability.
 
-        >>> chosen = PartitionSelection(Mechanism("gaussian", 4.0), 20, Fraction(1, 10**6))
+        >>> chosen = PartitionSelection(Noise("gaussian", 4.0), 20, Fraction(1, 10**6))
         >>> chosen.found_at(0.5), chosen.found_at(0.95)
         (20, 27)
         """

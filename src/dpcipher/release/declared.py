@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
-from dpcipher.privacy.noise import Mechanism, MechanismName
 from dpcipher.release.file import LARGEST_COUNT, NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs
+from dpcipher.tables.measurement import Noise, NoiseKind
 
 Counts = NDArray[np.float64] | NDArray[np.int64]
 Value = TypeVar("Value", float, str)
@@ -63,7 +63,7 @@ def _for_table(values: Value | Mapping[Attrs, Value], attrs: Attrs, name: str) -
     return values[attrs]
 
 
-def _mechanism(name: str, scale: float, attrs: Attrs) -> Mechanism:
+def _mechanism(name: str, scale: float, attrs: Attrs) -> Noise:
     real = isinstance(scale, (int, float, np.number)) and not isinstance(scale, bool)
     if not real or not math.isfinite(scale) or scale < 0:
         raise ReleaseError(
@@ -73,7 +73,7 @@ def _mechanism(name: str, scale: float, attrs: Attrs) -> Mechanism:
     if name not in ("laplace", "gaussian", "none"):
         hint = did_you_mean(str(name), ("laplace", "gaussian"))
         raise ReleaseError(f"mechanism ({name!r}) must be 'laplace' or 'gaussian'{hint}")
-    return Mechanism("none", 0.0) if scale == 0 else Mechanism(cast(MechanismName, name), float(scale))
+    return Noise("none", 0.0) if scale == 0 else Noise(cast(NoiseKind, name), float(scale))
 
 
 def _counts(source: object, key: Attrs, attrs: Attrs, schema: Schema, count: str) -> Counts:

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from dpcipher.drawing.curator_only import RELEASE_KEY
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.files import replacing
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.columns import Texts
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
 from dpcipher.tables.centred import in_rows
 from dpcipher.tables.domain import Attrs, Shape
+from dpcipher.tables.measurement import Noise
 
 KEY = RELEASE_KEY
 VERSION = 4  # earlier files were never published
@@ -48,7 +48,7 @@ class NoisyTable:
 
     attrs: Attrs
     counts: NDArray[np.float64] | NDArray[np.int64]
-    mechanism: Mechanism
+    mechanism: Noise
     set: int = 0
 
     @property
@@ -64,7 +64,7 @@ class CoarseTable:
     attr: str
     starts: tuple[int, ...]
     counts: NDArray[np.int64]
-    mechanism: Mechanism
+    mechanism: Noise
     set: int = 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class CoarseTable:
             "attr": self.attr,
             "starts": list(self.starts),
             "counts": self.counts.tolist(),
-            "mechanism": self.mechanism.name,
+            "mechanism": self.mechanism.kind,
             "scale": self.mechanism.scale,
             "set": self.set,
         }
@@ -84,14 +84,14 @@ class NoisyTotal:
     """The number of rows with noise, or as it is public, and the set it belongs to."""
 
     count: int
-    mechanism: Mechanism
+    mechanism: Noise
     set: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "count": self.count,
-            "mechanism": self.mechanism.name,
+            "mechanism": self.mechanism.kind,
             "scale": self.mechanism.scale,
             "set": self.set,
         }
@@ -233,7 +233,7 @@ def _describe(table: NoisyTable) -> dict[str, Any]:
     return {
         "attrs": list(table.attrs),
         "counts": "integer" if table.whole else "real",
-        "mechanism": table.mechanism.name,
+        "mechanism": table.mechanism.kind,
         "scale": table.mechanism.scale,
         "set": table.set,
     }

@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError, ReleaseError
-from dpcipher.privacy.noise import LARGEST_SCALE, Mechanism
 from dpcipher.release import file
 from dpcipher.release.columns import Layout, Texts, holds, read_layout, read_numbers
 from dpcipher.release.file import LARGEST_COUNT, Beside, CoarseTable, NoisyTable, NoisyTotal
@@ -28,6 +27,7 @@ from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_TABLES
 from dpcipher.tables.domain import Attrs, Shape
+from dpcipher.tables.measurement import LARGEST_SCALE, Noise
 
 # How much a file may grow when it is read: eight bytes for each cell. Noise does not pack (to a sixth, at scale 100), but an exact table
 # may be all zeros, and then cells of the same levels repeat too: such files grow to 190 times their size, and to 3,300 times
@@ -48,7 +48,7 @@ class Described:
     attrs: Attrs
     shape: Shape
     whole: bool
-    mechanism: Mechanism
+    mechanism: Noise
     set: int
 
     @property
@@ -250,11 +250,11 @@ def _read_set(plain: Mapping[str, Any]) -> int:
     return int(number)
 
 
-def _read_mechanism(plain: Mapping[str, Any]) -> Mechanism:
+def _read_mechanism(plain: Mapping[str, Any]) -> Noise:
     scale = plain["scale"]
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale <= LARGEST_SCALE:
         raise ReleaseError(f"scale ({scale!r:.60}) must be a number from 0 to {LARGEST_SCALE:.6g}")
-    return Mechanism(plain["mechanism"], float(scale))
+    return Noise(plain["mechanism"], float(scale))
 
 
 def _read_attrs(axes: Mapping[str, int], plain: object) -> Attrs:

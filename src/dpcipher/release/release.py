@@ -304,7 +304,7 @@ def _check_totals(release: Release) -> None:
             raise ReleaseError(
                 "totals must have noise, or be the public number of rows that the statement has"
             )
-    if any(table.mechanism.name != "gaussian" for table in release.tables) or release.schema.zero_masks:
+    if any(table.mechanism.kind != "gaussian" for table in release.tables) or release.schema.zero_masks:
         raise ReleaseError("centred tables must have Gaussian noise, and a schema without structural zeros")
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Noise
 
 GRID = 160
 STEPS = 100
@@ -14,7 +14,7 @@ UNIFORM = (
 )
 
 
-def posterior_distances(noisy: NDArray[np.int64] | Floats, mechanism: Mechanism, largest: float) -> Floats:
+def posterior_distances(noisy: NDArray[np.int64] | Floats, mechanism: Noise, largest: float) -> Floats:
     """The posterior mean of each distance, under the prior of maximum likelihood for all readings (EM on a grid).
 
     A distance lies between 0 and `largest`. Where the noise exceeds all differences, every posterior mean is close to the common mean.
@@ -39,10 +39,10 @@ def _sample(readings: Floats) -> tuple[Floats, Floats]:
     return np.concatenate([rest[ranks], ordered[-half:]]), np.repeat([rest.size / half, 1.0], half)
 
 
-def _likelihood(readings: Floats, grid: Floats, mechanism: Mechanism, deviation: float) -> Floats:
+def _likelihood(readings: Floats, grid: Floats, mechanism: Noise, deviation: float) -> Floats:
     """The likelihood of each distance of the grid, relative to the largest."""
     off = np.abs(readings[:, None] - grid) / deviation
-    log = -(2**0.5) * off if mechanism.name == "laplace" else -0.5 * off**2
+    log = -(2**0.5) * off if mechanism.kind == "laplace" else -0.5 * off**2
     return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
 

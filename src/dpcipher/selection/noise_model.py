@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import SMALLEST_SCALE, Mechanism, MechanismName
 from dpcipher.privacy.unit import Unit
 from dpcipher.selection.risk import MEAN_SIZE
+from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind
 
 GUMBEL = math.pi / math.sqrt(6)  # the standard deviation of a standard Gumbel variable, the noise of a choice
 
@@ -45,10 +45,10 @@ class NoiseModel:
         """The standard deviation of the discrete noise on a cell of a table that gets a share, as a session draws it."""
         return math.sqrt(self._mechanism(float(share)).variance)
 
-    def _mechanism(self, share: float) -> Mechanism:
+    def _mechanism(self, share: float) -> Noise:
         scale = 1 / math.sqrt(self.precision(share) * (1 if self.is_zcdp else 2))
-        name: MechanismName = "gaussian" if self.is_zcdp else "laplace"
-        return Mechanism(name, max(scale, SMALLEST_SCALE[name]))
+        name: NoiseKind = "gaussian" if self.is_zcdp else "laplace"
+        return Noise(name, max(scale, SMALLEST_SCALE[name]))
 
     def distance(self, tables: int, share: float) -> float:
         """The noise on each of so many distances that are read together."""
