@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -192,6 +192,7 @@ def _install() -> None:
     def taped(name: str, kind: str) -> Callable[..., Any]:
         real = getattr(dp.m, name)
 
+        @wraps(real)
         def make(*given: Any, scale: float, k: int = 1, **options: Any) -> _Taped:
             chosen = {**options, "k": k} if kind == "choice" else options
             return _Taped(real(*given, scale=scale, **chosen), kind, scale, k)

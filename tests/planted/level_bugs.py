@@ -47,8 +47,8 @@ LEVEL_BUGS = (
         "failures are not added up",
         "devised here",
         "privacy/composition.py",
-        "self.failure + cost.failure, began)",
-        "cost.failure, began)",
+        "self.failure + times * cost.failure",
+        "times * cost.failure",
         "privacy/test_failing_charges.py::test_both_sums_stay_within_a_limit_of_rho_and_delta",
     ),
     Bug(

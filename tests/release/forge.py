@@ -30,6 +30,7 @@ SCHEMA: dict[str, Any] = {
     "zeros": [{"impossible": {"age": {"max": 1}, "pay": ["[5, 10]"]}, "becomes": {"age": 2}}],
     "notes": ["said by nobody"],
 }
+MOST_ATTRS = 32  # of a table that the forger writes columns for
 SOFTWARE = {"dpcipher": "0.1.0", "opendp": "0.16.0"}
 
 
@@ -170,6 +171,8 @@ def columns(known: Mapping[str, Any], counts: Sequence[Any]) -> pa.Table:
         ]
         rows = [*rows, *[rows[-1]] * (len(counts) - len(rows))][: len(counts)]
         most = max(len(entry["attrs"]) for entry in known["tables"])
+        if most > MOST_ATTRS:
+            raise ValueError("no table has so many columns, and a file of as many would take all memory")
         parts = list(zip(*(row + (None,) * (3 + most - len(row)) for row in rows), strict=True))
         names = ["set", "table", "attrs", *(f"level_{place + 1}" for place in range(most)), "count"]
         kinds = [pa.int32(), pa.int32(), *[pa.string()] * (1 + most)]

@@ -296,7 +296,7 @@ def test_an_imported_schema_waits_for_a_signature(tmp_path):
     assert run.exit_code == 0, run.output
     assert "schema sign" in run.output
     text = (tmp_path / "s.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# IMPORTED FROM A DATA DICTIONARY, NOT SIGNED YET")
+    assert text.startswith("# CURATOR ONLY. IMPORTED FROM A DATA DICTIONARY, NOT SIGNED YET")
     assert "may have been computed from the rows" in text
     schema = Schema.load(tmp_path / "s.yaml")
     assert schema == Schema.import_dictionary(tmp_path / "d.json")

@@ -55,7 +55,7 @@ from dpcipher.cli.schema_file import load_schema
     default="",
     help="What you call the private table, in a ledger that --create makes.",
 )
-@click.option("--label", metavar="TEXT", default="", help="What you call this release, in the ledger.")
+@click.option("--label", metavar="WORDS", default="", help="What you call this release, in the ledger.")
 @options.as_json
 def command(
     data: str,
