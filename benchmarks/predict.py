@@ -19,12 +19,11 @@ from sklearn.metrics import roc_auc_score
 
 sys.path.append(str(Path(__file__).parent / "judges"))
 
-from tables import load
-
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto
+from tables import load
 
 HELD_OUT = 4  # every fourth row of a table without a split of its own
 NOTE = """\

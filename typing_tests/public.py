@@ -12,12 +12,12 @@ from dpcipher.drawing.plot import Plot
 from dpcipher.inference.estimate import Estimate
 from dpcipher.inference.models import Models
 from dpcipher.joint.stream import RowStream
-from dpcipher.tables.labelled import Bounds, Marginal
 from dpcipher.methods.base import Fitted
 from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan
 from dpcipher.posteriors.posterior import Posterior
 from dpcipher.release.trust import Trust
+from dpcipher.tables.labelled import Bounds, Marginal
 
 
 def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Release:

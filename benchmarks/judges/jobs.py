@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from common import RESULTS
-from tables import NIST, PREDICTED
 
 import dpcipher
+from tables import NIST, PREDICTED
 
 ROWS, SCORES = RESULTS / "judged_rows.jsonl", RESULTS / "judgements.jsonl"
 DELTA = 1e-9

@@ -42,9 +42,9 @@ from jobs import (
 )
 from page import write_judges
 from run import PEERS, last_line, limited
-from tables import NIST, PREDICTED, Table, load, write
 
 import dpcipher as dc
+from tables import NIST, PREDICTED, Table, load, write
 
 HERE = Path(__file__).parent
 EPSILONS = (1.0, 5.0, 10.0)

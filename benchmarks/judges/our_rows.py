@@ -15,9 +15,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from tables import load, write
-
 import dpcipher as dc
+from tables import load, write
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from common import markdown, write_page
 from excerpt import FEATURES
 from jobs import METHODS, OURS, REFERENCE, ROWS, SCORES, Line, job_of, read
+
 from tables import NIST, PREDICTED
 
 NAMES = {

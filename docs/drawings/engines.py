@@ -6,11 +6,11 @@ import numpy as np
 from pieces import arrow, line, picture
 
 from dpcipher.drawing.svg import element, text
-from dpcipher.tables.domain import Codes, Floats
 from dpcipher.privacy.noise import Mechanism
 from dpcipher.selection.allocation import allocate_budget, share_grid
 from dpcipher.selection.distances import posterior_distances
 from dpcipher.selection.risk import interaction_risk
+from dpcipher.tables.domain import Codes, Floats
 
 COLUMNS = ("age", "school", "work", "health")
 
