@@ -77,7 +77,7 @@ def test_a_noisy_release_covers_its_rows_and_says_how_much_is_noise() -> None:
     theirs = smf.logit("y ~ age + sex", coded(rows)).fit(disp=0)
     frame = found.frame
     assert list(frame.columns) == [
-        "term", "estimate", "std_error", "low", "high", "p", "noise_share", "measured", "closed_low", "closed_high",
+        "term", "estimate", "std_error", "low", "high", "p", "noise_share", "measured", "trust", "closed_low", "closed_high",
     ]  # fmt: skip
     assert (frame["low"] < frame["estimate"]).all()
     assert (frame["estimate"] < frame["high"]).all()

@@ -1,6 +1,7 @@
 """One noisy table of all columns: sums over true counts against sums written out, and draws against brute force and the general way."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import dlaplace, poisson
 
 import dpcipher as dc
 from dpcipher.posteriors import posterior as posterior_module
+from dpcipher.posteriors import sampler
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
@@ -246,3 +248,25 @@ def test_impossible_cells_stay_empty() -> None:
     assert (drawn.draws[:, 0, 2] == 0).all()
     assert (drawn.table_draws[:, 0, 2] == 0).all()
     assert drawn.rows.mean() < counts.sum() - 900
+
+
+def test_the_checks_that_are_told_are_those_of_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs are drawn by chains of their own beside one table of three columns: each figure is the worse of the two."""
+    reports = []
+
+    def watched(*args: Any, **options: Any) -> sampler.Sampled:
+        sampled = sampler.sample(*args, **options)
+        reports.append(sampled.report)
+        return sampled
+
+    monkeypatch.setattr("dpcipher.posteriors.posterior.sample", watched)
+    schema = dc.Schema.from_domain({"a": 3, "b": 2, "c": 4})
+    counts = np.random.default_rng(1).integers(0, 60, schema.shape)
+    release = dc.Release.from_tables({("a", "b", "c"): counts}, schema, scale=8.0)
+    told = dc.posterior(release, ("a", "b", "c"), draws=50, seed=1).report
+    assert len(reports) == told.runs == 2
+    assert told.r_hat == max(report.r_hat for report in reports)
+    assert told.ess == min(report.ess for report in reports)
+    assert told.divergences == sum(report.divergences for report in reports)
+    note = dc.fit_models(release, "b ~ a + c", draws=50, seed=1).notes[-1]
+    assert "the worse of 2 runs, of cells and of pairs" in note

@@ -221,3 +221,28 @@ def test_intervals_near_zero_hold_the_true_count_as_often_as_they_say(level: flo
         inside = float(np.mean((np.asarray(low) <= true) & (true <= np.asarray(high))))
         assert inside > level - 4 * np.sqrt(level * (1 - level) / n)
         assert np.asarray(high).min() > 0
+
+
+@pytest.mark.parametrize("zeros", [(), ({"sex": ["F"], "job": ["b"]},)])
+def test_a_sum_that_exact_tables_fix_has_no_margin(zeros: tuple[dict[str, list[str]], ...]) -> None:
+    """Whichever table a sum is asked of; rounding is no noise. What they do not fix keeps its margin."""
+    rng = np.random.default_rng(3)
+    schema = Schema.from_dict(
+        {
+            "columns": {
+                "sex": {"kind": "categorical", "levels": ["F", "M"]},
+                "age": {"kind": "integer", "min": 0, "max": 29},
+                "job": {"kind": "categorical", "levels": ["a", "b", "c", "d", "e"]},
+            },
+            "zeros": [{"impossible": zero, "becomes": {"job": "a"}} for zero in zeros],
+        }
+    )
+    truth = rng.integers(0, 900, (2, 30, 5))
+    truth[0, :, 1] *= not zeros
+    exact, noisy = ("age", "job"), ("sex", "age", "job")
+    tables = {exact: truth.sum(axis=0), noisy: truth + rng.integers(-9, 10, truth.shape)}
+    found = Release.from_tables(tables, schema, scale={exact: 0.0, noisy: 20.0})
+    for _ in range(20):
+        fixed = np.broadcast_to(rng.integers(0, 2, (30, 5)), (2, 30, 5)).astype(float)
+        assert found.query(noisy, fixed).std_error == 0
+        assert found.query(noisy, fixed * [[[1]], [[0]]]).std_error > 1

@@ -200,13 +200,13 @@ def _with_pairs_cut_off(
     own, _, whole, report = drawn
     pairs = list(combinations(range(len(evidence.shape)), 2))
     sums = PairSums(LogLinear(evidence.levels, tuple(pairs), evidence.possible), evidence)
-    own_pairs, rows, whole_pairs, _ = _sample_tables(sums, len(own), population, rng)
+    own_pairs, rows, whole_pairs, of_pairs = _sample_tables(sums, len(own), population, rng)
     fitted = [
         rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
         for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
     ]
     own, whole = (joints.reshape(len(joints), -1) for joints in fitted)
-    return own, rows, whole if population else own, report
+    return own, rows, whole if population else own, report.and_then(of_pairs)
 
 
 def _added(schema: Schema, cover: Cover, interactions: int | Sequence[Sequence[str]] | None) -> list[Axes]:

@@ -28,7 +28,8 @@ ALIKE = 2
 class SamplerReport:
     """How the sampler ended: the facts on which its draws were accepted.
 
-    `r_hat` and `ess` are the worst over all coefficients and the potential; `energy` is the E-BFMI.
+    `r_hat` and `ess` are the worst over all coefficients and the potential; `energy` is the E-BFMI. Where draws come from two `runs`, cells and pairs, each figure
+    is that of the run in which it is worse, and both passed.
     """
 
     chains: int
@@ -40,6 +41,22 @@ class SamplerReport:
     energy: float
     attempts: int = 1
     seconds: float = 0.0
+    runs: int = 1
+
+    def and_then(self, other: "SamplerReport") -> "SamplerReport":
+        """The worse of two runs in everything: draws that come from both are as good as that."""
+        return SamplerReport(
+            chains=min(self.chains, other.chains),
+            iterations=min(self.iterations, other.iterations),
+            acceptance=min(self.acceptance, other.acceptance),
+            divergences=self.divergences + other.divergences,
+            r_hat=max(self.r_hat, other.r_hat),
+            ess=min(self.ess, other.ess),
+            energy=min(self.energy, other.energy),
+            attempts=max(self.attempts, other.attempts),
+            seconds=self.seconds + other.seconds,
+            runs=self.runs + other.runs,
+        )
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -60,8 +77,9 @@ class SamplerReport:
     @property
     def facts(self) -> str:
         """What the draws were accepted on: the same for the same seed, as the time that it took is not."""
+        both = "" if self.runs == 1 else f"the worse of {self.runs} runs, of cells and of pairs: "
         return (
-            f"{self.chains} chains of {self.iterations}: R-hat at most {self.r_hat:.3f}, at least {self.ess:.0f} effective draws, "
+            f"{both}{self.chains} chains of {self.iterations}: R-hat at most {self.r_hat:.3f}, at least {self.ess:.0f} effective draws, "
             f"acceptance {self.acceptance:.2f}, {self.divergences} divergences, E-BFMI {self.energy:.2f}"
         )
 

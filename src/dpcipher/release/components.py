@@ -23,6 +23,8 @@ from dpcipher.tables.domain import Axes, Floats, Shape, dropped, subsets
 from dpcipher.tables.table import alike, margin
 
 _FREE_SETS = 2**20
+# Where exact tables fix every component of a sum, a share like this of its noise is left by rounding; exact means 0.
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -209,18 +211,17 @@ class Components:
             others = _place(sub, axes, self.shape)[1]
             centred = freedom(sub, self.shape) / cells(sub, self.shape)
             value += (self.shared[sub][1] - base * others) * centred / others**2
-        # Where exact tables fix every component, what is left is rounding, and exact means 0.
-        return value if value > 1e-14 * base else 0.0
+        return value if value > ROUNDING * base else 0.0
 
     def linear_variance(self, cover: Axes, axes: Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table)`."""
         base = self._scale(cover, axes)
-        value = base * float((weights**2).sum())
+        alone = value = base * float((weights**2).sum())
         for sub in inside(axes, self.shared):
             others = _place(sub, axes, self.shape)[1]
             seen = float((centre(margin(weights, axes, sub)) ** 2).sum()) / others**2
             value += (self.shared[sub][1] - base * others) * seen
-        return max(value, 0.0)
+        return value if value > ROUNDING * alone else 0.0
 
     def interaction_variance(self, cover: Axes, axes: Axes) -> float:
         """The noise variance of a unit contrast that only the component on `axes` sees; 0 where there is none."""

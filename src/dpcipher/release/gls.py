@@ -22,7 +22,7 @@ from scipy import sparse
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.coarse import Coarse
-from dpcipher.release.components import Noisy, cells, freedom, inside, shared_sets
+from dpcipher.release.components import ROUNDING, Noisy, cells, freedom, inside, shared_sets
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape, dropped, zero_cells
 from dpcipher.tables.table import broadcast_over, margin
 
@@ -152,7 +152,7 @@ class WithZeros:
         known = self.covariance[np.ix_(block.index, block.index)]
         own = table.variance * np.asarray(weights.multiply(weights).sum(axis=1)).ravel()
         value = own - (lever * seen).sum(axis=1) + ((lever @ known) * lever).sum(axis=1)
-        return np.asarray(np.maximum(value, 0.0))
+        return np.asarray(np.where(value > ROUNDING * own, value, 0.0))
 
     def misfit(self, table: Noisy) -> tuple[float, int]:
         """χ² and degrees of freedom of one measured table against everything else (repeats of itself included)."""
