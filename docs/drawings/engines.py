@@ -6,11 +6,11 @@ import numpy as np
 from pieces import arrow, line, picture
 
 from dpcipher.drawing.svg import element, text
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.selection.allocation import allocate_budget, share_grid
 from dpcipher.selection.distances import posterior_distances
 from dpcipher.selection.risk import interaction_risk
 from dpcipher.tables.domain import Codes, Floats
+from dpcipher.tables.measurement import Noise
 
 COLUMNS = ("age", "school", "work", "health")
 
@@ -117,7 +117,7 @@ def selection() -> str:
     rows = rng.integers(0, 4, (n_rows, 8))
     for left, right, strength in ((0, 1, 0.7), (1, 2, 0.6), (3, 4, 0.4), (5, 6, 0.25)):
         rows[:, right] = np.where(rng.random(n_rows) < strength, rows[:, left], rows[:, right])
-    mechanism = Mechanism("gaussian", 80.0)
+    mechanism = Noise("gaussian", 80.0)
     pairs = list(combinations(range(8), 2))
     truth = np.array([_distance(rows[:, a], rows[:, b]) for a, b in pairs])
     read = np.round(truth + 80 * rng.standard_normal(len(pairs)))

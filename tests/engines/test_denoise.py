@@ -218,7 +218,7 @@ def test_tables_of_one_shape_at_once_are_the_same_as_one_by_one(order, zeros, mo
     ]
     tables += [Noisy((axis,), count_rows(codes, (axis,), shape) + 0.0, 9.0) for axis in range(8, 11)]
     at_once = denoise(reconcile(shape, tables, zeros=masks))
-    monkeypatch.setattr("dpcipher.tables.tables.PART", 1)
+    monkeypatch.setattr("dpcipher.tables.table.PART", 1)
     one_by_one = denoise(reconcile(shape, tables, zeros=masks))
     assert list(at_once.tables) == list(one_by_one.tables)
     for axes, table in one_by_one.tables.items():

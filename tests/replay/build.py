@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import dpcipher as dc
-from dpcipher.privacy.noise import Mechanism
 from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement
+from dpcipher.tables.measurement import Noise
 
 
 def as_plain(release: Release) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def as_plain(release: Release) -> dict[str, Any]:
     }
 
 
-def _measured(form: str, columns: Any, values: Any, noise: Mechanism, number: int) -> dict[str, Any]:
+def _measured(form: str, columns: Any, values: Any, noise: Noise, number: int) -> dict[str, Any]:
     """One measurement."""
-    law, scale = noise.name, float(noise.scale).hex()
+    law, scale = noise.kind, float(noise.scale).hex()
     shared = {"form": form, "columns": list(columns), "set": number, "law": law, "scale": scale}
     return shared | {"values": values.ravel().tolist()}
 
@@ -45,7 +45,7 @@ def from_plain(plain: dict[str, Any]) -> Release:
     schema = dc.Schema.from_dict(plain["schema"])
     tables, coarse, totals = [], [], []
     for one in plain["measured"]:
-        noise = Mechanism(one["law"], float.fromhex(one["scale"]))
+        noise = Noise(one["law"], float.fromhex(one["scale"]))
         values = np.array(one["values"])
         if one["form"] == "runs":
             starts = tuple(one["starts"])
