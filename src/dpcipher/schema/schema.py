@@ -41,7 +41,7 @@ from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.text_column import lets_anything
 from dpcipher.schema.words import check_text, joined
-from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Floats
+from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,6 +203,11 @@ class Schema(Shown):
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
         return zero_masks(self)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The attributes as the algebra of tables knows them: names, numbers of levels, impossible cells."""
+        return Domain(self.attrs, self.shape, self.zero_masks)
 
     @cached_property
     def bound_rules(self) -> tuple[BoundRule, ...]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
 from math import comb
@@ -86,6 +87,27 @@ def zero_cells(axes: Axes, shape: Sequence[int], zeros: Iterable[Zero]) -> Bools
     for known, mask in _index(_Same(tuple(zeros))).touching(axes):
         empty |= _over(np.asarray(mask.all(axis=dropped(known, axes))), known, axes)
     return empty
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The columns of a table by name, how many levels each has, and the cells that structural zeros leave no row in."""
+
+    names: Attrs
+    sizes: Shape
+    zeros: tuple[Zero, ...] = ()
+
+    def axes(self, names: Iterable[str]) -> Axes:
+        """The numbers of some columns, ascending."""
+        return tuple(sorted(self.names.index(name) for name in names))
+
+    def named(self, axes: Axes) -> str:
+        """Some columns as a person reads them."""
+        return " × ".join(self.names[axis] for axis in axes) or "the number of rows"
+
+    def possible(self, axes: Axes) -> Bools:
+        """The cells of a table with every level that a row can be in."""
+        return ~zero_cells(axes, self.sizes, self.zeros)
 
 
 class _Same:

@@ -1,10 +1,15 @@
-"""Noise on counts: its law, a kind and a scale."""
+"""Measurements: noisy answers to queries, and the law of their noise."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dpcipher.errors import BudgetError, ParameterError
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcipher.errors import BudgetError, ParameterError, ReleaseError
+from dpcipher.tables.domain import Floats
+from dpcipher.tables.query import Combination, Query
 
 NoiseKind = Literal["laplace", "gaussian", "none"]
 
@@ -16,9 +21,9 @@ LARGEST_SCALE = 2.0**40
 _SMOOTH_SIGMA = 2.0
 # From here on two terms of Euler and Maclaurin's formula give the discrete Gaussian's E|X| to five digits.
 _SMOOTH_ABSOLUTE = 8.0
-NORMAL_ABSOLUTE = math.sqrt(
-    2 / math.pi
-)  # of the expected absolute value of normal noise and its standard deviation
+# Of the mean absolute value of normal noise and its standard deviation.
+NORMAL_ABSOLUTE = math.sqrt(2 / math.pi)
+LARGEST_VALUE = 2**62  # so that no difference of two answers leaves int64
 
 
 @dataclass(frozen=True)
@@ -110,3 +115,44 @@ def _gaussian_variance(sigma: float) -> float:
         return sigma**2
     weights = [math.exp(-(k**2) / (2 * sigma**2)) for k in range(80)]
     return 2 * sum(k**2 * w for k, w in enumerate(weights)) / (2 * sum(weights) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A noisy answer: what was asked, the numbers, the law of their noise, and the independent set it belongs to.
+
+    >>> Measurement(Query((0,)), np.array([12, 30]), Noise("laplace", 2.0)).in_rows()[0].tolist()
+    [12.0, 30.0]
+    """
+
+    query: Query | Combination
+    values: NDArray[np.float64] | NDArray[np.int64]
+    noise: Noise
+    set: int = 0
+
+    def __post_init__(self) -> None:
+        if self.values.dtype.kind not in "if":
+            raise ReleaseError(f"values of the table on axes {self.query.axes} must be numbers")
+        low, high = (self.values.min(), self.values.max()) if self.values.size else (0, 0)
+        if not (low >= -LARGEST_VALUE and high <= LARGEST_VALUE):  # a NaN is neither
+            raise ReleaseError(
+                f"the table on axes {self.query.axes} must hold finite counts within ±2**62; it has others"
+            )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers."""
+        return self.values.dtype.kind == "i"
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no noise."""
+        return self.noise.kind == "none"
+
+    def in_rows(self) -> tuple[Floats, float]:
+        """Counts, and the variance of each; of a centred query or of contrasts counts but for what they do not say."""
+        size = 1
+        if isinstance(self.query, Query):
+            asked = zip(self.query.axes, self.values.shape, strict=True)
+            size = math.prod(n for axis, n in asked if self.query.centred or axis in self.query.contrasts)
+        return np.asarray(self.values / size, dtype=np.float64), self.noise.variance / size**2
