@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -151,8 +152,14 @@ class Measurement:
 
     def in_rows(self) -> tuple[Floats, float]:
         """Counts, and the variance of each; of a centred query or of contrasts counts but for what they do not say."""
-        size = 1
-        if isinstance(self.query, Query):
-            asked = zip(self.query.axes, self.values.shape, strict=True)
-            size = math.prod(n for axis, n in asked if self.query.centred or axis in self.query.contrasts)
-        return np.asarray(self.values / size, dtype=np.float64), self.noise.variance / size**2
+        variance = _variance(self.noise)
+        if isinstance(self.query, Combination) or not (self.query.centred or self.query.contrasts):
+            return np.asarray(self.values, dtype=np.float64), variance
+        asked = zip(self.query.axes, self.values.shape, strict=True)
+        size = math.prod(n for axis, n in asked if self.query.centred or axis in self.query.contrasts)
+        return np.asarray(self.values / size, dtype=np.float64), variance / size**2
+
+
+@lru_cache(maxsize=256)
+def _variance(noise: Noise) -> float:
+    return noise.variance
