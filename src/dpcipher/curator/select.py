@@ -33,7 +33,7 @@ from dpcipher.curator.truth import CountSource
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
-from dpcipher.release.release import NoisyTable, all_noisy, as_noisy
+from dpcipher.release.release import in_rows
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
 from dpcipher.selection.design import design_tables, is_small, unlooked
@@ -44,14 +44,15 @@ from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.scores import explained, penalties, weights_256
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
-from dpcipher.tables.domain import Attrs, Axes
+from dpcipher.tables.domain import Axes
+from dpcipher.tables.measurement import Measurement
 
 
 @dataclass(frozen=True)
 class Chosen:
     """The measured tables, and what the release says about how they were chosen."""
 
-    tables: tuple[NoisyTable, ...]
+    tables: tuple[Measurement, ...]
     note: dict[str, Any]
 
 
@@ -85,7 +86,7 @@ class _Selection:
         self.session, self.target, self.sets, self.say = session, target, sets, say
         self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
         self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
-        self.tables: list[NoisyTable] = []
+        self.tables: list[Measurement] = []
         self.precision: dict[Axes, float] = {}
         self.distance: dict[Axes, float] = {}
         self.risks: dict[Axes, Risk] = {}
@@ -98,7 +99,7 @@ class _Selection:
         if not self._small():
             self._large()
         self.note["share"] = str(self.session.of_charge(self.spent))
-        self.note["tables"] = len({table.attrs for table in self.tables})
+        self.note["tables"] = len({table.query.axes for table in self.tables})
         if self.target.predict is not None:
             self.note["predict"] = self.session.schema.attrs[self.target.predict]
         self.session.remark("selection", self.note)
@@ -288,25 +289,22 @@ class _Selection:
         parts = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
         total = sum(parts.values()) * self.sets
         self.say(f"measuring {len(parts)} tables")
-        self.session.expect(self._attrs(axes) for axes, part in parts.items() if part)
+        self.session.expect(self.session.schema.attrs_on(axes) for axes, part in parts.items() if part)
         for axes, part in parts.items():
             if part:
                 for number in range(self.sets):
                     self._measure(axes, budget * Fraction(part, total), number)
 
-    def _attrs(self, axes: Axes) -> Attrs:
-        return tuple(self.session.schema.attrs[axis] for axis in axes)
-
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
-        table = self.session.measure(self._attrs(axes), share, set=number)
+        table = self.session.measure(self.session.schema.attrs_on(axes), share, set=number)
         if number == 0:
-            variance = as_noisy(axes, table, centred=bool(self.session.totals)).variance
-            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / variance
+            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.in_rows()[1]
         self.tables.append(table)
 
     def _reconciled(self) -> Reconciled:
-        """All that was measured so far, over all sets."""
-        measured = all_noisy(self.session.schema, self.tables, self.session.totals)
+        """All that was measured so far, over all sets, but for coarse counts."""
+        totals = [one for one in self.session.kept if not one.query.axes]
+        measured, _ = in_rows([*self.tables, *totals])
         total = None if self.session.n_rows is None else float(self.session.n_rows)
         return reconcile(self.shape, measured, total=total, zeros=self.zeros)
 

@@ -182,7 +182,7 @@ def solve_set(
     health = SolveReport(
         name,
         why=why,
-        residuals={_names(release, axes): value for axes, value in fit.residuals.items()},
+        residuals={release.schema.attrs_on(axes): value for axes, value in fit.residuals.items()},
         negative_mass=fit.negative_mass,
         sweeps=fit.sweeps,
         seconds=time.perf_counter() - started,
@@ -337,7 +337,3 @@ def _in_sigmas(
         unit = targets.sigma[axes] or 1 / targets.total
         distances[axes] = math.sqrt(float(moved @ moved) / moved.size + missed**2) / unit
     return distances
-
-
-def _names(release: Release, axes: Axes) -> tuple[str, ...]:
-    return tuple(release.schema.attrs[axis] for axis in axes)

@@ -150,9 +150,13 @@ class Measurement:
         return self.noise.kind == "none"
 
     def in_rows(self) -> tuple[Floats, float]:
-        """Counts, and the variance of each; of a centred query or of contrasts counts but for what they do not say."""
+        """Counts, and the variance of each; of a centred query or of contrasts counts but for what they do not say.
+
+        The sum of all cells of a centred table is noise alone, which is taken out.
+        """
         size = 1
         if isinstance(self.query, Query):
             asked = zip(self.query.axes, self.values.shape, strict=True)
             size = math.prod(n for axis, n in asked if self.query.centred or axis in self.query.contrasts)
-        return np.asarray(self.values / size, dtype=np.float64), self.noise.variance / size**2
+        values = self.values - self.values.mean() if self.query.centred else self.values
+        return np.asarray(values / size, dtype=np.float64), self.noise.variance / size**2
