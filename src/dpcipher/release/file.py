@@ -38,7 +38,9 @@ ROW_GROUP = 2**20
 MAX_GROUPED = (
     2**23
 )  # levels that groups put together, each grouping counted once: twice the bins of the largest schema
-_BESIDE = 2**22  # cells of numbers of rows and coarse counts, beside those of the largest workload
+MOST_CELLS = (
+    MAX_CELLS + 2**22
+)  # beside the largest workload there is room for coarse counts and numbers of rows
 _TABLE_BYTES = 120  # that the facts of a table take at most, beside its names
 _EVENT_BYTES = (
     400  # that the event of a table measured by itself takes at most in a certificate, beside its names
@@ -164,9 +166,9 @@ def _facts(schema: Schema, measurements: Sequence[Measurement], statement: State
 def check_sizes(shapes: Sequence[Shape]) -> None:
     """Refuse tables that are too large, one by one or together; judged on the schema, in whole numbers that cannot overflow."""
     sizes = [prod(shape) for shape in shapes]
-    if max(sizes) > MAX_TABLE_CELLS or sum(sizes) > MAX_CELLS + _BESIDE:
+    if max(sizes) > MAX_TABLE_CELLS or sum(sizes) > MOST_CELLS:
         raise ReleaseError(
-            f"its tables must have at most {MAX_TABLE_CELLS} cells each and {MAX_CELLS} together, over all sets"
+            f"its tables must have at most {MAX_TABLE_CELLS} cells each and {MOST_CELLS} together, over all sets"
         )
 
 

@@ -37,6 +37,7 @@ from dpcipher.tables.query import Groups, Query
 MOST_GROWTH, SMALL = 4096, 64 * 2**20
 LONGEST_REASON = 300  # a file may quote itself at any length
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
+_HOLDS = "it must hold attrs, counts, noise, scale and set, with groups, contrasts and centred where these say more, and nothing else"
 _KEYS = ("version", "schema", "statement", "measurements", "checksum")
 
 
@@ -171,15 +172,13 @@ def _read_measurements(schema: Schema, plain: object) -> tuple[Described, ...]:
 
 def _read_measurement(schema: Schema, queries: "_Queries", plain: object) -> Described:
     if not isinstance(plain, dict):
-        raise ReleaseError("it must be an object")
+        raise ReleaseError(_HOLDS)
     if plain.get("counts") not in ("integer", "real"):
         raise ReleaseError(f"counts ({plain.get('counts')!r:.60}) must be integer or real")
     whole = plain["counts"] == "integer"
     read = Described(queries.read(plain), _read_noise(plain), _read_set(plain.get("set")), whole)
     if read.as_dict(schema) != plain:
-        raise ReleaseError(
-            "it must hold attrs, counts, noise, scale and set, and groups, contrasts or centred only where they say more, and nothing else"
-        )
+        raise ReleaseError(_HOLDS)
     return read
 
 

@@ -59,8 +59,8 @@ class Release(Shown, Drawable):
             raise ReleaseError("measurements (none) must hold at least one table; measure at least one")
         for one in self.measurements:
             _check_measurement(self.schema, one)
-        _check_every_attribute(self.schema, self.workload)
         _check_sets(self.measurements)
+        _check_every_attribute(self.schema, self.workload)
         _check_totals(self)
 
     @classmethod

@@ -101,8 +101,10 @@ class Groups:
     def labels(self, levels: Sequence[str]) -> list[str]:
         """What the groups are called: by their names, or by the labels of their levels.
 
-        >>> Groups.of_lists([[0, 1], [2], [3, 5, 4, 6], [7, 9], [8]], 10).labels([*"ab", "0..4", "5..9", "10..14", *"cdefg"])
-        ['a – b', '0..4', '5..9 – d', 'e, g', 'f']
+        >>> Groups.runs([0, 2, 3], 5).labels(["0..4", "5..9", "10..14", "15", "not known"])
+        ['0..9', '10..14', '15 – not known']
+        >>> Groups.of_lists([[0, 3], [1], [2, 4]], 5).labels(["AL", "CA", "NV", "NY", "TX"])
+        ['AL, NY', 'CA', 'NV, TX']
         """
         if self.names:
             return list(self.names)
