@@ -21,11 +21,12 @@ from dpcipher.inference.release_models import make_task
 from dpcipher.paper.contenders import margins
 from dpcipher.paper.population import POPULATION, SHAPE
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 N_ROWS, RHO, SEED, TIMED = 2_000, 0.1, 14, 5
 PAIRS = tuple(combinations(range(len(SHAPE)), 2))
@@ -50,7 +51,7 @@ def prepare(path: str) -> None:
 def ours() -> tuple[Drawn, float]:
     """The coefficients from our release, with the interactions that no table shows taken for none as NAPSU-MQ does; the least of a few processor times."""
     tables = [
-        NoisyTable(tuple(SCHEMA.attrs[axis] for axis in axes), counts, MECHANISM)
+        Measurement(Query(axes), counts, MECHANISM)
         for axes, counts in zip(PAIRS, noisy_tables(), strict=True)
     ]
     release, seconds = Release(SCHEMA, tuple(tables), Statement(status="NOT PRIVATE", n_rows=N_ROWS)), []

@@ -25,11 +25,12 @@ from dpcipher.paper.contenders import CIPHER, draw_rows, margins
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
 from dpcipher.paper.simulated import combine_identified, fit_sets
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SIZES, POWERS, POPULATIONS = (200, 500, 2_000, 10_000), (-2, -1, 0, 1, 2), (0, 1, 2)
 CHUNK, DRAWS, SETS = 10, 400, 5
@@ -74,11 +75,7 @@ def noisy_pairs(counts: Counts, epsilon: float, seed: int) -> Release:
     """All pairs of a table of counts; the number of rows is not told."""
     mechanism, source = Noise("laplace", len(PAIRS) / epsilon), SeededNoise(seed)
     tables = [
-        NoisyTable(
-            tuple(SCHEMA.attrs[axis] for axis in axes),
-            source.add(margins(counts[None], axes)[0], mechanism),
-            mechanism,
-        )
+        Measurement(Query(axes), source.add(margins(counts[None], axes)[0], mechanism), mechanism)
         for axes in PAIRS
     ]
     return Release(SCHEMA, tuple(tables), Statement(status="NOT PRIVATE"))

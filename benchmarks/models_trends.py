@@ -26,10 +26,11 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.posteriors import prior
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SHAPE, N_ROWS, RARE, POPULATIONS, DRAWS = (10, 5, 2, 4, 2), 5_000, 0.07, 6, 200
 KINDS, POWERS = ("trends", "steps", "no order", "none"), (-1, 0, 2)
@@ -83,8 +84,7 @@ def released(kind: str, power: int, repeat: int) -> tuple[Release, Floats]:
     tables = []
     for pair in PAIRS:
         own = counts.sum(axis=tuple(axis for axis in range(len(SHAPE)) if axis not in pair))
-        attrs = tuple(SCHEMA.attrs[axis] for axis in pair)
-        tables.append(NoisyTable(attrs, source.add(own, mechanism), mechanism))
+        tables.append(Measurement(Query(pair), source.add(own, mechanism), mechanism))
     return Release(SCHEMA, tuple(tables), Statement(status="NOT PRIVATE")), chances
 
 

@@ -30,10 +30,11 @@ from dpcipher.methods import (
 )
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema import Column, Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "joint"))
 from ruled import SCHEMA, SMALL, broken, people
@@ -54,7 +55,7 @@ def measured(codes: np.ndarray, schema: Schema, epsilon: float, seed: int) -> Re
     for i, j in pairs:
         counts = np.bincount(codes[:, i] * shape[j] + codes[:, j], minlength=shape[i] * shape[j])
         noisy = noise.add(counts.reshape(shape[i], shape[j]).astype(np.int64), mechanism)
-        tables.append(NoisyTable((schema.attrs[i], schema.attrs[j]), noisy, mechanism))
+        tables.append(Measurement(Query((i, j)), noisy, mechanism))
     return Release(schema, tuple(tables), Statement(status="NOT PRIVATE"))
 
 

@@ -88,9 +88,9 @@ def test_several_sets_measure_the_same_choice(town: Path, run: Run) -> None:
     """The choice is made once; every set then has its own noise on it."""
     run(*AUTO, *OUT, "--sets", "2")
     release = Release.load("town.parquet")
-    attrs = [[table.attrs for table in release.tables if table.set == number] for number in (0, 1)]
+    asked = [[table.query for table in release.measurements if table.set == number] for number in (0, 1)]
     assert release.sets == 2
-    assert attrs[0] == attrs[1]
+    assert asked[0] == asked[1]
 
 
 REFUSED = [

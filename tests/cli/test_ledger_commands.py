@@ -117,7 +117,7 @@ def test_verify_names_what_an_older_copy_has_lost(several: bytes, run: Run, witn
 def test_verify_tells_a_release_that_another_took_the_charge_of(several: bytes, run: Run) -> None:
     """A file with the charge of a and other counts is not what was paid for."""
     a, b = Release.load("a.parquet"), Release.load("b.parquet")
-    Release(a.schema, b.tables, a.statement).save("forged.parquet")
+    Release(a.schema, b.measurements, a.statement).save("forged.parquet")
     done = run("ledger verify people.ledger a.parquet forged.parquet --json")
     assert done.exit_code == 1
     assert [one["verdict"] for one in json.loads(done.stdout)["releases"]] == ["recorded", "ALTERED"]

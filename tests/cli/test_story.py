@@ -49,10 +49,11 @@ def test_plan_says_what_measure_then_does(folder: Path, run: Run) -> None:
     """Cells and scales of the plan are those in the release file."""
     planned = facts(run("plan", "people.yaml", *PROMISE, "--n-rows", "400", "--json"))
     run("measure", "people.csv", "people.yaml", *PROMISE, "--ledger", "people.ledger", "-o", "r.parquet")
-    made = {table.attrs: table for table in Release.load("r.parquet").tables}
+    release = Release.load("r.parquet")
+    made = dict(zip(release.workload, release.measurements, strict=True))
     for table in planned["tables"]:
-        release = made[tuple(table["attrs"])]
-        assert (table["n_cells"], table["scale"]) == (release.counts.size, release.mechanism.scale)
+        one = made[tuple(table["attrs"])]
+        assert (table["n_cells"], table["scale"]) == (one.values.size, one.noise.scale)
 
 
 def test_measure_charges_exactly_what_was_typed(folder: Path, run: Run) -> None:
@@ -93,7 +94,7 @@ def test_measure_takes_tables_sets_weights_and_gaussian_noise(folder: Path, run:
     )  # fmt: skip
     release = Release.load("r.parquet")
     weights = [table["weight"] for table in json.loads(Path("plan.json").read_text())["tables"]]
-    sigmas = [table.mechanism.scale for table in release.tables if table.set == 0]
+    sigmas = [table.noise.scale for table in release.measurements if table.set == 0]
     assert (told["tables"], release.sets) == ([["sex", "age"], ["smoker"]], 2)
     assert np.square(sigmas[1] / sigmas[0]) == np.float64(weights[0] / weights[1]).round(9) or np.isclose(
         np.square(sigmas[1] / sigmas[0]), weights[0] / weights[1]

@@ -165,7 +165,7 @@ def test_whatever_fails_after_the_charge_leaves_the_charge_and_no_half_of_a_rele
         assert book.spent.epsilon == Fraction(2), code.co_qualname
         left = {path.name for path in folder.iterdir() if not path.name.startswith("people.ledger")}
         assert left <= {"r.parquet"}, (code.co_qualname, left)
-        assert not left or Release.load(folder / "r.parquet").tables
+        assert not left or Release.load(folder / "r.parquet").measurements
     assert fired > 50
     # What can fail: the sampler, the arithmetic on what it drew, the disk. Nothing that reads rows.
     assert rooms <= {

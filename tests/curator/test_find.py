@@ -79,7 +79,9 @@ def test_the_noise_of_tables_is_what_is_left_of_the_budget() -> None:
     costs = sum(event["cost"] for event in release.statement.certificate["events"])
     assert costs == pytest.approx(1.0, rel=1e-6)
     used = 1 - Fraction(release.statement.certificate["bins"]["share"]) - coarse_share(SCHEMA)
-    assert [table.mechanism.scale for table in release.tables] == pytest.approx([3 / float(used)] * 3)
+    assert [one.noise.scale for one in release.measurements if not one.query.groups] == pytest.approx(
+        [3 / float(used)] * 3
+    )
 
 
 def test_the_ledger_is_charged_once_with_the_open_schema(tmp_path: Path) -> None:
@@ -144,12 +146,12 @@ def test_sets_share_the_bins_that_were_found_once() -> None:
     events = release.statement.certificate["events"]
     asked = [event for event in events if event["what"].startswith("intervals of")]
     assert [event["what"] for event in events].count("runs of bins of age, income") == 3
-    assert {(one.attr, one.set) for one in release.coarse} == {
-        (a, n) for a in ("age", "income") for n in range(3)
-    }
-    assert len({table.set for table in release.tables}) == 3
+    coarse = [one for one in release.measurements if one.query.groups]
+    found = {(*release.schema.attrs_on(one.query.axes), one.set) for one in coarse}
+    assert found == {(a, n) for a in ("age", "income") for n in range(3)}
+    assert len({one.set for one in release.measurements}) == 3
     assert len(asked) <= 18
-    assert len({(table.attrs, table.counts.shape) for table in release.tables}) == 3
+    assert len(release.workload) == 3
 
 
 @pytest.mark.parametrize("promise", [{"epsilon": 0.5}, {"epsilon": 0.5, "delta": 1e-9}], ids=str)
@@ -158,13 +160,14 @@ def test_coarse_counts_are_counts_of_runs_of_the_found_bins_with_their_noise(pro
     frame, off = people(3_000), []
     for _ in range(30):
         release = measure(frame, SCHEMA, workload=1, unit="add-remove", **promise)
-        for one in release.coarse:
-            points, size = edges(release.schema, one.attr), release.schema.column(one.attr).size
-            assert one.starts[0] == 0
-            assert len(one.starts) == min(8, len(points) - 1) + size - (len(points) - 1)
-            levels = [*np.histogram(frame[one.attr].dropna(), points)[0], frame[one.attr].isna().sum()]
-            truth = np.add.reduceat(np.array(levels[:size]), one.starts)
-            off += ((one.counts - truth) / one.mechanism.variance**0.5).tolist()
+        for one in release.measurements[2:]:
+            (name,) = release.schema.attrs_on(one.query.axes)
+            points, size = edges(release.schema, name), release.schema.column(name).size
+            starts = one.query.groups[0].starts if one.query.groups else range(size)
+            assert len(starts) == min(8, len(points) - 1) + size - (len(points) - 1)
+            levels = [*np.histogram(frame[name].dropna(), points)[0], frame[name].isna().sum()]
+            truth = np.add.reduceat(np.array(levels[:size]), starts)
+            off += ((one.values - truth) / one.noise.variance**0.5).tolist()
     assert np.mean(off) == pytest.approx(0, abs=4 / len(off) ** 0.5)
     assert np.var(off) == pytest.approx(1, rel=0.35)
 
@@ -182,8 +185,9 @@ def test_coarse_counts_take_their_share_and_narrow_sums_over_bins() -> None:
 def test_a_schema_without_open_bins_has_no_coarse_counts() -> None:
     """And so has one whose bins were found last year."""
     found = measure(people(2_000), SCHEMA, epsilon=2.0, unit="add-remove")
-    assert found.coarse
-    assert not measure(people(2_000), found.schema, epsilon=2.0, unit="add-remove").coarse
+    assert any(one.query.groups for one in found.measurements)
+    closed = measure(people(2_000), found.schema, epsilon=2.0, unit="add-remove")
+    assert not any(one.query.groups for one in closed.measurements)
 
 
 def test_zeros_hold_on_the_grid_and_in_the_release() -> None:

@@ -234,7 +234,7 @@ def test_any_form_of_the_rows_will_do(tmp_path: Path) -> None:
 def test_noise_differs_between_runs() -> None:
     """Three runs on the same rows: no two alike."""
     runs = [chosen(rows()) for _ in range(3)]
-    assert len({b"".join(table.counts.tobytes() for table in release.tables) for release in runs}) == 3
+    assert len({b"".join(table.values.tobytes() for table in release.measurements) for release in runs}) == 3
     with pytest.raises(TypeError):
         chosen(rows(), seed=1)
 
@@ -242,12 +242,12 @@ def test_noise_differs_between_runs() -> None:
 def test_sets_are_independent_sanitizations_of_the_same_tables() -> None:
     """Three sets, one choice: the same attrs in each, and noise of their own."""
     release = chosen(rows(), delta=1e-6, sets=3)
-    by_set = [[table for table in release.tables if table.set == number] for number in range(3)]
+    by_set = [[table for table in release.measurements if table.set == number] for number in range(3)]
     assert release.sets == 3
-    assert [[table.attrs for table in tables] for tables in by_set[1:]] == [
-        [table.attrs for table in by_set[0]]
+    assert [[table.query for table in tables] for tables in by_set[1:]] == [
+        [table.query for table in by_set[0]]
     ] * 2
-    assert len({tables[0].counts.tobytes() for tables in by_set}) > 1
+    assert len({tables[0].values.tobytes() for tables in by_set}) > 1
     assert len(dc.solve(release)) == 3
 
 
@@ -284,7 +284,9 @@ def test_small_tables_work(case: str, unit: str, options: dict[str, object]) -> 
     schema, frame = CASES[case]
     release = chosen(frame, schema, unit=unit, **options)
     for number in range(release.sets):
-        tables = [table.attrs for table in release.tables if table.set == number]
+        tables = [
+            release.schema.attrs_on(table.query.axes) for table in release.measurements if table.set == number
+        ]
         assert {name for attrs in tables for name in attrs} == set(schema.attrs)
     assert sum(Fraction(event["share"]) for event in release.statement.certificate["events"]) <= 1
     assert release.statement.certificate["selection"]["tables"] == len(release.workload)

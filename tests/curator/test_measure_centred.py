@@ -3,7 +3,6 @@
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from math import prod
 
 import numpy as np
 import pandas as pd
@@ -20,8 +19,10 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.centred import centred, in_rows, moved
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
+COUNTED = Query((0,), centred=True)
 SHAPES = [(2,), (3,), (7,), (2, 2), (3, 4), (2, 3, 2)]
 
 
@@ -29,19 +30,19 @@ SHAPES = [(2,), (3,), (7,), (2, 2), (3, 4), (2, 3, 2)]
 def test_one_row_moves_a_centred_table_as_far_as_it_is_said_to(shape: tuple[int, ...]) -> None:
     """Every cell that a row can be in, replayed: L1 and squared L2 are exactly those that the noise is paid for."""
     rng = np.random.default_rng(1)
-    before = rng.integers(0, 50, shape)
+    before, query = rng.integers(0, 50, shape), Query(tuple(range(len(shape))), centred=True)
     for cell in product(*map(range, shape)):
         after = before.copy()
         after[cell] += 1
-        change = centred(after) - centred(before)
-        assert (np.abs(change).sum(), (change**2).sum()) == moved(prod(shape))
+        change = query.contrast(after) - query.contrast(before)
+        assert (np.abs(change).sum(), (change**2).sum()) == query.moved(shape, "add-remove")
 
 
 def test_rows_of_one_person_move_it_no_further_than_as_many_times() -> None:
     """In one cell as far as that, in several less: what the unit multiplies by max_rows squared."""
-    l2_squared = moved(6)[1]
+    l2_squared = COUNTED.moved((6,), "add-remove")[1]
     for cells in product(range(6), repeat=3):
-        change = centred(np.bincount(cells, minlength=6))
+        change = COUNTED.contrast(np.bincount(cells, minlength=6))
         assert (change**2).sum() <= 9 * l2_squared
         if len(set(cells)) == 1:
             assert (change**2).sum() == 9 * l2_squared
@@ -50,7 +51,10 @@ def test_rows_of_one_person_move_it_no_further_than_as_many_times() -> None:
 def test_centred_counts_are_counts_less_their_mean() -> None:
     """The way back."""
     counts = np.array([[4, 0, 9], [1, 1, 3]])
-    np.testing.assert_allclose(in_rows(centred(counts)), counts - counts.mean())
+    measured = Measurement(Query((0, 1), centred=True), 6 * counts - counts.sum() + 5, Noise("gaussian", 3.0))
+    rows, variance = measured.in_rows()
+    np.testing.assert_allclose(rows, counts - counts.mean())  # noise on the sum says nothing
+    assert variance == 9 / 36
 
 
 def session(rho: float = 0.5, relation: str = "add-remove", *, n_rows_public: bool = False) -> Session:
@@ -66,7 +70,7 @@ def test_a_share_buys_the_noise_that_the_formula_says() -> None:
     opened = session()
     opened.measure_centred(Fraction(1, 10))
     for attrs, cells in ((("a",), 2), (("b",), 3), (("a", "b"), 6)):
-        noise = opened.measure(attrs, Fraction(1, 5)).mechanism
+        noise = opened.measure(attrs, Fraction(1, 5)).noise
         assert noise.variance / cells**2 == pytest.approx((1 - 1 / cells) / (2 * 0.5 / 5), rel=1e-3)
     events = opened.statement().certificate["events"]
     assert [(event["type"], event["what"]) for event in events] == [
@@ -83,7 +87,7 @@ def test_a_public_number_of_rows_costs_nothing() -> None:
     """It is in the release as it is."""
     opened = session(n_rows_public=True)
     opened.measure_centred(Fraction(1, 10))
-    assert [total.count for total in opened.totals] == [40]
+    assert [int(one.values) for one in opened.kept] == [40]
     assert opened.left == 1
 
 
@@ -117,7 +121,7 @@ def test_a_release_of_chosen_tables_is_centred_and_says_counts(tmp_path) -> None
         save=tmp_path / "r.parquet",
     )
     again = dc.Release.load(tmp_path / "r.parquet")
-    assert len(again.totals) == 1
+    assert sum(not one.query.axes for one in again.measurements) == 1
     assert abs(again.reconciled.total - len(frame)) < 5 * again.reconciled.total_variance**0.5
     for name in schema.attrs:
         truth = np.bincount(frame[name], minlength=schema.column(name).size)
@@ -135,14 +139,14 @@ def test_other_budgets_and_units_count_whole_tables(options: dict) -> None:
     """Files that they make are what they were."""
     frame, schema = people(500)
     release = dc.measure(frame, schema, workload="auto", **({"unit": "add-remove"} | options))
-    assert not release.totals
+    assert not release.centred
 
 
 def test_several_sets_have_a_total_each() -> None:
     """Each is reconciled by itself."""
     frame, schema = people()
     release = dc.measure(frame, schema, epsilon=3.0, delta=1e-9, unit="add-remove", workload="auto", sets=2)
-    assert [total.set for total in release.totals] == [0, 1]
+    assert [one.set for one in release.measurements if not one.query.axes] == [0, 1]
     assert all(abs(release.reconcile(number).total - len(frame)) < 500 for number in (0, 1))
 
 

@@ -38,8 +38,8 @@ def rows(n_rows: int = 200) -> pd.DataFrame:
 def test_noise_is_on_every_cell_observed_or_not() -> None:
     """An empty table, released often, shows no cell that is always zero."""
     empty = rows(0)
-    seen = [measure(empty, SCHEMA, epsilon=1, unit="add-remove").tables for _ in range(12)]
-    noise = np.array([[count for table in release for count in table.counts.ravel()] for release in seen])
+    seen = [measure(empty, SCHEMA, epsilon=1, unit="add-remove").measurements for _ in range(12)]
+    noise = np.array([[count for table in release for count in table.values.ravel()] for release in seen])
     assert (noise != 0).any(axis=0).all()
 
 
@@ -47,8 +47,8 @@ def test_the_budget_is_split_equally_over_tables_and_sets() -> None:
     """Three tables, two sets, epsilon 1: each table gets 1/6, so its Laplace scale is 6 (and 12 under replace)."""
     for unit, scale in (("add-remove", 6.0), ("replace", 12.0)):
         release = measure(rows(), SCHEMA, epsilon=1, unit=unit, sets=2)
-        assert {table.mechanism.scale for table in release.tables} == {scale}
-        assert len(release.tables) == 6
+        assert {table.noise.scale for table in release.measurements} == {scale}
+        assert len(release.measurements) == 6
         assert release.statement.certificate["total"] == pytest.approx(1.0, abs=1e-9)
         assert release.statement.certificate["total"] <= 1.0 + 1e-12
 
@@ -57,15 +57,15 @@ def test_weights_move_budget_between_tables() -> None:
     """A table with half the weight of the others gets twice their noise."""
     weights = {("age", "sex"): 2, ("age", "job"): 2, ("job", "sex"): 1}
     release = measure(rows(), SCHEMA, epsilon=1, unit="add-remove", weights=weights)
-    scales = {table.attrs: table.mechanism.scale for table in release.tables}
+    scales = {SCHEMA.attrs_on(table.query.axes): table.noise.scale for table in release.measurements}
     assert scales == {("age", "sex"): 2.5, ("age", "job"): 2.5, ("sex", "job"): 5.0}
 
 
 def test_gaussian_noise_follows_the_tight_conversion() -> None:
     """Sigma per unit of L2 at (1, 1e-6) is 4.530877 (Canonne, Kamath, Steinke 2020, by bisection), times the root of 3 tables."""
     release = measure(rows(), SCHEMA, epsilon=1, delta=1e-6, unit="add-remove")
-    assert release.tables[0].mechanism.kind == "gaussian"
-    assert release.tables[0].mechanism.scale == pytest.approx(4.530877117036 * math.sqrt(3), rel=1e-6)
+    assert release.measurements[0].noise.kind == "gaussian"
+    assert release.measurements[0].noise.scale == pytest.approx(4.530877117036 * math.sqrt(3), rel=1e-6)
 
 
 def test_the_number_of_rows_is_told_only_where_it_is_public() -> None:
@@ -145,7 +145,7 @@ def test_a_release_that_does_not_name_its_ledger_still_loads(tmp_path: Path) -> 
     """As those of the first format: charge and head alone."""
     made = measure(rows(), SCHEMA, epsilon=1, unit="add-remove")
     statement = replace(made.statement, status="certified", ledger={"charge": "1", "head": "ab12"})
-    path = Release(SCHEMA, made.tables, statement).save(tmp_path / "r.parquet")
+    path = Release(SCHEMA, made.measurements, statement).save(tmp_path / "r.parquet")
     assert Release.load(path).statement.ledger == {"charge": "1", "head": "ab12"}
 
 
@@ -275,7 +275,7 @@ def test_noise_is_drawn_anew_for_every_cell_of_every_table() -> None:
     schema = Schema.from_domain({f"c{i}": 10 for i in range(7)})
     nobody = pd.DataFrame({name: pd.Series([], dtype=int) for name in schema.attrs})
     release = measure(nobody, schema, epsilon=0.01, unit="add-remove", sets=2)
-    noise = np.array([table.counts.ravel() for table in release.tables], dtype=float)
+    noise = np.array([table.values.ravel() for table in release.measurements], dtype=float)
     noise /= noise.std()
     assert noise.shape == (42, 100)
     twins = np.corrcoef(noise) - np.eye(len(noise))

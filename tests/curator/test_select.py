@@ -160,8 +160,8 @@ def test_looks_at_larger_tables_tell_neighbours_apart_by_no_more_than_they_decla
         draws=Draws.seeded(3),
     )
     session.asked = []
-    measured = {table.attrs for table in measure_chosen(session, Auto(max_cells=1000)).tables}
-    assert {("c0", "c1", "c2"), ("c3", "c4", "c5", "c6")} <= measured
+    measured = {table.query.axes for table in measure_chosen(session, Auto(max_cells=1000)).tables}
+    assert {(0, 1, 2), (3, 4, 5, 6)} <= measured
     looked = [question for question in session.asked if "to look at" in question.what]
     assert [question.what.split(" of ")[1] for question in looked[:2]] == [
         "364 tables to look at",
@@ -231,15 +231,15 @@ def test_shares_add_up_exactly_to_the_charge(unit: Unit, sets: int, budget: dict
         share for what, share in shares(session).items() if what.endswith(("tables", "to look at", "of rows"))
     ]
     assert Fraction(certificate["selection"]["share"]) == sum(choosing, Fraction(0))
-    assert certificate["selection"]["tables"] == len({table.attrs for table in chosen.tables})
+    assert certificate["selection"]["tables"] == len({table.query for table in chosen.tables})
 
 
 def test_sets_have_the_same_tables_and_noise_of_their_own() -> None:
     """Three sets: equal attrs and scales, different counts, together no more than the charge."""
     _, chosen = run(columns(5, 3000, 3, (0, 1)), (3,) * 5, sets=3, epsilon=2.0, delta=1e-6)
     by_set = [[table for table in chosen.tables if table.set == number] for number in range(3)]
-    said = [[(table.attrs, table.mechanism) for table in tables] for tables in by_set]
+    said = [[(table.query.axes, table.noise) for table in tables] for tables in by_set]
     assert said[0] == said[1] == said[2]
-    assert any({"c0", "c1"} <= set(attrs) for attrs, _ in said[0])
+    assert any({0, 1} <= set(axes) for axes, _ in said[0])
     for tables in zip(*by_set, strict=True):
-        assert len({table.counts.tobytes() for table in tables}) == 3
+        assert len({table.values.tobytes() for table in tables}) == 3

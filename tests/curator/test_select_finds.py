@@ -194,7 +194,7 @@ def test_columns_are_measured_well_before_pairs_are_chosen(
 def test_columns_alone_are_measured_where_nothing_can_be_told_apart(budget: dict[str, float]) -> None:
     """Forty columns, 2,000 rows and next to no budget: no pair is looked at, and all of the budget goes to the columns."""
     session, chosen = run(columns(40, 2000, 2, (3, 7)), (2,) * 40, public=True, **budget)
-    assert {len(table.attrs) for table in chosen.tables} == {1}
+    assert {len(table.query.axes) for table in chosen.tables} == {1}
     assert chosen.note["share"] == "0"
     assert session.left == 0
 
@@ -206,7 +206,7 @@ def test_all_pairs_are_taken_unseen_where_they_can_be_measured_and_not_told_apar
     for rho, read in ((enough * 0.99, 1), (enough * 1.01, 0), (enough * 1.5, 0)):
         _, chosen = run(codes, (2,) * 40, Auto(max_order=2), public=True, rho=rho)
         assert chosen.note["rounds"] == read
-    assert sum(len(table.attrs) == 2 for table in chosen.tables) == 780
+    assert sum(len(table.query.axes) == 2 for table in chosen.tables) == 780
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 4.0}, {"epsilon": 0.3, "delta": 1e-9}], ids=str)

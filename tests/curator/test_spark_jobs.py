@@ -122,7 +122,7 @@ def test_tables_are_chosen_in_a_number_of_jobs_that_partitions_do_not_change(spa
     release = measure(
         spark.createDataFrame(rows), SCHEMA, workload="auto", epsilon=5, delta=1e-9, unit="add-remove"
     )
-    assert len(release.tables) > 3
+    assert len(release.measurements) > 3
     assert len(job_ids(spark)) - before <= 5
 
 

@@ -15,11 +15,12 @@ from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 TEN = (2,) * 10
 GROUPS = range(20)
@@ -38,8 +39,7 @@ def noisy_release(
     plain = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(counts.shape)})
     schema, noise = Schema(plain.columns, zeros=zeros), SeededNoise(seed)
     measured = tuple(
-        NoisyTable(tuple(f"c{axis}" for axis in axes), noise.add(margin(counts, axes), mechanism), mechanism)
-        for axes in tables
+        Measurement(Query(axes), noise.add(margin(counts, axes), mechanism), mechanism) for axes in tables
     )
     n_rows = int(counts.sum()) if public else None
     return Release(schema, measured, Statement(status="NOT PRIVATE", n_rows=n_rows))
@@ -126,7 +126,7 @@ def test_a_whole_table_of_ten_columns_is_no_worse_than_clipped(log_epsilon: int,
         release = noisy_release(counts, [tuple(range(10))], Noise("laplace", exp(-log_epsilon)), seed)
         core = solved(release, "table").core
         assert isinstance(core, DenseTable)
-        plain = np.maximum(release.tables[0].counts, 0)
+        plain = np.maximum(release.measurements[0].values, 0)
         ours.append(tvd(core.probabilities, counts / n_rows))
         clipped.append(tvd(plain / plain.sum(), counts / n_rows))
         even.append(tvd(np.full(TEN, 1 / 1024), counts / n_rows))
@@ -139,7 +139,7 @@ def test_where_noise_dominates_a_whole_table_is_better_than_clipped() -> None:
     rng = np.random.default_rng(5)
     counts = rng.multinomial(3_000, rng.dirichlet(np.full(1024, 0.4))).reshape(TEN)
     release = noisy_release(counts, [tuple(range(10))], Noise("laplace", exp(3)), 5)
-    plain = np.maximum(release.tables[0].counts, 0)
+    plain = np.maximum(release.measurements[0].values, 0)
     core = solved(release, "table").core
     assert isinstance(core, DenseTable)
     assert tvd(core.probabilities, counts / 3_000) < tvd(plain / plain.sum(), counts / 3_000)
@@ -159,7 +159,7 @@ def test_a_table_of_very_many_columns_is_shrunk_as_one() -> None:
     release = noisy_release(counts, [tuple(range(14))], Noise("laplace", 1.0), 0)
     core = solved(release, "table").core
     assert isinstance(core, DenseTable)
-    plain = np.maximum(release.tables[0].counts, 0)
+    plain = np.maximum(release.measurements[0].values, 0)
     assert tvd(core.probabilities, counts / 20_000) <= 1.02 * tvd(plain / plain.sum(), counts / 20_000)
 
 
@@ -168,11 +168,8 @@ def test_exact_tables_inside_a_wide_noisy_one_are_met() -> None:
     rng = np.random.default_rng(1)
     counts = rng.multinomial(500, rng.dirichlet(np.full(48, 0.3))).reshape(3, 2, 4, 2)
     release = noisy_release(counts, [(0, 1, 2, 3)], Noise("laplace", 4.0), 1)
-    exact = tuple(
-        NoisyTable(attrs, margin(counts, release.schema.axes(attrs)), Noise("none", 0))
-        for attrs in (("c0", "c1"), ("c3",))
-    )
-    joint = solved(Release(release.schema, (*release.tables, *exact), release.statement), "table")
+    exact = tuple(Measurement(Query(axes), margin(counts, axes), Noise("none", 0)) for axes in ((0, 1), (3,)))
+    joint = solved(Release(release.schema, (*release.measurements, *exact), release.statement), "table")
     for axes in ((0, 1), (3,)):
         np.testing.assert_allclose(joint.core.project(axes), margin(counts, axes) / 500, atol=1e-6)
 

@@ -116,8 +116,8 @@ def test_residuals_are_in_sigmas_and_misfit_is_admitted() -> None:
 def test_one_set_is_a_joint_and_all_sets_are_a_list_whatever_their_number() -> None:
     """With `set` the kind of answer follows from what was asked, not from the release; without it the number of sets decides."""
     single = release_of(tree(0))
-    again = [replace(table, set=1) for table in single.tables]
-    double = replace(single, tables=(*single.tables, *again))
+    again = [replace(table, set=1) for table in single.measurements]
+    double = replace(single, measurements=(*single.measurements, *again))
     for release in (single, double):
         every = solve(release, set="all", engine="table")
         assert [type(joint) for joint in every] == [Joint] * release.sets

@@ -42,8 +42,8 @@ def test_the_default_is_literal(release: dc.Release) -> None:
 
 def test_targets_are_drawn_anew(release: dc.Release) -> None:
     """Two sets with the same tables have targets of their own, and so do two releases; one release is solved alike every time."""
-    first = [table for table in release.tables if table.set == 0]
-    twice = replace(release, tables=(*first, *(replace(table, set=1) for table in first)))
+    first = [table for table in release.measurements if table.set == 0]
+    twice = replace(release, measurements=(*first, *(replace(table, set=1) for table in first)))
     one, two = dc.solve(twice, engine="paper", set="all")
     again, _ = dc.solve(twice, engine="paper", set="all")
     assert np.array_equal(table(one), table(again))

@@ -9,10 +9,11 @@ import pytest
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import solve
 from dpcipher.joint.joint import Joint
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SHAPE = (2, 3, 2)
 SCHEMA = Schema.from_domain(dict(zip("abc", SHAPE, strict=True)))
@@ -29,19 +30,19 @@ def uneven() -> Release:
         margin = truth.sum(axis=tuple(axis for axis in range(3) if "abc"[axis] not in name))
         for scale in each:
             noisy = margin + np.rint(rng.normal(0, scale, margin.shape)).astype(np.int64)
-            tables.append(NoisyTable(tuple(name), noisy, Noise("gaussian", scale)))
+            tables.append(Measurement(Query(SCHEMA.axes(tuple(name))), noisy, Noise("gaussian", scale)))
     return Release(SCHEMA, tuple(tables), Statement(status="declared"))
 
 
 def merged(release: Release) -> Release:
     """Every repeat replaced by its inverse-variance mean."""
     tables = []
-    for attrs, group in itertools.groupby(release.tables, key=lambda one: one.attrs):
+    for query, group in itertools.groupby(release.measurements, key=lambda one: one.query):
         found = list(group)
-        weights = np.array([1 / one.mechanism.variance for one in found])
-        mean = sum(weight * one.counts for weight, one in zip(weights, found, strict=True)) / weights.sum()
-        tables.append(NoisyTable(attrs, mean, Noise("gaussian", weights.sum() ** -0.5)))
-    return replace(release, tables=tuple(tables))
+        weights = np.array([1 / one.noise.variance for one in found])
+        mean = sum(weight * one.values for weight, one in zip(weights, found, strict=True)) / weights.sum()
+        tables.append(Measurement(query, mean, Noise("gaussian", weights.sum() ** -0.5)))
+    return replace(release, measurements=tuple(tables))
 
 
 def probabilities(release: Release, engine: str) -> tuple[np.ndarray, Joint]:
@@ -59,12 +60,12 @@ def probabilities(release: Release, engine: str) -> tuple[np.ndarray, Joint]:
 def test_repeats_solve_like_their_mean(engine: str) -> None:
     """The same joint, whichever engine; without the second measurements it is another one."""
     release = uneven()
-    assert (len(release.tables), len(merged(release).tables)) == (7, 5)
+    assert (len(release.measurements), len(merged(release).measurements)) == (7, 5)
     ours, joint = probabilities(release, engine)
     theirs, other = probabilities(merged(release), engine)
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
     assert joint.n_rows == other.n_rows
     assert joint.health.converged
     assert joint.health.residuals == pytest.approx(other.health.residuals)
-    single = replace(release, tables=tuple(release.tables[place] for place in (0, 1, 3, 4, 5)))
+    single = replace(release, measurements=tuple(release.measurements[place] for place in (0, 1, 3, 4, 5)))
     assert np.abs(ours - probabilities(single, engine)[0]).max() > 1e-4

@@ -46,9 +46,9 @@ def test_given_the_same_answers_the_rows_do_not_matter(
     assert len(again.asked) == len(tape.asked)
     releases = [tape.fitted.release, again.fitted.release]
     assert releases[0].statement.certificate == releases[1].statement.certificate
-    for one, other in zip(releases[0].tables, releases[1].tables, strict=True):
-        assert (one.attrs, one.mechanism, one.set) == (other.attrs, other.mechanism, other.set)
-        np.testing.assert_array_equal(one.counts, other.counts)
+    for one, other in zip(releases[0].measurements, releases[1].measurements, strict=True):
+        assert (one.query, one.noise, one.set) == (other.query, other.noise, other.set)
+        np.testing.assert_array_equal(one.values, other.values)
     whole = tuple(range(len(SHAPE)))
     np.testing.assert_array_equal(*(one.fitted.joint.core.project(whole) for one in (tape, again)))
 

@@ -15,11 +15,12 @@ from dpcipher.methods.base import Fitted
 from dpcipher.methods.junction_tree import _reconciled
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 NO_CHILD_DRIVES = (Zero({"age": 0, "drives": [1, 2]}), Zero({"age": 3}))
 LARGE = Schema.from_domain({"age": 4, "drives": 3, **{f"c{number}": 9 for number in range(5)}})
@@ -101,8 +102,8 @@ def test_clusters_that_share_too_much_for_their_zeros_still_agree() -> None:
     schema = Schema.from_domain({"a": 20, "b": 20, "c": 20, "d": 2, "e": 2})
     rng = np.random.default_rng(3)
     tables = tuple(
-        NoisyTable(("a", "b", "c", last), rng.normal(5, 2, (20, 20, 20, 2)), Noise("laplace", 2.0))
-        for last in ("d", "e")
+        Measurement(Query((0, 1, 2, last)), rng.normal(5, 2, (20, 20, 20, 2)), Noise("laplace", 2.0))
+        for last in (3, 4)
     )
     zeros = Schema(schema.columns, zeros=(Zero({"a": 0, "d": 1}),))
     release = Release(zeros, tables, Statement(status="NOT PRIVATE", n_rows=None))

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.io.read import coded_rows
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 from dpcipher.tables.table import count_rows
 
 SPITEFUL = "<script>alert(1)</script> & \"quoted\" 'level'"
@@ -65,9 +66,7 @@ def release() -> Release:
     for axes in pairs:
         counts = count_rows(codes, axes, SCHEMA.shape)
         noise = rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape)
-        tables.append(
-            NoisyTable(tuple(SCHEMA.attrs[a] for a in axes), counts + noise, Noise("laplace", 15.0))
-        )
+        tables.append(Measurement(Query(axes), counts + noise, Noise("laplace", 15.0)))
     statement = Statement(
         status="certified",
         unit={"relation": "add-remove", "max_rows": 1},

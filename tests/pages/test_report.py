@@ -19,10 +19,11 @@ from dpcipher.pages.report import match_tables, render, report, strongest_pairs
 from dpcipher.pages.words import certificate, noise
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.keys import create_key
-from dpcipher.release.release import CoarseTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.sign import sign
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Groups, Query
 
 
 @pytest.fixture(scope="module")
@@ -116,15 +117,16 @@ def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], sa
     """Single columns are no candidates and are not counted; where tables were given, nothing is said."""
     given = pages.release()
     stated = replace(given.statement, certificate={**given.statement.certificate, "selection": note})
-    assert said in certificate(Release(given.schema, given.tables, stated))
+    assert said in certificate(Release(given.schema, given.measurements, stated))
     assert "Choice of tables" not in certificate(given)
 
 
 def test_what_is_counted_coarsely_too_is_said() -> None:
     """The columns and their own noise, in the text and in the certificate; of other releases nothing."""
     given = pages.release()
-    runs = CoarseTable("score", (0, 15), np.array([10, 20]), Noise("laplace", 7.5))
-    coarse = Release(given.schema, given.tables, given.statement, coarse=(runs,))
+    query = Query(given.schema.axes("score"), (Groups.runs((0, 15), 30),))
+    runs = Measurement(query, np.array([10, 20]), Noise("laplace", 7.5))
+    coarse = Release(given.schema, (*given.measurements, runs), given.statement)
     said = "runs of bins of score, with discrete Laplace noise of scale 7.5"
     assert said in certificate(coarse)
     assert any(said in text for text in noise(coarse))
@@ -178,8 +180,8 @@ def test_a_page_that_nothing_confirms_warns_and_names_no_folder(signed: Path) ->
 def test_no_page_is_written_about_an_altered_release(signed: Path) -> None:
     """Other counts under the same signature."""
     given = pages.release()
-    other = replace(given.tables[0], counts=given.tables[0].counts + 1)
-    Release(given.schema, (other, *given.tables[1:]), given.statement).save(signed / "r.parquet")
+    other = replace(given.measurements[0], values=given.measurements[0].values + 1)
+    Release(given.schema, (other, *given.measurements[1:]), given.statement).save(signed / "r.parquet")
     with pytest.raises(ReleaseError, match="cannot be what it states, so no page is written"):
         report(signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub")
     assert not (signed / "r.html").exists()

@@ -111,9 +111,7 @@ def test_memory_where_the_joint_itself_is_fitted(shape: tuple[int, ...]) -> None
 def test_memory_of_the_paper_engine() -> None:
     """The tables of one order, while the next are built."""
     noisy = release(order((5,) * 7), 5000)
-    tables = [
-        (noisy.schema.axes(t.attrs), t.counts.astype(float), t.mechanism.variance) for t in noisy.tables
-    ]
+    tables = [(t.query.axes, t.values.astype(float), t.noise.variance) for t in noisy.measurements]
     measured = peak(lambda: solve_paper(noisy.schema.shape, tables))
     assert within_a_factor_of_two(paper.work(noisy.schema.shape)[1], measured)
 

@@ -32,9 +32,9 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
         SCHEMA, workload=2, budget=Budget.parse(epsilon=0.7), unit=Unit("add-remove", 3), sets=2
     )
     release = release_of(empty_tally(SCHEMA, order.axes), order, Draws.seeded(1))
-    first = [table for table in release.tables if table.set == 0]
+    first = [table for table in release.measurements if table.set == 0]
     assert [(t.attrs, t.n_cells, t.mechanism) for t in foreseen.tables] == [
-        (t.attrs, t.counts.size, t.mechanism) for t in first
+        (SCHEMA.attrs_on(t.query.axes), t.values.size, t.noise) for t in first
     ]
     assert foreseen.tables[0].mechanism.scale == pytest.approx(3 * 2 * 6 / 0.7)
 
@@ -47,7 +47,9 @@ def test_expected_error_is_what_a_release_shows() -> None:
     )
     draws = Draws.seeded(3)
     empty = empty_tally(SCHEMA, [(0, 1, 2, 3)])
-    drawn = np.concatenate([release_of(empty, order, draws).tables[0].counts.ravel() for _ in range(60)])
+    drawn = np.concatenate(
+        [release_of(empty, order, draws).measurements[0].values.ravel() for _ in range(60)]
+    )
     table = foreseen.tables[0]
     assert (drawn.std(), np.abs(drawn).mean()) == pytest.approx((table.sd, table.absolute), rel=0.03)
 

@@ -229,9 +229,9 @@ NOISE_BUGS = (
     Bug(
         "a centred table that pays for the cell of a row alone",
         "devised here: the other cells, which a row moves by one each, are forgotten",
-        "tables/centred.py",
-        "max(cells * (cells - 1), 1)",
-        "max((cells - 1) ** 2, 1)",
+        "tables/query.py",
+        "max(n * (n - 1), 1))\n        lengths",
+        "max((n - 1) ** 2, 1))\n        lengths",
         "curator/test_measure_centred.py::test_one_row_moves_a_centred_table_as_far_as_it_is_said_to",
     ),
     Bug(

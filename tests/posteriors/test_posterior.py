@@ -16,7 +16,7 @@ from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
 
 TWO = dc.Schema.from_domain({"a": 2, "b": 2})
 THREE = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})
@@ -197,13 +197,13 @@ def test_several_measurements_sharpen() -> None:
     def spread(sets: int) -> float:
         law = Noise("laplace", 20.0)
         tables = [
-            dc.Release.from_tables(pairs(COUNTS, THREE, 20.0, seed=10 * number), THREE, scale=20.0).tables
+            dc.Release.from_tables(
+                pairs(COUNTS, THREE, 20.0, seed=10 * number), THREE, scale=20.0
+            ).measurements
             for number in range(sets)
         ]
-        from dpcipher.release.release import NoisyTable
-
         all_sets = tuple(
-            NoisyTable(t.attrs, t.counts, law, number) for number, one in enumerate(tables) for t in one
+            Measurement(t.query, t.values, law, number) for number, one in enumerate(tables) for t in one
         )
         release = dc.Release(
             THREE, all_sets, dc.Release.from_tables(pairs(COUNTS, THREE, 20.0), THREE, scale=20.0).statement

@@ -7,24 +7,29 @@ import dpcipher as dc
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
-from dpcipher.release.release import NoisyTable, NoisyTotal, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3})
 COUNTS = np.array([[900, 700, 400], [1200, 500, 300]])
-TOTAL = NoisyTotal(int(COUNTS.sum()), Noise("gaussian", 20.0))
+TOTAL = Measurement(Query(()), np.array(COUNTS.sum()), Noise("gaussian", 20.0))
 
 
 def centred_release() -> Release:
     """Both columns and their pair, centred, without luck: counts as they are, and the noise that was not drawn stated."""
     parts = {("a",): COUNTS.sum(axis=1), ("b",): COUNTS.sum(axis=0), ("a", "b"): COUNTS}
     tables = tuple(
-        NoisyTable(attrs, counts.size * counts - counts.sum(), Noise("gaussian", 15.0 * counts.size))
+        Measurement(
+            Query(SCHEMA.axes(attrs), centred=True),
+            counts.size * counts - counts.sum(),
+            Noise("gaussian", 15.0 * counts.size),
+        )
         for attrs, counts in parts.items()
     )
-    return Release(SCHEMA, tables, Statement("declared"), totals=(TOTAL,))
+    return Release(SCHEMA, (*tables, TOTAL), Statement("declared"))
 
 
 def test_draws_have_the_means_and_the_spreads_of_least_squares() -> None:
@@ -35,7 +40,7 @@ def test_draws_have_the_means_and_the_spreads_of_least_squares() -> None:
     expected, error = release.project(("a", "b")).values, release.std_error(("a", "b")).values
     assert np.abs(counts.mean(axis=0) - expected).max() < 0.2 * error.max()
     np.testing.assert_allclose(counts.std(axis=0), error, rtol=0.12)
-    assert drawn.rows.mean() == pytest.approx(TOTAL.count, abs=4)
+    assert drawn.rows.mean() == pytest.approx(int(TOTAL.values), abs=4)
     assert drawn.rows.std() == pytest.approx(20.0, rel=0.12)
 
 
@@ -52,13 +57,11 @@ def one_centred_table() -> Release:
     """A centred table of three columns, and the number of rows."""
     schema = Schema.from_domain({"a": 2, "b": 3, "c": 2})
     counts = np.random.default_rng(6).integers(200, 900, (2, 3, 2))
-    table = NoisyTable(("a", "b", "c"), 12 * counts - counts.sum(), Noise("gaussian", 15.0 * 12))
-    return Release(
-        schema,
-        (table,),
-        Statement("declared"),
-        totals=(NoisyTotal(int(counts.sum()), Noise("gaussian", 20.0)),),
+    table = Measurement(
+        Query((0, 1, 2), centred=True), 12 * counts - counts.sum(), Noise("gaussian", 15.0 * 12)
     )
+    total = Measurement(Query(()), np.array(counts.sum()), Noise("gaussian", 20.0))
+    return Release(schema, (table, total), Statement("declared"))
 
 
 def test_pairs_of_one_centred_table_are_drawn_from_what_it_says_about_pairs() -> None:

@@ -8,10 +8,11 @@ from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.targets import Tables
-from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Groups, Query
 
 SIZES = {"a": 6, "b": 2, "c": 3}
 SCHEMA = Schema.from_domain(SIZES)
@@ -20,10 +21,11 @@ STARTS = (0, 1, 4)
 NOISE, FINE = Noise("gaussian", 40.0), Noise("gaussian", 4.0)
 
 
-def coarse() -> CoarseTable:
+def coarse() -> Measurement:
     """Exact counts of three runs of a's levels, with little noise stated that was not drawn."""
     levels = COUNTS.sum(axis=(1, 2))
-    return CoarseTable("a", STARTS, np.add.reduceat(levels, STARTS), FINE)
+    query = Query((0,), (Groups.runs(STARTS, 6),))
+    return Measurement(query, query.apply(levels, (0,)), FINE)
 
 
 def release(*sets: tuple[str, ...], centred: bool = False) -> Release:
@@ -33,9 +35,9 @@ def release(*sets: tuple[str, ...], centred: bool = False) -> Release:
         own = COUNTS.sum(axis=tuple(axis for axis, name in enumerate(SIZES) if name not in attrs))
         counts = own.size * own - own.sum() if centred else own
         mechanism = Noise("gaussian", 40.0 * own.size) if centred else NOISE
-        tables.append(NoisyTable(attrs, counts, mechanism))
-    totals = (NoisyTotal(int(COUNTS.sum()), NOISE),) if centred else ()
-    return Release(SCHEMA, tuple(tables), Statement("declared"), coarse=(coarse(),), totals=totals)
+        tables.append(Measurement(Query(SCHEMA.axes(attrs), centred=centred), counts, mechanism))
+    totals = [Measurement(Query(()), np.array(COUNTS.sum()), NOISE)] if centred else []
+    return Release(SCHEMA, (*tables, coarse(), *totals), Statement("declared"))
 
 
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
@@ -54,7 +56,7 @@ def test_draws_have_the_spreads_of_least_squares(sets: tuple[tuple[str, ...], ..
     np.testing.assert_allclose(levels.std(axis=0), noisy.std_error("a").values, rtol=0.15)
     np.testing.assert_allclose(pair.std(axis=0), noisy.std_error(("a", "b")).values, rtol=0.15)
     np.testing.assert_allclose(runs.std(axis=0), FINE.variance**0.5, rtol=0.15)
-    assert np.abs(runs.mean(axis=0) - coarse().counts).max() < 2
+    assert np.abs(runs.mean(axis=0) - coarse().values).max() < 2
     assert np.abs(levels.mean(axis=0) - noisy.project("a").values).max() < 0.2 * levels.std(axis=0).max()
 
 

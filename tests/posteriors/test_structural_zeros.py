@@ -6,10 +6,10 @@ import pytest
 import dpcipher as dc
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.release import NoisyTable
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SCHEMA = dc.Schema(dc.Schema.from_domain({"a": 2, "b": 3}).columns, zeros=(Zero({"a": 0, "b": 2}),))
 COUNTS = np.array([[14, 6, 0], [5, 3, 12]])
@@ -30,7 +30,7 @@ def measured(*scales: float) -> list[tuple[Floats, float]]:
 def release_of(readings: list[tuple[Floats, float]]) -> dc.Release:
     """A release that measured the table several times."""
     tables = [
-        NoisyTable(("a", "b"), counts, Noise("laplace", scale), number)
+        Measurement(Query((0, 1)), counts, Noise("laplace", scale), number)
         for number, (counts, scale) in enumerate(readings)
     ]
     first = dc.Release.from_tables({("a", "b"): readings[0][0]}, SCHEMA, scale=1.0, n_rows=N_ROWS)

@@ -41,8 +41,8 @@ def statement(**changes: Any) -> dict[str, Any]:
 
 
 def table(*attrs: str, **changes: Any) -> dict[str, Any]:
-    """One entry of `tables`, as the writer makes it, with changes."""
-    entry = {"attrs": list(attrs), "counts": "integer", "mechanism": "laplace", "scale": 3.0, "set": 0}
+    """One measured table, as the writer makes it, with changes."""
+    entry = {"attrs": list(attrs), "counts": "integer", "noise": "laplace", "scale": 3.0, "set": 0}
     return entry | changes
 
 
@@ -84,7 +84,7 @@ def sets() -> tuple[dict[str, Any], list[Any]]:
         software=SOFTWARE,
         created="2026-01-31",
     )
-    noise = {"mechanism": "gaussian", "scale": 27.18526270221923}
+    noise = {"noise": "gaussian", "scale": 27.18526270221923}
     tables = [
         table(*attrs, **noise, set=number)
         for number in (0, 1)
@@ -121,7 +121,7 @@ def chosen() -> tuple[dict[str, Any], list[Any]]:
 
 def exact() -> tuple[dict[str, Any], list[Any]]:
     """Facts and counts of published tables, some exact and one of reals: `Release.from_tables`."""
-    none = {"mechanism": "none", "scale": 0.0}
+    none = {"noise": "none", "scale": 0.0}
     tables = [table("age", **none), table("who", **none), table("pay", counts="real", scale=2.5)]
     return facts(statement(n_rows=8), tables), [0, 0, 3, 5, 8.0, 0, 0, 0, 0, 0, 1.5, 6.25]
 
@@ -129,7 +129,7 @@ def exact() -> tuple[dict[str, Any], list[Any]]:
 KINDS = {"given": given, "sets": sets, "chosen": chosen, "exact": exact}
 
 
-VERSION = 4
+VERSION = 1
 
 
 def facts(stated: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -138,9 +138,7 @@ def facts(stated: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> dic
         "version": VERSION,
         "schema": SCHEMA,
         "statement": dict(stated),
-        "tables": list(tables),
-        "coarse": [],
-        "totals": [],
+        "measurements": list(tables),
         "checksum": "",
     }
 
@@ -150,7 +148,7 @@ def sealed(known: Mapping[str, Any], counts: Sequence[Any]) -> dict[str, Any]:
     plain = {key: value for key, value in known.items() if key != "checksum"}
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode() + b"\n")
     start, sizes = 0, {"age": 4, "who": 6, "pay": 2}
-    for entry in known["tables"]:
+    for entry in known["measurements"]:
         stop = start + int(np.prod([sizes[attr] for attr in entry["attrs"]], dtype=int))
         digest.update(
             np.array(counts[start:stop], "<i8" if entry["counts"] == "integer" else "<f8").tobytes()
@@ -166,11 +164,11 @@ def columns(known: Mapping[str, Any], counts: Sequence[Any]) -> pa.Table:
         labels = _labels(json.dumps(known["schema"]))
         rows = [
             (entry["set"], number, " × ".join(entry["attrs"]), *cell)
-            for number, entry in enumerate(known["tables"])
+            for number, entry in enumerate(known["measurements"])
             for cell in product(*(labels.get(attr, ("?",)) for attr in entry["attrs"]))
         ]
         rows = [*rows, *[rows[-1]] * (len(counts) - len(rows))][: len(counts)]
-        most = max(len(entry["attrs"]) for entry in known["tables"])
+        most = max(len(entry["attrs"]) for entry in known["measurements"])
         if most > MOST_ATTRS:
             raise ValueError("no table has so many columns, and a file of as many would take all memory")
         parts = list(zip(*(row + (None,) * (3 + most - len(row)) for row in rows), strict=True))
@@ -221,10 +219,10 @@ def with_facts(path: Path, change: Mapping[str, Any]) -> Path:
     return rewritten(path, pq.read_table(path), json.dumps(facts_of(path) | change))
 
 
-def with_change(path: Path, part: str, change: Mapping[str, Any]) -> Path:
-    """A release file again, with a change to the first entry of a part of its facts; its checksum is that of before."""
-    first, *others = facts_of(path)[part]
-    return with_facts(path, {part: [first | change, *others]})
+def with_change(path: Path, change: Mapping[str, Any]) -> Path:
+    """A release file again, with a change to its last measurement; its checksum is that of before."""
+    *others, last = facts_of(path)["measurements"]
+    return with_facts(path, {"measurements": [*others, last | change]})
 
 
 # Files written by hand: pages, then a footer, each field as the caller says.

@@ -1,10 +1,12 @@
 """Coarse counts beside tables: least squares of both, against dense algebra and in what they are for."""
 
 import sys
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,10 +14,11 @@ from hypothesis import strategies as st
 from dpcipher.errors import ReleaseError
 from dpcipher.release import file
 from dpcipher.release.reconcile import Coarse, Noisy, reconcile
-from dpcipher.release.release import CoarseTable, NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Combination, Groups, Query
 
 sys.path.insert(0, str(Path(__file__).parent))
 import forge
@@ -145,20 +148,21 @@ def test_what_are_no_coarse_counts_is_refused(starts, counts, variance) -> None:
 # In a release and its file.
 
 SCHEMA = Schema.from_domain({"age": 5, "sex": 2})
-AGE = CoarseTable("age", (0, 2, 4), np.array([15, 26, 6]), Noise("laplace", 2.0))
+STARTS = (0, 2, 4)
+AGE = Measurement(Query((0,), (Groups.runs(STARTS, 5),)), np.array([15, 26, 6]), Noise("laplace", 2.0))
 
 
-def with_coarse(*coarse: CoarseTable) -> Release:
+def with_coarse(*coarse: Measurement) -> Release:
     """A release of one table, with coarse counts."""
-    table = NoisyTable(("age", "sex"), np.arange(10).reshape(5, 2), Noise("laplace", 3.0))
-    return Release(SCHEMA, (table,), Statement("declared"), coarse=coarse)
+    table = Measurement(Query((0, 1)), np.arange(10).reshape(5, 2), Noise("laplace", 3.0))
+    return Release(SCHEMA, (table, *coarse), Statement("declared"))
 
 
 def test_a_release_uses_its_coarse_counts() -> None:
     """Estimates are least squares of both: dense algebra says the same."""
     release = with_coarse(AGE)
-    tables = [((0, 1), release.tables[0].counts, release.tables[0].mechanism.variance)]
-    expected = BruteGLS((5, 2), tables, coarse=[(0, AGE.starts, AGE.counts, AGE.mechanism.variance)])
+    tables = [((0, 1), release.measurements[0].values, release.measurements[0].noise.variance)]
+    expected = BruteGLS((5, 2), tables, coarse=[(0, STARTS, AGE.values, AGE.noise.variance)])
     np.testing.assert_allclose(release.project("age").values, expected.table((0,)))
     np.testing.assert_allclose(release.std_error("age").values ** 2, np.diag(expected.table_covariance((0,))))
 
@@ -174,25 +178,64 @@ def test_files_hold_coarse_counts(tmp_path: Path) -> None:
     release, plain = with_coarse(AGE), with_coarse()
     again = Release.load(release.save(tmp_path / "coarse.parquet"))
     assert again.checksum == release.checksum != plain.checksum
-    assert [one.as_dict() for one in again.coarse] == [AGE.as_dict()]
-    assert not Release.load(plain.save(tmp_path / "plain.parquet")).coarse
+    coarse = again.measurements[1]
+    assert (coarse.query, coarse.noise, coarse.values.tolist()) == (AGE.query, AGE.noise, [15, 26, 6])
+    assert len(Release.load(plain.save(tmp_path / "plain.parquet")).measurements) == 1
+
+
+def test_other_tools_find_runs_by_their_labels(tmp_path: Path) -> None:
+    """From the first level to the last; what is not counted in runs keeps the labels of its levels."""
+    cells = pd.read_parquet(with_coarse(AGE).save(tmp_path / "r.parquet"))
+    runs = cells[cells["table"] == 1]
+    assert runs[["level_1", "count"]].values.tolist() == [["0 – 1", 15], ["2 – 3", 26], ["4", 6]]
+    assert runs["level_2"].isna().all()
+    assert sorted(cells.loc[cells["table"] == 0, "level_1"].unique()) == ["0", "1", "2", "3", "4"]
+
+
+def test_what_no_estimate_can_use_is_refused() -> None:
+    """Groups that are no runs, of a pair, without noise, or of another column; differences of levels; columns that are not there."""
+    unordered, runs = Groups((0, 1, 0, 1, 1)), Groups.runs(STARTS, 5)
+    wrong = [
+        replace(AGE, query=Query((0,), (unordered,)), values=np.array([1, 2])),
+        replace(AGE, query=Query((0, 1), (runs, None)), values=np.zeros((3, 2), int)),
+        replace(AGE, noise=Noise("none", 0.0)),
+        replace(AGE, query=Query((0,), (Groups.runs(STARTS, 6),))),
+        replace(AGE, query=Query((0,), (), (0,)), values=np.zeros(5, int)),
+        replace(AGE, query=Query((2,))),
+        replace(AGE, query=Combination(((Query((0,)), np.ones((3, 5))),))),
+    ]
+    for one in wrong:
+        with pytest.raises(ReleaseError):
+            with_coarse(one)
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"attr": "agee"}, "attribute of the schema"),
-        ({"attr": ["age"]}, "attribute of the schema"),
-        ({"starts": [0, 2, 5]}, "below the number of levels"),
-        ({"starts": [1, 2, 4]}, "ascend from level 0"),
-        ({"starts": [0, 2]}, "one for each run"),
-        ({"starts": [0, True, 4]}, "starts must be a list of whole numbers"),
-        ({"counts": [1, 2.5, 3]}, "counts must be a list of whole numbers"),
-        ({"counts": [1, 2, 2**63]}, "counts must be a list of whole numbers"),
-        ({"counts": "123"}, "counts must be a list of whole numbers"),
-        ({"mechanism": "none", "scale": 0}, "must have noise"),
+        ({"attrs": ["agee"]}, "the schema's attributes"),
+        ({"attrs": []}, "an entry for each of attrs"),
+        ({"groups": {"starts": [0, 2, 4]}}, "an entry for each of attrs"),
+        ({"groups": [[0, 2, 4]]}, "must have starts"),
+        ({"groups": [{"starts": [0, True, 4]}]}, "must have starts"),
+        ({"groups": [{"starts": [0, 2, 5]}]}, "below the number of levels"),
+        ({"groups": [{"starts": [1, 2, 4]}]}, "ascend from level 0"),
+        ({"groups": [{"starts": [0, 2]}]}, "13 counts for the 12 cells"),
+        ({"groups": [{"starts": [0, 1, 4]}]}, "its column level_1"),
+        ({"groups": [{"of": [0, 0, 1, 1]}]}, "each of the 5 levels once"),
+        ({"groups": [{"of": [0, 0, 2, 2, 1]}]}, "in the order of their first levels"),
+        ({"groups": [{"of": [0, 0, 1, 1, 2]}]}, "and nothing else"),
+        ({"groups": [{"starts": [0, 2, 4], "names": ["a"]}]}, "names of groups must be 3"),
+        ({"groups": [{"starts": [0, 2, 4], "names": "abc"}]}, "list of names"),
+        ({"groups": [{"starts": [0, 2, 4], "names": ["a", "b", "c"]}]}, "its column level_1"),
+        ({"groups": [{"starts": [0, 2, 4], "more": 1}]}, "and nothing else"),
+        ({"groups": [None]}, "and nothing else"),
+        ({"contrasts": ["sex"]}, "be among them"),
+        ({"contrasts": ["age"]}, "must hold counts of the schema's attributes"),
+        ({"centred": True}, "the number of rows beside them"),
+        ({"centred": False}, "and nothing else"),
+        ({"noise": "none", "scale": 0.0}, "must have noise"),
         ({"scale": -1}, "scale"),
-        ({"set": 1}, "one of the sets 0 to 0"),
+        ({"set": 1}, "its column set"),
         ({"more": 1}, "and nothing else"),
     ],
 )
@@ -203,4 +246,4 @@ def test_wrong_coarse_counts_in_a_file_are_refused(
     path = with_coarse(AGE).save(tmp_path / "r.parquet")
     monkeypatch.setattr(file, "checksum", lambda *_: forge.facts_of(path)["checksum"])
     with pytest.raises(ReleaseError, match=why):
-        Release.load(forge.with_change(path, "coarse", change))
+        Release.load(forge.with_change(path, change))

@@ -326,7 +326,7 @@ def test_a_small_file_of_many_cells_is_refused(tmp_path: Path) -> None:
         pages += chunk
     facts, _ = forge.given()
     facts["schema"] = {"columns": {"a": {"kind": "integer", "min": 0, "max": many - 1}}}
-    facts["tables"] = [forge.table("a", mechanism="none", scale=0)]
+    facts["measurements"] = [forge.table("a", noise="none", scale=0)]
     facts["statement"] = forge.statement()
     path = tmp_path / "r.parquet"
     path.write_bytes(forge.columns_written(pages, many, placed, forge.json.dumps(facts).encode()))

@@ -1,6 +1,7 @@
 """Centred tables and the number of rows beside them: least squares against dense algebra, the release and its file."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from dpcipher.errors import ReleaseError
 from dpcipher.release import file
 from dpcipher.release.reconcile import Coarse, Noisy, in_counts, reconcile
-from dpcipher.release.release import NoisyTable, NoisyTotal, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 sys.path.insert(0, str(Path(__file__).parent))
 import forge
@@ -76,7 +78,7 @@ def test_counts_get_their_rows_back() -> None:
     """For engines that start from measured tables."""
     _, measured = observe(np.random.default_rng(5), WORKLOADS["columns and pairs"])
     for table in in_counts(reconcile(SHAPE, measured, total=360.0)):
-        assert table.counts.sum() == pytest.approx(360.0)
+        assert table.values.sum() == pytest.approx(360.0)
         assert not table.centred
 
 
@@ -96,32 +98,29 @@ def test_centred_tables_need_rows_and_no_impossible_cell() -> None:
 
 SCHEMA = Schema.from_domain({"age": 3, "sex": 2})
 NOISE = Noise("gaussian", 12.0)
-TOTAL = NoisyTotal(1_000, Noise("gaussian", 5.0))
+TOTAL = Measurement(Query(()), np.array(1_000), Noise("gaussian", 5.0))
+PUBLIC = Measurement(Query(()), np.array(1_000), Noise("none", 0.0))
 TABLES = (
-    NoisyTable(("age", "sex"), np.array([[310, -290], [55, 405], [-430, -60]]), NOISE),
-    NoisyTable(("age",), np.array([20, 230, -240]), Noise("gaussian", 3.0)),
+    Measurement(Query((0, 1), centred=True), np.array([[310, -290], [55, 405], [-430, -60]]), NOISE),
+    Measurement(Query((0,), centred=True), np.array([20, 230, -240]), Noise("gaussian", 3.0)),
 )
-CELLS = np.concatenate([table.counts.ravel() for table in TABLES]).tolist()
+CELLS = np.concatenate([table.values.ravel() for table in TABLES]).tolist()
 
 
-def centred_release(*totals: NoisyTotal, n_rows: int | None = None) -> Release:
+def centred_release(*totals: Measurement, n_rows: int | None = None) -> Release:
     """A release of two centred tables."""
-    return Release(SCHEMA, TABLES, Statement("declared", n_rows=n_rows), totals=totals)
+    return Release(SCHEMA, (*TABLES, *totals), Statement("certified", n_rows=n_rows))
 
 
 @pytest.mark.parametrize("public", [False, True], ids=["noisy total", "public total"])
 def test_a_release_gives_counts(public: bool) -> None:
     """Cells are counts times the number of cells, less the rows: dense algebra says the same as the release."""
-    release = (
-        centred_release(NoisyTotal(1_000, Noise("none", 0.0)), n_rows=1_000)
-        if public
-        else centred_release(TOTAL)
-    )
+    release = centred_release(PUBLIC, n_rows=1_000) if public else centred_release(TOTAL)
     centred = [
-        ((0, 1), (TABLES[0].counts - TABLES[0].counts.mean()) / 6, NOISE.variance / 36),
-        ((0,), (TABLES[1].counts - TABLES[1].counts.mean()) / 3, TABLES[1].mechanism.variance / 9),
+        ((0, 1), (TABLES[0].values - TABLES[0].values.mean()) / 6, NOISE.variance / 36),
+        ((0,), (TABLES[1].values - TABLES[1].values.mean()) / 3, TABLES[1].noise.variance / 9),
     ]
-    rows = ((), np.asarray(1_000.0), 0.0 if public else TOTAL.mechanism.variance)
+    rows = ((), np.asarray(1_000.0), 0.0 if public else TOTAL.noise.variance)
     expected = BruteGLS((3, 2), [rows], centred=centred)
     for name, axes in {"age": (0,), "sex": (1,)}.items():
         np.testing.assert_allclose(release.project(name).values, expected.table(axes))
@@ -136,29 +135,28 @@ def test_files_hold_totals(tmp_path: Path) -> None:
     release = centred_release(TOTAL)
     again = Release.load(release.save(tmp_path / "r.parquet"))
     assert again.checksum == release.checksum
-    assert again.totals == (TOTAL,)
+    total = again.measurements[-1]
+    assert (total.query, total.values.tolist(), total.noise) == (Query(()), 1_000, TOTAL.noise)
     np.testing.assert_allclose(again.project("age").values, release.project("age").values)
 
 
 def test_other_tools_find_rows_in_the_file(tmp_path: Path) -> None:
     """Each table by itself: counts that add up to the number of rows; files of plain tables have no such column."""
     cells = pq.read_table(centred_release(TOTAL).save(tmp_path / "r.parquet")).to_pandas()
-    assert cells.groupby("attrs", observed=True)["rows"].sum().round(6).tolist() == [1_000, 1_000]
+    assert cells.groupby("attrs", observed=True)["rows"].sum().round(6).tolist() == [1_000] * 3
     age = cells[cells["attrs"] == "age"]
     assert age["rows"].diff()[1:].tolist() == pytest.approx((age["count"].diff()[1:] / 3).tolist())
-    plain = Release.from_tables({("age", "sex"): TABLES[0].counts}, SCHEMA, scale=3.0)
+    plain = Release.from_tables({("age", "sex"): TABLES[0].values}, SCHEMA, scale=3.0)
     assert "rows" not in pq.read_table(plain.save(tmp_path / "plain.parquet")).column_names
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"count": 1.5}, "a whole number"),
-        ({"count": 2**63}, "within"),
-        ({"mechanism": "none", "scale": 0}, "must have noise"),
-        ({"mechanism": "normal"}, "mechanism"),
-        ({"set": 1}, "one for each of the 1 sets"),
-        ({"more": 1}, "must hold count"),
+        ({"noise": "none", "scale": 0.0}, "must have noise"),
+        ({"noise": "normal"}, "mechanism"),
+        ({"set": 1}, "the number of rows beside them, in every set"),
+        ({"more": 1}, "and nothing else"),
     ],
 )
 def test_wrong_totals_in_a_file_are_refused(
@@ -168,21 +166,21 @@ def test_wrong_totals_in_a_file_are_refused(
     path = centred_release(TOTAL).save(tmp_path / "r.parquet")
     monkeypatch.setattr(file, "checksum", lambda *_: forge.facts_of(path)["checksum"])
     with pytest.raises(ReleaseError, match=why):
-        Release.load(forge.with_change(path, "totals", change))
+        Release.load(forge.with_change(path, change))
 
 
 def test_a_file_that_lost_its_totals_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tables would be taken for counts."""
     path = centred_release(TOTAL).save(tmp_path / "r.parquet")
     monkeypatch.setattr(file, "checksum", lambda *_: forge.facts_of(path)["checksum"])
-    with pytest.raises(ReleaseError, match="its columns must be"):
-        Release.load(forge.with_facts(path, {"totals": []}))
+    with pytest.raises(ReleaseError, match="the number of rows beside them"):
+        Release.load(forge.with_facts(path, {"measurements": forge.facts_of(path)["measurements"][:-1]}))
 
 
 def test_what_cannot_be_centred_is_refused() -> None:
     """Laplace noise, a public number that is another, and structural zeros."""
     with pytest.raises(ReleaseError, match="public number of rows"):
-        centred_release(NoisyTotal(999, Noise("none", 0.0)), n_rows=1_000)
-    laplace = NoisyTable(("age", "sex"), TABLES[0].counts, Noise("laplace", 3.0))
+        centred_release(replace(PUBLIC, values=np.array(999)), n_rows=1_000)
+    laplace = replace(TABLES[0], noise=Noise("laplace", 3.0))
     with pytest.raises(ReleaseError, match="Gaussian"):
-        Release(SCHEMA, (laplace,), Statement("declared"), totals=(TOTAL,))
+        Release(SCHEMA, (laplace, TOTAL), Statement("declared"))

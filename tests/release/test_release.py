@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SCHEMA = Schema.from_domain({"age": 4, "sex": 2, "job": 3})
 PAIR = np.array([[5, -1], [3, 7], [0, 2], [9, 4]])
@@ -31,7 +32,7 @@ def declared(**changes: object) -> Release:
 def two_sets() -> Release:
     """A release of two sanitizations with Gaussian noise, certified."""
     tables = tuple(
-        NoisyTable(attrs, counts + number, Noise("gaussian", 3.5), number)
+        Measurement(Query(SCHEMA.axes(attrs)), counts + number, Noise("gaussian", 3.5), number)
         for number in range(2)
         for attrs, counts in ((("age", "sex"), PAIR), (("job",), JOBS))
     )
@@ -51,10 +52,10 @@ def test_a_saved_release_loads_as_it_was(release: Release, tmp_path: Path) -> No
     assert loaded.statement == release.statement
     assert loaded.checksum == release.checksum
     assert loaded.sets == release.sets
-    for before, after in zip(release.tables, loaded.tables, strict=True):
-        assert (before.attrs, before.mechanism, before.set) == (after.attrs, after.mechanism, after.set)
-        assert before.counts.dtype == after.counts.dtype
-        assert np.array_equal(before.counts, after.counts)
+    for before, after in zip(release.measurements, loaded.measurements, strict=True):
+        assert (before.query, before.noise, before.set) == (after.query, after.noise, after.set)
+        assert before.values.dtype == after.values.dtype
+        assert np.array_equal(before.values, after.values)
 
 
 def test_any_tool_can_open_the_file(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_every_damaged_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
 def test_a_file_of_another_version_names_both(tmp_path: Path) -> None:
     """The message names the version of the file, the version read and the fix."""
     path = forge.with_facts(declared().save(tmp_path / "r.parquet"), {"version": 99})
-    with pytest.raises(ReleaseError, match=r"format version 99; this dpcipher reads version 4. Use the"):
+    with pytest.raises(ReleaseError, match=r"format version 99; this dpcipher reads version 1. Use the"):
         Release.load(path)
 
 

@@ -153,7 +153,7 @@ def test_any_byte_changed_or_cut(kind: str, tmp_path: Path) -> None:
 def test_a_page_is_made_of_whatever_is_loaded(kind: str, scale: float, count: int, tmp_path: Path) -> None:
     """The largest and smallest counts and noise that pass: the report is written, at once and without a warning."""
     facts, counts = forge.KINDS[kind]()
-    for table in facts["tables"]:
+    for table in facts["measurements"]:
         table["scale"] = scale
     counts = [count] * len(counts)
     rows = pd.DataFrame({"age": [0, 3], "sex": ["F", "M"], "job": ["a", None], "pay": [1.0, 9.0]})

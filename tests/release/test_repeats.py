@@ -9,10 +9,11 @@ import pytest
 
 from dpcipher.cli.measure import release_facts, release_text
 from dpcipher.pages.report import match_tables, render, strongest_pairs
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 SCHEMA = Schema.from_domain({"age": 3, "sex": 2, "job": 2})
 ROUGH, FINE = Noise("gaussian", 6.0), Noise("gaussian", 3.0)
@@ -24,24 +25,26 @@ STATEMENT = Statement(
 def repeated() -> Release:
     """Ages twice, with variances 36 and 9, and two other tables that say nothing about ages but their total."""
     tables = (
-        NoisyTable(("age",), np.array([100, 210, 290]), ROUGH),
-        NoisyTable(("sex", "job"), np.array([[90, 160], [150, 200]]), FINE),
-        NoisyTable(("age",), np.array([110, 200, 300]), FINE),
-        NoisyTable(("sex",), np.array([240, 360]), ROUGH),
+        Measurement(Query(SCHEMA.axes(("age",))), np.array([100, 210, 290]), ROUGH),
+        Measurement(Query(SCHEMA.axes(("sex", "job"))), np.array([[90, 160], [150, 200]]), FINE),
+        Measurement(Query(SCHEMA.axes(("age",))), np.array([110, 200, 300]), FINE),
+        Measurement(Query(SCHEMA.axes(("sex",))), np.array([240, 360]), ROUGH),
     )
     return Release(SCHEMA, tables, STATEMENT)
 
 
 def merged(release: Release) -> Release:
     """The same release with the mean of the two ages, weighted 1 to 4, and variance 1 / (1/36 + 1/9) = 7.2."""
-    ages = NoisyTable(("age",), np.array([108.0, 202.0, 298.0]), Noise("gaussian", 7.2**0.5))
-    return replace(release, tables=(ages, release.tables[1], release.tables[3]))
+    ages = Measurement(
+        Query(SCHEMA.axes(("age",))), np.array([108.0, 202.0, 298.0]), Noise("gaussian", 7.2**0.5)
+    )
+    return replace(release, measurements=(ages, release.measurements[1], release.measurements[3]))
 
 
 def test_each_table_is_in_the_workload_once() -> None:
     """In the order of their first measurement."""
     assert repeated().workload == (("age",), ("sex", "job"), ("sex",))
-    assert len(repeated().tables) == 4
+    assert len(repeated().measurements) == 4
 
 
 def test_both_measurements_survive_the_file(tmp_path: Path) -> None:
@@ -52,9 +55,9 @@ def test_both_measurements_survive_the_file(tmp_path: Path) -> None:
     assert after.checksum == before.checksum
     assert after.workload == before.workload
     assert after.sets == 1
-    for one, other in zip(before.tables, after.tables, strict=True):
-        assert (one.attrs, one.mechanism, one.set) == (other.attrs, other.mechanism, other.set)
-        assert np.array_equal(one.counts, other.counts)
+    for one, other in zip(before.measurements, after.measurements, strict=True):
+        assert (one.query, one.noise, one.set) == (other.query, other.noise, other.set)
+        assert np.array_equal(one.values, other.values)
     frame = pd.read_parquet(path)
     ages = frame[frame["attrs"] == "age"]
     assert ages.groupby("table")["count"].agg(list).to_dict() == {0: [100, 210, 290], 2: [110, 200, 300]}
@@ -62,7 +65,7 @@ def test_both_measurements_survive_the_file(tmp_path: Path) -> None:
 
 def test_a_repeat_is_averaged_by_inverse_variance() -> None:
     """By hand: weights 1/36 and 1/9 are one and four fifths."""
-    tables = tuple(one for one in repeated().tables if one.attrs == ("age",))
+    tables = tuple(one for one in repeated().measurements if one.query.axes == (0,))
     alone = Release(Schema.from_domain({"age": 3}), tables, STATEMENT)
     np.testing.assert_allclose(np.asarray(alone.project(("age",))), [108, 202, 298])
     np.testing.assert_allclose(alone.reconciled.variance((0,)), 7.2)
@@ -87,19 +90,19 @@ def test_neither_measurement_is_ignored() -> None:
     base = np.asarray(repeated().project(("age",)))
     moved = []
     for place in (0, 2):
-        tables = list(repeated().tables)
-        tables[place] = replace(tables[place], counts=tables[place].counts + np.array([50, -50, 0]))
-        moved.append(np.asarray(replace(repeated(), tables=tuple(tables)).project(("age",))) - base)
+        tables = list(repeated().measurements)
+        tables[place] = replace(tables[place], values=tables[place].values + np.array([50, -50, 0]))
+        moved.append(np.asarray(replace(repeated(), measurements=tuple(tables)).project(("age",))) - base)
     np.testing.assert_allclose(moved, [[10, -10, 0], [40, -40, 0]], atol=1e-9)
 
 
 def test_two_measurements_that_contradict_each_other_are_noticed() -> None:
     """The disagreement lists both, and grows when one of them is spoilt."""
-    spoilt = list(repeated().tables)
-    spoilt[0] = replace(spoilt[0], counts=spoilt[0].counts + np.array([300, 0, -300]))
+    spoilt = list(repeated().measurements)
+    spoilt[0] = replace(spoilt[0], values=spoilt[0].values + np.array([300, 0, -300]))
     calm, loud = (
         repeated().reconciled.disagreement,
-        replace(repeated(), tables=tuple(spoilt)).reconciled.disagreement,
+        replace(repeated(), measurements=tuple(spoilt)).reconciled.disagreement,
     )
     assert [misfit.axes for misfit in calm.tables] == [(0,), (1, 2), (0,), (1,)]
     assert abs(calm.overall.sigmas) < 4

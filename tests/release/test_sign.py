@@ -178,9 +178,9 @@ def test_a_release_with_other_counts_and_a_right_checksum_is_refuted(folder: Pat
     """Whoever edits counts computes the checksum anew: the file loads, and both signature and ledger say no."""
     path = folder / "people.parquet"
     release = Release.load(path)
-    counts = release.tables[0].counts.copy()
+    counts = release.measurements[0].values.copy()
     counts.flat[0] += 10
-    Release(release.schema, (replace(release.tables[0], counts=counts), *release.tables[1:]), release.statement).save(path)  # fmt: skip
+    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path)  # fmt: skip
     standing = verify(path, keys=folder / "ada.pub", ledger=folder / "people.ledger")
     assert [check.word for check in standing.checks] == ["ALTERED", "ALTERED"]
     assert standing.status == "refuted"

@@ -15,11 +15,11 @@ from dpcipher.curator.truth import CountedTables, CountSource, RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import foreseen
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto
+from dpcipher.tables.measurement import Measurement
 
 SHAPES = ((40, 9, 3, 2, 16, 5, 7), (4, 1, 4, 4, 4, 1, 4, 4, 4, 4), (2,) * 14)
 AUTOS = (
@@ -42,7 +42,7 @@ def dependent_rows(shape: tuple[int, ...], n_rows: int) -> np.ndarray:
 
 def chosen(
     source: CountSource, schema: Schema, auto: Auto, budget: dict[str, float]
-) -> tuple[NoisyTable, ...]:
+) -> tuple[Measurement, ...]:
     """What is measured with seeded draws."""
     terms = Terms(Budget.parse(**budget), Unit("add-remove"))
     return measure_chosen(Session(source, schema, terms, draws=Draws.seeded(5)), auto).tables
@@ -63,10 +63,10 @@ def test_counts_of_the_foreseen_tables_answer_every_question_as_rows_do(
         counted = CountedTables(count_codes(codes, shape, tables), tables)
         found = chosen(counted, schema, auto, budget)
         expected = chosen(RowCounts(codes.astype(np.int32), shape), schema, auto, budget)
-        assert [(table.attrs, table.mechanism) for table in found] == [
-            (table.attrs, table.mechanism) for table in expected
+        assert [(table.query, table.noise) for table in found] == [
+            (table.query, table.noise) for table in expected
         ]
-        assert all(map(np.array_equal, [t.counts for t in found], [t.counts for t in expected]))
+        assert all(map(np.array_equal, [t.values for t in found], [t.values for t in expected]))
 
 
 def test_foreseen_are_all_columns_and_candidates_each_once() -> None:

@@ -22,7 +22,7 @@ from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
 from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import CoarseTable, NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
@@ -295,20 +295,17 @@ def _note(transcript: Transcript, result: Release | Fitted) -> None:
         ]
     if release is None:
         return
-    measured: list[NoisyTable | CoarseTable] = [*release.tables, *release.coarse]
-    counts = [np.asarray(one.counts) for one in measured]
-    counts += [np.array([total.count]) for total in release.totals if total.mechanism.kind != "none"]
-    transcript.shows["the release"] = (
-        [(one.mechanism, one.set, array.tolist()) for one, array in zip(measured, counts, strict=False)],
-        release.totals,
-    )
+    transcript.shows["the release"] = [
+        (one.noise, one.set, one.values.tolist()) for one in release.measurements
+    ]
     left = [
         np.asarray(question.answer).astype(np.int64).tobytes()
         for question in transcript.questions
         if question.kind != "choice"
     ]
-    for array in counts:
-        _take(array.astype(np.int64).tobytes(), left)
+    for one in release.measurements:
+        if not one.exact:
+            _take(one.values.astype(np.int64).tobytes(), left)
 
 
 def _take(counts: bytes, answers: list[bytes]) -> None:

@@ -134,14 +134,15 @@ def release_lines(release: "dc.Release") -> list[str]:
 
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
     chosen, searched = choice(release), found(release)
-    noise = sorted({table.mechanism.describe() for table in release.tables})
+    tables = [one for one in release.measurements if one.query.axes and not one.query.groups]
+    noise = sorted({table.noise.describe() for table in tables})
     scales = noise[0] if len(noise) == 1 else f"{noise[0]} and {len(noise) - 1} other scales"
     return [
         f"Tables   {len(release.workload)} over {counted(len(release.schema.attrs), 'column')}, {_cells(release):,} noisy cells{sets}",
         *([f"Found    {searched}"] if searched else []),
         *(f"Range    {text}" for text in found_ranges(release)),
         *([f"Chosen   {chosen}"] if chosen else []),
-        f"Noise    {noise_range(release) if release.totals else scales}",
+        f"Noise    {noise_range(release) if release.centred else scales}",
         f"Budget   {budget_text(release.statement)}",
         f"Unit     {release.statement.protection}",
         *([f"Counts   {release.statement.scope}"] if release.statement.scope else []),
@@ -164,4 +165,4 @@ def release_facts(release: "dc.Release", path: Path) -> dict[str, Any]:
 
 
 def _cells(release: "dc.Release") -> int:
-    return sum(table.counts.size for table in release.tables)
+    return sum(one.values.size for one in release.measurements)

@@ -8,11 +8,12 @@ from dpcipher.curator.request import Terms
 from dpcipher.errors import SizeError
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.release.file import most_tables
-from dpcipher.release.reconcile import Zeros, check_zeros
+from dpcipher.release.reconcile import check_size
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.design import orders_of
 from dpcipher.selection.target import Auto, SelectionTarget
-from dpcipher.tables.domain import Axes
+from dpcipher.tables.domain import Axes, Domain
+from dpcipher.tables.query import Query
 
 PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
 FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables
@@ -28,7 +29,7 @@ def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int
             f"workload: {len(schema.attrs):,} columns in each of {sets} sets are more than one release file can list; measure fewer sets"
         )
     if schema.zero_masks:
-        check_zeros(schema.shape, [*one_way_tables(schema.shape), *target.tables(2)], schema.zero_masks)
+        check_size(schema.domain, list(map(Query, [*one_way_tables(schema.shape), *target.tables(2)])))
 
 
 def most_pairs(schema: Schema, sets: int) -> int:
@@ -41,30 +42,28 @@ def one_way_tables(shape: Sequence[int]) -> list[Axes]:
     return [(axis,) for axis in range(len(shape))]
 
 
-def fitting(shape: tuple[int, ...], tables: Sequence[Axes], more: Iterable[Axes], zeros: Zeros) -> list[Axes]:
+def fitting(domain: Domain, tables: Sequence[Axes], more: Iterable[Axes]) -> list[Axes]:
     """Those of `more` tables that can be reconciled with `tables` and one another: all, unless there are structural zeros."""
     kept: list[Axes] = []
     for axes in more:
-        if not zeros or _reconcilable(shape, [*tables, *kept, axes], zeros):
+        if not domain.zeros or _reconcilable(domain, [*tables, *kept, axes]):
             kept.append(axes)
     return kept
 
 
-def fitting_orders(target: SelectionTarget, zeros: Zeros) -> tuple[int, ...]:
+def fitting_orders(target: SelectionTarget, domain: Domain) -> tuple[int, ...]:
     """The orders of a design; with structural zeros, those whose tables can be reconciled."""
     orders = orders_of(target)
-    if not zeros:
+    if not domain.zeros:
         return orders
     return tuple(
-        order
-        for order in orders
-        if _reconcilable(target.shape, list(combinations(target.varying, order)), zeros)
+        order for order in orders if _reconcilable(domain, list(combinations(target.varying, order)))
     )
 
 
-def _reconcilable(shape: tuple[int, ...], tables: Sequence[Axes], zeros: Zeros) -> bool:
+def _reconcilable(domain: Domain, tables: Sequence[Axes]) -> bool:
     try:
-        check_zeros(shape, tables, zeros)
+        check_size(domain, list(map(Query, tables)))
     except SizeError:
         return False
     return True

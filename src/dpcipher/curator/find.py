@@ -6,7 +6,7 @@ parts the difference is asked, where that costs no more than their counts: what 
 Everything after the noise is post-processing: which intervals are asked about next, the edges, the closed schema, and the bin of each cell of the
 grid. No count that the search asked is released: edges were chosen by its noise, and estimates from it would not be unbiased. Once the edges are found,
 a few runs of neighbouring bins of every column are counted anew: these coarse counts are part of the release, where they narrow sums over many bins,
-which the tables blur with the noise of every bin (`release.coarse`). The tables of the found bins are measured with what is left of the charge.
+which the tables blur with the noise of every bin. The tables of the found bins are measured with what is left of the charge.
 
 Sensitivity. The intervals of one level are disjoint, and so are the runs, so their counts are cells of a table: that of the column with its grid made
 coarser, some cells left out. The code of a row on the grid follows from that row alone. So one person moves the counts of one column at one level by no more than a table of
@@ -32,7 +32,6 @@ from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, Recoding
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import CoarseTable
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO
@@ -41,6 +40,8 @@ from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import FEW
 from dpcipher.tables.domain import Counts
+from dpcipher.tables.measurement import Measurement
+from dpcipher.tables.query import Groups, Query
 
 MOST, EACH = Fraction(1, 10), Fraction(1, 30)  # of the charge: for all open columns, and for one
 COARSE = Fraction(1, 2)  # of what finding may take: what coarse counts take beside it
@@ -219,7 +220,8 @@ def _measure_coarse(
     )
     parts = np.split(noisy, np.cumsum([len(first) for first in starts])[:-1])
     for search, first, counts in zip(searches, starts, parts, strict=True):
-        session.keep(CoarseTable(search.column.name, tuple(first), counts, mechanism, number))
+        query = Query((search.axis,), (Groups.runs(first, schema.shape[search.axis]),))
+        session.keep(Measurement(query, counts.reshape(query.shape(schema.shape)), mechanism, number))
 
 
 def run_starts(column: Column) -> list[int]:

@@ -19,11 +19,12 @@ from dpcipher.io.write import check_writable
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import NoisyTable, Release
+from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto, parse_auto
 from dpcipher.tables.domain import Attrs
+from dpcipher.tables.measurement import Measurement
 
 
 def measure(
@@ -95,7 +96,7 @@ def measure(
 
 def _measure_chosen(
     data: Any, schema: Schema, terms: Terms, auto: Auto, sets: int, say: Callable[[str], None]
-) -> tuple[Session, tuple[NoisyTable, ...]]:
+) -> tuple[Session, tuple[Measurement, ...]]:
     """Tables that a part of the budget chooses."""
     check_sets(sets)
     check_auto(auto, schema, terms, sets)
@@ -113,7 +114,7 @@ def _measure_given(
     terms: Terms,
     request_on: Callable[..., MeasurementRequest],
     say: Callable[[str], None],
-) -> tuple[Session, tuple[NoisyTable, ...]]:
+) -> tuple[Session, tuple[Measurement, ...]]:
     """The tables that were asked for; of an open schema, they are asked for again once its bins are found."""
     request = request_on(schema, budget=after_finding(terms.budget, schema))
     opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
@@ -133,7 +134,7 @@ def _purpose(request: MeasurementRequest) -> dict[str, Any]:
 
 
 def _finished(
-    opened: Session, tables: Sequence[NoisyTable], save: str | Path | None, say: Callable[[str], None]
+    opened: Session, tables: Sequence[Measurement], save: str | Path | None, say: Callable[[str], None]
 ) -> Release:
     """The release: written where it was asked for, and then recorded in the ledger."""
     release = opened.release(tables)

@@ -17,11 +17,12 @@ from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.file import check_fits_file
-from dpcipher.release.reconcile import check_zeros
+from dpcipher.release.reconcile import check_size
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.measurement import Noise
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def make_request(
     parsed = Workload.parse(schema, workload)
     check_fits_file(schema, parsed, sets)
     if schema.zero_masks:
-        check_zeros(schema.shape, [schema.axes(attrs) for attrs in parsed.tables], schema.zero_masks)
+        check_size(schema.domain, [Query(schema.axes(attrs)) for attrs in parsed.tables])
     shares = table_shares(parsed, weights, sets)
     affordable = {share: mechanism_for(budget.share(share), unit) for share in set(shares)}
     mechanisms = tuple(affordable[share] for share in shares)

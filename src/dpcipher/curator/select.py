@@ -33,7 +33,6 @@ from dpcipher.curator.truth import CountSource
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
-from dpcipher.release.release import NoisyTable, all_noisy, as_noisy
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
 from dpcipher.selection.design import design_tables, is_small, unlooked
@@ -44,14 +43,15 @@ from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.scores import explained, penalties, weights_256
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import Auto, SelectionTarget
-from dpcipher.tables.domain import Attrs, Axes
+from dpcipher.tables.domain import Axes
+from dpcipher.tables.measurement import Measurement
 
 
 @dataclass(frozen=True)
 class Chosen:
     """The measured tables, and what the release says about how they were chosen."""
 
-    tables: tuple[NoisyTable, ...]
+    tables: tuple[Measurement, ...]
     note: dict[str, Any]
 
 
@@ -85,7 +85,7 @@ class _Selection:
         self.session, self.target, self.sets, self.say = session, target, sets, say
         self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
         self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
-        self.tables: list[NoisyTable] = []
+        self.tables: list[Measurement] = []
         self.precision: dict[Axes, float] = {}
         self.distance: dict[Axes, float] = {}
         self.risks: dict[Axes, Risk] = {}
@@ -98,7 +98,7 @@ class _Selection:
         if not self._small():
             self._large()
         self.note["share"] = str(self.session.of_charge(self.spent))
-        self.note["tables"] = len({table.attrs for table in self.tables})
+        self.note["tables"] = len({table.query.axes for table in self.tables})
         if self.target.predict is not None:
             self.note["predict"] = self.session.schema.attrs[self.target.predict]
         self.session.remark("selection", self.note)
@@ -108,7 +108,7 @@ class _Selection:
         """Measure a small table by a design that follows from the number of rows, public or noisy; False where looking first promises more."""
         if not is_small(self.target):
             return False
-        orders = fitting_orders(self.target, self.zeros)
+        orders = fitting_orders(self.target, self.session.schema.domain)
         shares = design_tables(self.target, self.noise, self._rows(), orders, mixed=not self.zeros)
         if shares is None:
             return False
@@ -175,7 +175,7 @@ class _Selection:
             self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
         chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
         screened = self._screen(prediction) if step.takes_all else []
-        screened = fitting(self.shape, [*one_way, *chosen], screened, self.zeros)
+        screened = fitting(self.session.schema.domain, [*one_way, *chosen], screened)
         kept = rounds.SECOND if self._second_round_pays(chosen) else Fraction(0)
         shares = self._allocate([*one_way, *chosen, *screened], self.session.left - kept)
         self._spend_on(shares, keep=kept)
@@ -214,7 +214,7 @@ class _Selection:
         pairs = [axes for axes in measured if len(axes) == 2]
         triples = rounds.candidate_triples(self.target, pairs, self.distance)
         triples = [axes for axes in triples if axes not in self.precision]
-        triples = fitting(self.shape, [*one_way, *measured], triples, self.zeros)
+        triples = fitting(self.session.schema.domain, [*one_way, *measured], triples)
         if prediction is not None and triples:
             step = rounds.triple_round(self.noise, self.target, len(triples), prediction.total)
             chosen = self._read(prediction, triples, step)
@@ -288,27 +288,22 @@ class _Selection:
         parts = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
         total = sum(parts.values()) * self.sets
         self.say(f"measuring {len(parts)} tables")
-        self.session.expect(self._attrs(axes) for axes, part in parts.items() if part)
+        self.session.expect(self.session.schema.attrs_on(axes) for axes, part in parts.items() if part)
         for axes, part in parts.items():
             if part:
                 for number in range(self.sets):
                     self._measure(axes, budget * Fraction(part, total), number)
 
-    def _attrs(self, axes: Axes) -> Attrs:
-        return tuple(self.session.schema.attrs[axis] for axis in axes)
-
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
-        table = self.session.measure(self._attrs(axes), share, set=number)
+        table = self.session.measure(self.session.schema.attrs_on(axes), share, set=number)
         if number == 0:
-            variance = as_noisy(axes, table, centred=bool(self.session.totals)).variance
-            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / variance
+            self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.in_rows()[1]
         self.tables.append(table)
 
     def _reconciled(self) -> Reconciled:
-        """All that was measured so far, over all sets."""
-        measured = all_noisy(self.session.schema, self.tables, self.session.totals)
-        total = None if self.session.n_rows is None else float(self.session.n_rows)
-        return reconcile(self.shape, measured, total=total, zeros=self.zeros)
+        """All that was measured so far, over all sets, but for coarse counts."""
+        totals = [one for one in self.session.kept if not one.query.axes]
+        return reconcile(self.session.schema.domain, [*self.tables, *totals], total=self.session.n_rows)
 
 
 def _sensitivity(tables: int, unit: Unit) -> Sensitivity:

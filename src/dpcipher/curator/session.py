@@ -40,12 +40,12 @@ from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
+from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.centred import centred, moved
 from dpcipher.tables.domain import Attrs, Axes, Counts
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 Candidate = TypeVar("Candidate")
 Picker = Callable[[Chooser, NDArray[np.int64], float, int], list[int]]
@@ -73,8 +73,7 @@ class Session:
         self._truth, self._draws, self._charge = truth, draws, charge
         self._spending = Spending(self.terms.cost, terms.unit)
         self._remarks: dict[str, Any] = {}
-        self._coarse: list[CoarseTable] = []
-        self.totals: list[NoisyTotal] = []
+        self.centred, self.kept = False, list[Measurement]()
         self.released: Release | None = None
 
     @classmethod
@@ -159,7 +158,7 @@ class Session:
 
     def measure_many(
         self, request: MeasurementRequest, *, say: Callable[[str], None] = lambda _: None
-    ) -> tuple[NoisyTable, ...]:
+    ) -> tuple[Measurement, ...]:
         """Independent noise on every cell of every table of a request, in every set; `say` is told how far a large one has come."""
         share = sum(request.shares, Fraction(0)) * request.sets
         self._spending.debit(share)
@@ -180,8 +179,8 @@ class Session:
             ),
         )
         return tuple(
-            NoisyTable(
-                request.workload.tables[place % n_tables],
+            Measurement(
+                Query(request.axes[place % n_tables]),
                 answer,
                 request.mechanisms[place % n_tables],
                 place // n_tables,
@@ -189,27 +188,22 @@ class Session:
             for place, answer in enumerate(noisy)
         )
 
-    def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> NoisyTable:
+    def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> Measurement:
         """The counts of a table with noise on every cell, observed or not; centred where the number of rows was measured by itself."""
-        axes = self.schema.axes(attrs)
-        names = tuple(self.schema.attrs[axis] for axis in axes)
-        what = " × ".join(names)
-        if self.totals:
-            far = Sensitivity(*map(Fraction, moved(self.schema.n_cells(names))))
-            counts, mechanism = self._answer(
-                lambda truth: centred(truth.counts(axes)),
-                share,
-                far,
-                lambda cost: CentredMeasured(what, share, cost, far.l1, far.l2_squared),
-            )
-            return NoisyTable(names, counts, mechanism, set)
+        query = Query(self.schema.axes(attrs), centred=self.centred)
+        what = " × ".join(self.schema.attrs_on(query.axes))
+        far = Sensitivity(*map(Fraction, query.moved(self.schema.shape, "add-remove")))
         counts, mechanism = self._answer(
-            lambda truth: truth.counts(axes),
+            lambda truth: query.contrast(truth.counts(query.axes)),
             share,
-            Sensitivity(),
-            lambda cost: TablesMeasured(what, share, cost),
+            far,
+            lambda cost: (
+                CentredMeasured(what, share, cost, far.l1, far.l2_squared)
+                if query.centred
+                else TablesMeasured(what, share, cost)
+            ),
         )
-        return NoisyTable(names, counts, mechanism, set)
+        return Measurement(query, counts, mechanism, set)
 
     def expect(self, tables: Iterable[Attrs]) -> None:
         """Say which tables will be measured next, one by one: where rows must be counted for them, that is done together."""
@@ -223,6 +217,9 @@ class Session:
     def measure_centred(self, share: Fraction, *, sets: int = 1) -> None:
         """Measure the number of rows by itself, where it is not public, once for each set; tables are centred from here on, and a release says so.
 
+        A table of K cells is then asked for K·count less the number of rows, so that rows are counted once and not by every table: the same noise on counts
+        less their mean costs 1 - 1/K of what it costs on counts, half in two cells, two thirds in three.
+
         Only where one row more or less is protected, by Gaussian noise: a row that is replaced moves a centred table as far as its counts.
         """
         if self.unit.relation != "add-remove" or not self.is_zcdp:
@@ -233,7 +230,8 @@ class Session:
             exact = (self._truth.n_rows, Noise("none", 0.0))
             asked = "rows, counted once"
             count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets, asked)
-            self.totals.append(NoisyTotal(count, mechanism, number))
+            self.keep(Measurement(Query(()), np.asarray(count), mechanism, number))
+        self.centred = True
 
     def measure_cell(self, attrs: Attrs, cell: tuple[int, ...], share: Fraction) -> tuple[int, Noise]:
         """One count with noise: any one count changes by at most `max_rows`, under replacement too."""
@@ -357,19 +355,17 @@ class Session:
         """Add something public to the certificate."""
         self._remarks[name] = value
 
-    def keep(self, coarse: CoarseTable) -> None:
-        """Add coarse counts, which were measured here, to every release that follows."""
-        self._coarse.append(coarse)
+    def keep(self, beside: Measurement) -> None:
+        """Add what was measured here beside tables to every release that follows."""
+        self.kept.append(beside)
 
-    def release(self, tables: Sequence[NoisyTable]) -> Release:
+    def release(self, tables: Sequence[Measurement]) -> Release:
         """What was measured so far, with its statement; the last one is kept as `released`."""
         self.released = Release(
             self.schema,
-            tuple(tables),
+            (*tables, *self.kept),
             self.statement(),
             kind=self.kind,
-            coarse=tuple(self._coarse),
-            totals=tuple(self.totals),
         )
         return self.released
 

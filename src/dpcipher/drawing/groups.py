@@ -55,7 +55,7 @@ def group_levels(labels: tuple[str, ...], ordered: int, most: int) -> Groups:
     kept = alone if n_levels - ordered == alone else alone - 1
     starts = [*range(0, ordered, max(each, 1)), *range(ordered, ordered + kept)]
     ends = [*starts[1:], ordered + kept]
-    shown = [_span(labels[start], labels[end - 1]) for start, end in zip(starts, ends, strict=True)]
+    shown = [span(labels[start], labels[end - 1]) for start, end in zip(starts, ends, strict=True)]
     left = n_levels - ordered - kept
     words = [f"{n_levels:,} levels, {each} to a group"] if each > 1 else []
     if left:
@@ -68,10 +68,10 @@ def group_levels(labels: tuple[str, ...], ordered: int, most: int) -> Groups:
     return Groups(tuple(shown), np.array(starts), n_levels, "; ".join(words), left > 0)
 
 
-def _span(first: str, last: str) -> str:
+def span(first: str, last: str) -> str:
     """The levels from one to another; of two ranges the ends.
 
-    >>> _span("0..9", "40..49"), _span("[0, 0.5)", "[2, 2.5]"), _span("a", "c"), _span("a", "a")
+    >>> span("0..9", "40..49"), span("[0, 0.5)", "[2, 2.5]"), span("a", "c"), span("a", "a")
     ('0..49', '[0, 2.5]', 'a – c', 'a')
     """
     if first == last:

@@ -22,10 +22,10 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
-from dpcipher.release.reconcile import Reconciled, Zeros, in_counts
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Bools, Floats, Shape, zero_cells
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, Zero, zero_cells
 
 ENGINES = ("auto", "paper", "table", "rows")
 # Between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md). It is much faster on many binary columns before that, but
@@ -182,7 +182,7 @@ def solve_set(
     health = SolveReport(
         name,
         why=why,
-        residuals={_names(release, axes): value for axes, value in fit.residuals.items()},
+        residuals={release.schema.attrs_on(axes): value for axes, value in fit.residuals.items()},
         negative_mass=fit.negative_mass,
         sweeps=fit.sweeps,
         seconds=time.perf_counter() - started,
@@ -237,7 +237,7 @@ def uniform(shape: Sequence[int]) -> list[Floats]:
     return [np.full(size, 1.0 / size) for size in shape]
 
 
-def independent(one_way: Sequence[Floats], zeros: Zeros) -> Core:
+def independent(one_way: Sequence[Floats], zeros: tuple[Zero, ...]) -> Core:
     """Independent columns with these probabilities, but for the structural zeros: a large table with zeros becomes a chain."""
     shape = tuple(map(len, one_way))
     if math.prod(shape) <= DENSE_CELLS:
@@ -252,7 +252,7 @@ def independent(one_way: Sequence[Floats], zeros: Zeros) -> Core:
     return Network(shape, tuple(Node((axis,), (), table) for axis, table in enumerate(one_way)))
 
 
-def _impossible(shape: Shape, zeros: Zeros) -> Bools:
+def _impossible(shape: Shape, zeros: Sequence[Zero]) -> Bools:
     """Which cells of the full table are structural zeros."""
     return zero_cells(tuple(range(len(shape))), shape, zeros)
 
@@ -305,17 +305,17 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
 
 def _paper(reconciled: Reconciled, reading: Reading, rng: np.random.Generator) -> tuple[Core, Fit]:
     """The paper's algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
-    tables = [(table.axes, table.counts, table.variance) for table in in_counts(reconciled)]
+    tables = [(table.query.axes, table.counts, table.variance) for table in reconciled.in_counts()]
     probabilities, fit = solve_paper(reconciled.shape, tables, reading, rng=rng)
     skipped = f"{fit.skipped} equations had no usable denominator and were left out"
     notes = (f"reading: {reading}", *((skipped,) if fit.skipped else ()))
-    core = DenseTable(_cleared(probabilities, reconciled) if reconciled.zeros else probabilities)
+    core = DenseTable(_cleared(probabilities, reconciled) if reconciled.domain.zeros else probabilities)
     return core, Fit(fit.negative_mass, fit.converged, notes=notes)
 
 
 def _cleared(probabilities: Floats, reconciled: Reconciled) -> Floats:
     """Without the structural zeros, which the literal algorithm does not know."""
-    kept = np.where(_impossible(reconciled.shape, reconciled.zeros), 0.0, probabilities)
+    kept = np.where(_impossible(reconciled.shape, reconciled.domain.zeros), 0.0, probabilities)
     if not kept.sum() > 0:
         raise SolveError(
             "the tables leave no cell with probability but structural zeros; engine='table' keeps to the zeros"
@@ -337,7 +337,3 @@ def _in_sigmas(
         unit = targets.sigma[axes] or 1 / targets.total
         distances[axes] = math.sqrt(float(moved @ moved) / moved.size + missed**2) / unit
     return distances
-
-
-def _names(release: Release, axes: Axes) -> tuple[str, ...]:
-    return tuple(release.schema.attrs[axis] for axis in axes)

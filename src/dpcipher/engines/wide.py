@@ -18,10 +18,9 @@ import numpy as np
 
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker, trusted
 from dpcipher.engines.raking import Goal, nearest, rake, sweep_to
-from dpcipher.release.components import centre, freedom, spread
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, maximal, zero_cells
-from dpcipher.tables.table import margin, stacked
+from dpcipher.tables.table import centre, freedom, margin, spread, stacked
 
 # Sets of attributes whose interactions are looked at one by one: all of those of a table of twelve attributes.
 MOST_SETS = 4096
@@ -41,7 +40,7 @@ def fit_wide(
     start = _start(axes, built, reconciled)
     start += _missed(axes, start, built, reconciled)
     table = start + _shrunk(axes, counts - start, built, reconciled, rule, noise)
-    possible = ~zero_cells(axes, reconciled.shape, reconciled.zeros)
+    possible = ~zero_cells(axes, reconciled.shape, reconciled.domain.zeros)
     fitted = np.zeros_like(table)
     fitted[possible] = nearest(table[possible], reconciled.total)
     return _with_exact(axes, fitted, np.where(possible, np.maximum(start, 0.0), 0.0), reconciled)
@@ -50,7 +49,7 @@ def fit_wide(
 def _start(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
     """The table of largest entropy that has the denoised pairs and the structural zeros."""
     one_way = [built[(axis,)] / reconciled.total for axis in axes]
-    table = reduce(np.multiply.outer, one_way) * ~zero_cells(axes, reconciled.shape, reconciled.zeros)
+    table = reduce(np.multiply.outer, one_way) * ~zero_cells(axes, reconciled.shape, reconciled.domain.zeros)
     places = combinations(range(len(axes)), PAIRS)
     goals = [Goal((i, j), built[axes[i], axes[j]] / reconciled.total) for i, j in places]
     rake(table, goals, sweeps=_SWEEPS, tolerance=_CLOSE)
@@ -114,7 +113,9 @@ def _as_one(rest: Floats, free: int, noise: float) -> Floats:
 def _with_exact(axes: Axes, table: Floats, start: Floats, reconciled: Reconciled) -> Floats:
     """The table swept to those of its margins that are known without noise; a trace of `start` lets emptied rows come back."""
     inside = set(axes)
-    exact = [measured.axes for measured in reconciled.measured if measured.variance == 0]
+    exact = [
+        measured.query.axes for measured in reconciled.measured if measured.exact and measured.query.axes
+    ]
     known = [tuple(axis for axis in kept if axis in inside) for kept in exact]
     margins = {sub: np.maximum(reconciled.table(sub), 0.0) for sub in maximal(known) if sub and sub != axes}
     return sweep_to(np.maximum(table, 1e-6 * start), axes, margins) if margins else table

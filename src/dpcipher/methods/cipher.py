@@ -19,13 +19,14 @@ from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.privacy.budget import Budget
-from dpcipher.release.reconcile import check_zeros
+from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.target import Auto, parse_auto
 from dpcipher.tables.domain import Attrs, Axes
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Cipher(Synthesizer):
             return
         shares = self._shares(schema)
         if schema.zero_masks:
-            check_zeros(schema.shape, [schema.axes(attrs) for attrs, _ in shares], schema.zero_masks)
+            check_size(schema.domain, [Query(schema.axes(attrs)) for attrs, _ in shares])
 
     def _finest(self, schema: Schema) -> Fraction:
         # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.

@@ -39,6 +39,6 @@ class FullHistogram(Synthesizer):
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         table = session.measure(session.schema.attrs, Fraction(1))
-        counts = table.counts.astype(np.float64)
+        counts = table.values.astype(np.float64)
         # The sum of the noisy cells is unbiased before clipping, and biased upward after it.
         return [dense_joint(session, counts, n_rows=float(counts.sum()), engine="full histogram")]

@@ -41,9 +41,13 @@ class Independent(Synthesizer):
         share = Fraction(1, len(session.schema.attrs))
         tables = tuple(session.measure((attr,), share) for attr in session.schema.attrs)
         release = Release(session.schema, tables, session.statement(), kind=session.kind)
-        one_way = [normalised(np.maximum(table.counts.astype(float), 0.0)) for table in tables]
+        one_way = [normalised(np.maximum(table.values.astype(float), 0.0)) for table in tables]
         return [
             product_joint(
-                session, one_way, n_rows=release.n_rows, engine="independent", warnings=drowned(tables)
+                session,
+                one_way,
+                n_rows=release.n_rows,
+                engine="independent",
+                warnings=drowned(session.schema, tables),
             )
         ]

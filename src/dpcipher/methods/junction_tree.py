@@ -104,16 +104,18 @@ class JunctionTree(Synthesizer):
         total = first_total(session) if several else no_total(session)
         groups = self._clusters(session, total) if several else [(0,)]
         share = session.left / len(groups)
-        tables = tuple(
-            session.measure(tuple(session.schema.attrs[axis] for axis in axes), share) for axes in groups
-        )
+        tables = tuple(session.measure(session.schema.attrs_on(axes), share) for axes in groups)
         release = Release(session.schema, tables, session.statement(), kind=session.kind)
         for table in tables:
-            total = total.with_table(table.counts, table.mechanism.variance)
+            total = total.with_table(table.values, table.noise.variance)
         network = Network(session.schema.shape, _nodes(release, groups))
         return [
             network_joint(
-                session, network, n_rows=total.estimate, engine="junction tree", warnings=drowned(tables)
+                session,
+                network,
+                n_rows=total.estimate,
+                engine="junction tree",
+                warnings=drowned(session.schema, tables),
             )
         ]
 

@@ -21,10 +21,10 @@ from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.methods.base import Synthesizer, check_between, check_whole, tables_of
 from dpcipher.methods.clique_trees import Cluster, is_junction_tree, junction_tree
 from dpcipher.methods.outcome import dense_joint, drowned, network_joint, require_table
-from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 from dpcipher.tables.domain import Floats
+from dpcipher.tables.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,8 @@ class Modips(Synthesizer):
 
     def _one(self, session: Session, clusters: Sequence[Cluster], number: int) -> Joint:
         share = Fraction(1, self.sets * len(clusters))
-        attrs = session.schema.attrs
         noisy = [
-            session.measure(tuple(attrs[axis] for axis in cluster.axes), share, set=number)
-            for cluster in clusters
+            session.measure(session.schema.attrs_on(cluster.axes), share, set=number) for cluster in clusters
         ]
         total = _total(session, noisy)
         # A Dirichlet draw as normalised gammas; post-processing, so plain randomness serves.
@@ -95,19 +93,21 @@ class Modips(Synthesizer):
             return dense_joint(session, drawn[0], n_rows=total, engine="modips")
         nodes = tuple(_node(cluster, weights) for cluster, weights in zip(clusters, drawn, strict=True))
         network = Network(session.schema.shape, nodes)
-        return network_joint(session, network, n_rows=total, engine="modips", warnings=drowned(noisy))
+        return network_joint(
+            session, network, n_rows=total, engine="modips", warnings=drowned(session.schema, noisy)
+        )
 
 
-def _total(session: Session, noisy: Sequence[NoisyTable]) -> float:
+def _total(session: Session, noisy: Sequence[Measurement]) -> float:
     """The public number of rows, or the mean of the tables' sums."""
     if session.n_rows is not None:
         return float(session.n_rows)
-    return max(0.0, float(np.mean([float(table.counts.sum()) for table in noisy])))
+    return max(0.0, float(np.mean([float(table.values.sum()) for table in noisy])))
 
 
-def _bounded(table: NoisyTable, total: float) -> Floats:
+def _bounded(table: Measurement, total: float) -> Floats:
     """Noisy counts between 0 and n that add up to n."""
-    bounded: Floats = np.clip(table.counts.astype(float), 0.0, total)
+    bounded: Floats = np.clip(table.values.astype(float), 0.0, total)
     return bounded * (total / bounded.sum()) if bounded.sum() > 0 else bounded
 
 

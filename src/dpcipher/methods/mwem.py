@@ -132,8 +132,8 @@ class MWEM(Synthesizer):
             return _worst_cell(session, tables, table, share), total
         attrs = _worst_table(session, tables, table, share)
         noisy = session.measure(attrs, share)
-        better = total.with_table(noisy.counts, noisy.mechanism.variance)
-        return Measurement(session.schema.axes(attrs), noisy.counts.astype(float)), better
+        better = total.with_table(noisy.values, noisy.noise.variance)
+        return Measurement(noisy.query.axes, noisy.values.astype(float)), better
 
 
 def replay(table: Floats, seen: Sequence[Measurement], total: float, passes: int) -> Floats:

@@ -19,9 +19,9 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
-from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats, zero_cells
+from dpcipher.tables.measurement import Measurement
 
 # The most cells a method may hold as one table of floats; judged on the schema.
 MAX_CELLS = 2**26
@@ -68,10 +68,12 @@ def finished(session: Session, core: Core, *, n_rows: float, health: SolveReport
     return with_rule_cost(Joint(session.schema, core, rows, health, kind=session.kind))
 
 
-def drowned(tables: Iterable[NoisyTable]) -> tuple[str, ...]:
+def drowned(schema: Schema, tables: Iterable[Measurement]) -> tuple[str, ...]:
     """What to say of measured tables in which the noise left no count above zero: they tell nothing."""
     lost = [
-        " × ".join(table.attrs) for table in tables if table.counts.size > 1 and not (table.counts > 0).any()
+        schema.domain.named(table.query.axes)
+        for table in tables
+        if table.values.size > 1 and not (table.values > 0).any()
     ]
     if not lost:
         return ()

@@ -25,9 +25,9 @@ from dpcipher.methods.outcome import (
     no_total,
 )
 from dpcipher.methods.scores import Pair, degree_within, maximal_parents
-from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes
+from dpcipher.tables.measurement import Measurement
 
 MAX_CANDIDATES = 5_000
 # No table above this, whatever the noise allows: every candidate of a step is counted.
@@ -80,18 +80,22 @@ class PrivBayes(Synthesizer):
         total = first_total(session) if len(session.schema.attrs) > 1 else no_total(session)
         plan = _plan(session, total, Fraction(repr(float(self.beta))), self.theta)
         nodes: list[Node] = []
-        tables: list[NoisyTable] = []
+        tables: list[Measurement] = []
         for axis, parents in self._choose(session, plan)[plan.free :]:
-            noisy = session.measure(_attrs(session.schema, axis, parents), plan.table_share)
-            total = total.with_table(noisy.counts, noisy.mechanism.variance)
+            noisy = session.measure(session.schema.attrs_on(sorted((axis, *parents))), plan.table_share)
+            total = total.with_table(noisy.values, noisy.noise.variance)
             # In the binary form the first tables are margins of the next one, so that one stands for all of them.
             whole = plan.free > 0 and not nodes
-            nodes.append(_node(session.schema, noisy, () if whole else parents))
+            nodes.append(_node(noisy, () if whole else parents))
             tables.append(noisy)
         network = Network(session.schema.shape, tuple(nodes))
         return [
             network_joint(
-                session, network, n_rows=total.estimate, engine="privbayes", warnings=drowned(tables)
+                session,
+                network,
+                n_rows=total.estimate,
+                engine="privbayes",
+                warnings=drowned(session.schema, tables),
             )
         ]
 
@@ -178,15 +182,11 @@ def _pick(session: Session, candidates: Sequence[Pair], score: str, share: Fract
     )
 
 
-def _attrs(schema: Schema, axis: int, parents: Axes) -> tuple[str, ...]:
-    return tuple(schema.attrs[a] for a in sorted((axis, *parents)))
-
-
-def _node(schema: Schema, noisy: NoisyTable, given: Axes) -> Node:
+def _node(noisy: Measurement, given: Axes) -> Node:
     """A noisy table as a node: its columns given some of them."""
-    axes = schema.axes(noisy.attrs)
+    axes = noisy.query.axes
     own = tuple(a for a in axes if a not in given)
-    counts = noisy.counts.astype(float).transpose([axes.index(a) for a in (*given, *own)])
+    counts = noisy.values.astype(float).transpose([axes.index(a) for a in (*given, *own)])
     return Node(own, given, conditional(counts, len(given)))
 
 

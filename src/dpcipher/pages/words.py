@@ -119,26 +119,24 @@ def of_rows(release: Release) -> str:
 
 def coarse_counts(release: Release) -> str:
     """Which columns were counted coarsely too, and with which noise; empty where none was."""
-    names = dict.fromkeys(release.schema.heading(one.attr) for one in release.coarse)
-    noise = {one.mechanism.describe() for one in release.coarse}
-    return f"runs of bins of {', '.join(names)}, with {' or '.join(sorted(noise))}" if names else ""
+    coarse = [one for one in release.measurements if one.query.groups]
+    attrs = dict.fromkeys(attr for one in coarse for attr in release.schema.attrs_on(one.query.axes))
+    names, noise = map(release.schema.heading, attrs), {one.noise.describe() for one in coarse}
+    return f"runs of bins of {', '.join(names)}, with {' or '.join(sorted(noise))}" if coarse else ""
 
 
 def noise_range(release: Release) -> str:
     """The noise of all tables in a phrase: its kind, and its standard deviation in rows from the least to the most."""
-    kinds = sorted(
-        {table.mechanism.kind.capitalize() for table in release.tables if table.mechanism.variance > 0}
-    )
-    spreads = [
-        math.sqrt(release.in_rows(table).variance) for table in release.tables if table.mechanism.variance > 0
-    ]
-    exact = sum(table.mechanism.variance == 0 for table in release.tables)
-    if not spreads:
+    tables = [one for one in release.measurements if one.query.axes and not one.query.groups]
+    noisy = [one for one in tables if not one.exact]
+    if not noisy:
         return "no noise"
-    but = f" ({exact:,} of {len(release.tables):,} tables are exact)" if exact else ""
+    kinds, same = sorted({one.noise.kind.capitalize() for one in noisy}), {one.noise for one in noisy}
+    spreads = [math.sqrt(one.in_rows()[1]) for one in noisy]
+    exact = len(tables) - len(noisy)
+    but = f" ({exact:,} of {len(tables):,} tables are exact)" if exact else ""
     least, most = (rows(end) for end in (min(spreads), max(spreads)))
-    same = {table.mechanism for table in release.tables if table.mechanism.variance > 0}
-    if len(same) == 1 and not release.totals:
+    if len(same) == 1 and not release.centred:
         return f"{same.pop().describe()} (a standard deviation of {least} rows){but}"
     return f"discrete {' or '.join(kinds)} noise with standard deviations from {least} to {most} rows, by table{but}"
 
@@ -231,9 +229,10 @@ def evidence(standing: Standing) -> str:
 
 def _measured(release: Release) -> str:
     noise: dict[tuple[str, ...], list[str]] = {attrs: [] for attrs in release.workload[:MOST_TABLES]}
-    for measured in release.tables:
-        if measured.set == 0 and measured.attrs in noise:
-            noise[measured.attrs].append(f"{math.sqrt(release.in_rows(measured).variance):,.4g}")
+    for one in release.measurements:
+        attrs = release.schema.attrs_on(one.query.axes)
+        if one.set == 0 and attrs in noise and not one.query.groups:
+            noise[attrs].append(f"{math.sqrt(one.in_rows()[1]):,.4g}")
     lines = [
         (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", ", again ".join(spreads))
         for attrs, spreads in noise.items()

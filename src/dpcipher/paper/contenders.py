@@ -24,9 +24,10 @@ from dpcipher.errors import ParameterError
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
 from dpcipher.paper.readings import LITERAL, SWEPT
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.reconcile import Noisy, reconcile
-from dpcipher.tables.domain import Axes, Counts, Floats
-from dpcipher.tables.measurement import Noise
+from dpcipher.release.reconcile import reconcile
+from dpcipher.tables.domain import Axes, Counts, Domain, Floats
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 Stack = NDArray[Any]
 
@@ -182,7 +183,9 @@ class Sanitized:
         return np.stack([self._ours(tables) for tables in self._sets])
 
     def _ours(self, tables: list[tuple[Axes, Floats, float]]) -> Floats:
-        reconciled = reconcile(self.shape, [Noisy(*table) for table in tables], total=self.n_rows)
+        measured = [Measurement(Query(axes), counts, self.mechanism) for axes, counts, _ in tables]
+        domain = Domain(tuple(map(str, range(len(self.shape)))), self.shape)
+        reconciled = reconcile(domain, measured, total=self.n_rows)
         return solve_table(denoise(reconciled))[0]
 
 

@@ -166,7 +166,7 @@ def plan_auto(
 def _design(
     target: SelectionTarget, noise: NoiseModel, rows: float, schema: Schema
 ) -> dict[Axes, float] | None:
-    orders = fitting_orders(target, schema.zero_masks)
+    orders = fitting_orders(target, schema.domain)
     return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks)
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.release.reconcile import reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs
-from dpcipher.tables.measurement import NORMAL_ABSOLUTE, Noise
+from dpcipher.tables.measurement import NORMAL_ABSOLUTE, Measurement, Noise
+from dpcipher.tables.query import Query
 
 
 def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
@@ -31,9 +32,9 @@ def reconciled_sds(
     blank = [np.zeros([schema.shape[axis] for axis in table]) for table in axes]
     if n_rows is not None:
         blank = [counts + n_rows / counts.size for counts in blank]
-    variances = (mechanism.variance for mechanism in mechanisms)
-    measured = [Noisy(*parts) for parts in zip(axes, blank, variances, strict=True)]
-    reconciled = reconcile(schema.shape, measured, total=n_rows, zeros=schema.zero_masks)
+    both = zip(axes, blank, mechanisms, strict=True)
+    measured = [Measurement(Query(table), counts, noise) for table, counts, noise in both]
+    reconciled = reconcile(schema.domain, measured, total=n_rows)
     return [math.sqrt(max(0.0, float(np.mean(reconciled.variance(table))))) for table in axes]
 
 

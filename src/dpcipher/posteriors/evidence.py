@@ -12,8 +12,9 @@ from dpcipher.errors import ReleaseError, SizeError, SolveError, shown_count
 from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.whole_counts import SummedNoise
-from dpcipher.release.release import CoarseTable, NoisyTotal, Release
+from dpcipher.release.release import Release
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape, maximal, zero_cells
+from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.table import margin
 
 MOST_CELLS = 20_000
@@ -117,10 +118,8 @@ def gather(release: Release, axes: Axes) -> Evidence:
             f"columns make a table of {shown_count(cells)} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
         )
     possible = ~zero_cells(axes, release.schema.shape, release.schema.zero_masks)
-    projected = [_projected(release, number, axes) for number in range(len(release.tables))]
-    seen = [table for table in projected if table.axes or not table.centred]
-    coarse = (_coarse(release, table, axes) for table in release.coarse)
-    tables = _merged([*seen, *coarse, *map(_total, release.totals)])
+    projected = [_observed(release, one, axes) for one in release.measurements]
+    tables = _merged([table for table in projected if table.axes or not table.centred])
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
@@ -156,47 +155,35 @@ def _soft(exact: Observed, noisy: Sequence[Observed]) -> NoiseLaw:
     return NoiseLaw(max(SOFTENED**2 * min(known, default=0.0), ROUNDING), 0.0)
 
 
-def _projected(release: Release, number: int, axes: Axes) -> Observed:
-    """One table of a release, summed over what is not asked for."""
-    table = release.tables[number]
-    own = release.schema.axes(table.attrs)
+def _observed(release: Release, one: Measurement, axes: Axes) -> Observed:
+    """One measurement of a release, summed over what is not asked for."""
+    own = one.query.axes
     keep = tuple(axis for axis in own if axis in axes)
     inner = tuple(axes.index(axis) for axis in keep)
-    if release.totals:
-        whole = release.in_rows(table)
-        kept = margin(whole.counts, own, keep)
-        law = NoiseLaw(max(whole.variance * whole.counts.size / kept.size, ROUNDING), 0.0)
+    counts, variance = one.in_rows()
+    if one.query.centred:
+        kept = margin(counts, own, keep)
+        law = NoiseLaw(max(variance * counts.size / kept.size, ROUNDING), 0.0)
         return Observed(inner, np.asarray(kept), law, exact=False, centred=True)
+    if one.query.groups and one.query.groups[0]:  # coarse counts; of another column, how many rows they are
+        kept, starts = margin(counts, own, keep), one.query.groups[0].starts if keep else ()
+        law = NoiseLaw.of(one.noise, counts.size // kept.size)
+        return Observed(inner, kept, law, exact=False, starts=starts)
     # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
     possible = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
-    counts = margin(np.where(possible, np.asarray(table.counts, dtype=float), 0.0), own, keep)
-    summed, exact = int(margin(possible.astype(int), own, keep).max()), table.mechanism.kind == "none"
-    noise = None if exact else SummedNoise(table.mechanism, summed)
-    return Observed(inner, np.asarray(counts), NoiseLaw.of(table.mechanism, summed), exact, noise)
-
-
-def _coarse(release: Release, table: CoarseTable, axes: Axes) -> Observed:
-    """Coarse counts of one of the columns; of another column, how many rows they are."""
-    axis, counts = release.schema.attrs.index(table.attr), np.asarray(table.counts, dtype=float)
-    if axis not in axes:
-        return Observed((), counts.sum(), NoiseLaw.of(table.mechanism, counts.size), exact=False)
-    law = NoiseLaw.of(table.mechanism, 1)
-    return Observed((axes.index(axis),), counts, law, exact=False, starts=table.starts)
-
-
-def _total(total: NoisyTotal) -> Observed:
-    """The number of rows by itself."""
-    exact = total.mechanism.kind == "none"
-    return Observed((), np.asarray(float(total.count)), NoiseLaw.of(total.mechanism, 1), exact)
+    kept = margin(np.where(possible, counts, 0.0), own, keep)
+    summed = int(margin(possible.astype(int), own, keep).max())
+    noise = None if one.exact else SummedNoise(one.noise, summed)
+    return Observed(inner, np.asarray(kept), NoiseLaw.of(one.noise, summed), one.exact, noise)
 
 
 def _merged(tables: Sequence[Observed]) -> list[Observed]:
     """Nearly normal tables of the same columns as one; exact ones once, and only if they agree."""
-    groups: dict[tuple[Axes, tuple[int, ...], bool], list[Observed]] = defaultdict(list)
+    groups: dict[object, list[Observed]] = defaultdict(list)
     kept = []
     for table in tables:
         if table.exact or table.law.excess <= NEARLY_NORMAL:
-            groups[table.axes, table.starts, table.exact].append(table)
+            groups[table.axes, table.starts, table.centred, table.exact].append(table)
         else:
             kept.append(table)
     return [*kept, *(_mean(group) for group in groups.values())]

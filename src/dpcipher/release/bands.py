@@ -65,7 +65,7 @@ class Resolution:
         if self.cells == 1:
             return values.copy()
         step = part / (1 - 1 / sqrt(self.cells))  # 2/|u|² is 1/(1 - 1/√K)
-        turned = values - step / sqrt(self.cells)
+        turned = np.asarray(values - step / sqrt(self.cells))
         turned[first] += step
         return turned
 
@@ -174,7 +174,7 @@ def _by_cuts(
     return resolutions, tuple(len(functions) for _, functions in bands), shared
 
 
-def _crossed(levels: int, used: Sequence[Partition]) -> tuple[dict[Partition, Resolution], tuple[int, ...]]:
+def _crossed(levels: int, used: Sequence[Partition]) -> Found:
     """Two bands, the constant and all else, of which each resolution sees a part."""
     own = {of: beyond_the_mean(np.eye(1 + max(of))[:, list(of)]) for of in used}
     basis = beyond_the_mean(np.vstack(list(own.values())))

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError, ReleaseError, did_you_mean
-from dpcipher.release.file import LARGEST_COUNT, NoisyTable
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs
-from dpcipher.tables.measurement import Noise, NoiseKind
+from dpcipher.tables.measurement import LARGEST_VALUE, Measurement, Noise, NoiseKind
+from dpcipher.tables.query import Query
 
 Counts = NDArray[np.float64] | NDArray[np.int64]
 Value = TypeVar("Value", float, str)
@@ -26,18 +26,19 @@ def read_tables(
     scale: float | Mapping[Attrs, float],
     mechanism: str | Mapping[Attrs, str],
     count: str,
-) -> tuple[NoisyTable, ...]:
+) -> tuple[Measurement, ...]:
     """Check every table against the schema and put its axes in the schema's order."""
-    checked: dict[Attrs, NoisyTable] = {}
+    checked: dict[Attrs, Measurement] = {}
     for given, source in tables.items():
         key = (given,) if isinstance(given, str) else tuple(given)
-        attrs = tuple(schema.attrs[axis] for axis in schema.axes(key))
+        axes = schema.axes(key)
+        attrs = schema.attrs_on(axes)
         if attrs in checked:
             raise ReleaseError(f"tables name {' × '.join(attrs)} twice; give each set of attributes once")
         noise = _mechanism(
             _for_table(mechanism, given, "mechanism"), _for_table(scale, given, "scale"), attrs
         )
-        checked[attrs] = NoisyTable(attrs, _counts(source, key, attrs, schema, count), noise)
+        checked[attrs] = Measurement(Query(axes), _counts(source, key, attrs, schema, count), noise)
     return tuple(checked.values())
 
 
@@ -127,7 +128,7 @@ def _from_frame(frame: pd.DataFrame, attrs: Attrs, schema: Schema, count: str) -
         )
     counts = np.empty(size)
     counts[cells] = values
-    whole = (counts == np.round(counts)).all() and np.abs(counts).max() <= LARGEST_COUNT
+    whole = (counts == np.round(counts)).all() and np.abs(counts).max() <= LARGEST_VALUE
     return (counts.astype(np.int64) if whole else counts).reshape(shape)
 
 

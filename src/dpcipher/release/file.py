@@ -1,13 +1,13 @@
 """The release file: one Parquet table that any tool can open, its facts in the file's metadata.
 
-Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels) and `count`; of centred tables also `rows`, for other tools. The metadata key `dpcipher`
-holds JSON: format version, schema, tables, statement, coarse counts, totals, and a SHA-256 over all of it and the counts. Every other column follows
+Rows are cells: `set`, `table` (a number), `attrs` (its name), `level_1` … `level_k` (labels of levels or of groups) and `count`; where tables are centred
+also `rows`, for other tools. The metadata key `dpcipher` holds JSON: format version, schema, statement, what was measured, and a SHA-256 over all of it and the counts. Every other column follows
 from these: `load` computes it anew, and refuses a file that says anything else.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -25,105 +25,74 @@ from dpcipher.release.columns import Texts
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_CELLS, MAX_TABLE_CELLS, Workload
-from dpcipher.tables.centred import in_rows
-from dpcipher.tables.domain import Attrs, Shape
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.domain import Domain, Shape
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Groups, Query
 
 KEY = RELEASE_KEY
-VERSION = 4  # earlier files were never published
+VERSION = 1
 # All pairs of a thousand columns need 60 MiB. Parquet's own reader stops at 100 MB.
 MAX_METADATA = 64 * 2**20
 _DICTIONARY = 2**20  # bytes of the values of a column that may be in a dictionary; its texts always are
 ROW_GROUP = 2**20
-LARGEST_COUNT = 2**62  # so that no difference of two counts leaves int64
-_TABLE_BYTES = 108  # that the facts of a table take at most, beside its names
+MAX_GROUPED = (
+    2**23
+)  # levels that groups put together, each grouping counted once: twice the bins of the largest schema
+MOST_CELLS = (
+    MAX_CELLS + 2**22
+)  # beside the largest workload there is room for coarse counts and numbers of rows
+_TABLE_BYTES = 120  # that the facts of a table take at most, beside its names
 _EVENT_BYTES = (
     400  # that the event of a table measured by itself takes at most in a certificate, beside its names
 )
 
 
 @dataclass(frozen=True)
-class NoisyTable:
-    """One measured table: counts with noise, the mechanism that drew it, and the set it belongs to."""
+class Described:
+    """What the metadata says of one measurement."""
 
-    attrs: Attrs
-    counts: NDArray[np.float64] | NDArray[np.int64]
-    mechanism: Noise
-    set: int = 0
+    query: Query
+    noise: Noise
+    set: int
+    whole: bool
 
-    @property
-    def whole(self) -> bool:
-        """Whether the counts are stored as whole numbers."""
-        return self.counts.dtype.kind == "i"
-
-
-@dataclass(frozen=True)
-class CoarseTable:
-    """Counts with noise of runs of levels of one attribute, from its first level to its last; `starts` are the first levels of the runs."""
-
-    attr: str
-    starts: tuple[int, ...]
-    counts: NDArray[np.int64]
-    mechanism: Noise
-    set: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, all of them: the counts are few."""
-        return {
-            "attr": self.attr,
-            "starts": list(self.starts),
-            "counts": self.counts.tolist(),
-            "mechanism": self.mechanism.kind,
-            "scale": self.mechanism.scale,
+    def as_dict(self, schema: Schema) -> dict[str, Any]:
+        """Plain values; what is seldom there only where it is."""
+        plain: dict[str, Any] = {
+            "attrs": list(schema.attrs_on(self.query.axes)),
+            "counts": "integer" if self.whole else "real",
+            "noise": self.noise.kind,
+            "scale": self.noise.scale,
             "set": self.set,
         }
+        if self.query.groups:
+            plain["groups"] = [None if groups is None else _plain(groups) for groups in self.query.groups]
+        if self.query.contrasts:
+            plain["contrasts"] = list(schema.attrs_on(sorted(self.query.contrasts)))
+        if self.query.centred:
+            plain["centred"] = True
+        return plain
 
 
-@dataclass(frozen=True)
-class NoisyTotal:
-    """The number of rows with noise, or as it is public, and the set it belongs to."""
-
-    count: int
-    mechanism: Noise
-    set: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "count": self.count,
-            "mechanism": self.mechanism.kind,
-            "scale": self.mechanism.scale,
-            "set": self.set,
-        }
+def _plain(groups: Groups) -> dict[str, Any]:
+    """The first level of each run, or the group of each level; and names, where there are any."""
+    levels = {"starts": list(groups.starts)} if groups.are_runs else {"of": list(groups.of)}
+    return {**levels, "names": list(groups.names)} if groups.names else levels
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What a release holds beside its tables: coarse counts and totals."""
-
-    coarse: Sequence[CoarseTable] = ()
-    totals: Sequence[NoisyTotal] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "coarse": [one.as_dict() for one in self.coarse],
-            "totals": [one.as_dict() for one in self.totals],
-        }
-
-
-def write(
-    path: Path,
-    schema: Schema,
-    tables: Sequence[NoisyTable],
-    statement: Statement,
-    beside: Beside = Beside(),  # noqa: B008 - a frozen value
-) -> Path:
+def write(path: Path, schema: Schema, measurements: Sequence[Measurement], statement: Statement) -> Path:
     """Write the file so that it is either absent or complete."""
-    check_sizes([table.counts.shape for table in tables])
+    check_sizes([one.values.shape for one in measurements])
+    grouped = {
+        (axis, groups, groups.names)
+        for one in measurements
+        for axis, groups in zip(one.query.axes, one.query.groups, strict=False)
+        if groups is not None
+    }
+    check_grouped(sum(len(groups.of) for _, groups, _ in grouped))
     plain = {
-        **_facts(schema, tables, statement, beside),
-        "checksum": checksum(schema, tables, statement, beside),
+        **_facts(schema, measurements, statement),
+        "checksum": checksum(schema, measurements, statement),
     }
     facts = json.dumps(plain).encode()
     if len(facts) > MAX_METADATA:
@@ -133,8 +102,8 @@ def write(
         )
     try:
         with replacing(path) as temporary, temporary.open("wb") as sink:
-            rows = sum(table.counts.size for table in tables)
-            _write_cells(sink, dict(cells(schema, tables, beside.totals)), rows, facts)
+            rows = sum(one.values.size for one in measurements)
+            _write_cells(sink, dict(cells(schema, measurements)), rows, facts)
     except OSError as error:
         raise ReleaseError(
             f"release file ({path}) cannot be written: {error.strerror}; choose a folder you may write to"
@@ -172,41 +141,41 @@ def _row_group(columns: Mapping[str, Texts | NDArray[Any]], start: int) -> pa.Ta
     )
 
 
-def checksum(
-    schema: Schema,
-    tables: Sequence[NoisyTable],
-    statement: Statement,
-    beside: Beside = Beside(),  # noqa: B008 - a frozen value
-) -> str:
-    """SHA-256 over schema, statement, tables, what is beside them, and every count: over all from which the file follows."""
+def checksum(schema: Schema, measurements: Sequence[Measurement], statement: Statement) -> str:
+    """SHA-256 over schema, statement, what was measured, and every count: over all from which the file follows."""
     digest = hashlib.sha256()
-    facts = _facts(schema, tables, statement, beside)
-    digest.update(json.dumps(facts, sort_keys=True).encode() + b"\n")
-    for table in tables:
-        flat = np.ascontiguousarray(table.counts, dtype="<f8" if table.counts.dtype.kind == "f" else "<i8")
-        digest.update(flat.data)
+    digest.update(json.dumps(_facts(schema, measurements, statement), sort_keys=True).encode() + b"\n")
+    for one in measurements:
+        digest.update(np.ascontiguousarray(one.values, dtype="<i8" if one.whole else "<f8").data)
     return digest.hexdigest()
 
 
-def _facts(
-    schema: Schema, tables: Sequence[NoisyTable], statement: Statement, beside: Beside
-) -> dict[str, Any]:
+def _facts(schema: Schema, measurements: Sequence[Measurement], statement: Statement) -> dict[str, Any]:
     return {
         "version": VERSION,
         "schema": schema.to_dict(),
         "statement": statement.to_dict(),
-        "tables": [_describe(table) for table in tables],
-        **beside.as_dict(),
+        "measurements": [
+            Described(one.query, one.noise, one.set, one.whole).as_dict(schema)
+            for one in measurements
+            if isinstance(one.query, Query)  # as all of a release are
+        ],
     }
 
 
 def check_sizes(shapes: Sequence[Shape]) -> None:
     """Refuse tables that are too large, one by one or together; judged on the schema, in whole numbers that cannot overflow."""
     sizes = [prod(shape) for shape in shapes]
-    if max(sizes) > MAX_TABLE_CELLS or sum(sizes) > MAX_CELLS:
+    if max(sizes) > MAX_TABLE_CELLS or sum(sizes) > MOST_CELLS:
         raise ReleaseError(
-            f"its tables must have at most {MAX_TABLE_CELLS} cells each and {MAX_CELLS} together, over all sets"
+            f"its tables must have at most {MAX_TABLE_CELLS} cells each and {MOST_CELLS} together, over all sets"
         )
+
+
+def check_grouped(levels: int) -> None:
+    """Refuse groups of more levels than any schema has reason to put together."""
+    if levels > MAX_GROUPED:
+        raise ReleaseError(f"groups must be of at most {MAX_GROUPED} levels in all; these are of {levels}")
 
 
 def check_fits_file(schema: Schema, workload: Workload, sets: int) -> None:
@@ -229,60 +198,56 @@ def most_tables(schema: Schema, sets: int) -> int:
     return max(0, room // (sets * (_TABLE_BYTES + _EVENT_BYTES + names)))
 
 
-def _describe(table: NoisyTable) -> dict[str, Any]:
-    return {
-        "attrs": list(table.attrs),
-        "counts": "integer" if table.whole else "real",
-        "mechanism": table.mechanism.kind,
-        "scale": table.mechanism.scale,
-        "set": table.set,
-    }
-
-
-def column_names(tables: Sequence[Attrs], *, centred: bool) -> list[str]:
+def column_names(queries: Iterable[Query]) -> list[str]:
     """The columns of the file, in their order."""
-    levels = [f"level_{place + 1}" for place in range(max(map(len, tables)))]
-    return ["set", "table", "attrs", *levels, "count", *(["rows"] if centred else [])]
+    asked = list(queries)
+    levels = [f"level_{place + 1}" for place in range(max(len(query.axes) for query in asked))]
+    rows = ["rows"] if any(query.centred for query in asked) else []
+    return ["set", "table", "attrs", *levels, "count", *rows]
 
 
-def cells(
-    schema: Schema, tables: Sequence[NoisyTable], totals: Sequence[NoisyTotal]
-) -> Iterator[tuple[str, Texts | NDArray[Any]]]:
-    """The columns, a row for each cell of every table, in the order of the schema's levels; of centred tables with what they say in rows."""
-    sizes = [table.counts.size for table in tables]
-    yield "set", np.repeat(np.array([table.set for table in tables], dtype=np.int32), sizes)
-    yield "table", np.repeat(np.arange(len(tables), dtype=np.int32), sizes)
+def cells(schema: Schema, measurements: Sequence[Measurement]) -> Iterator[tuple[str, Texts | NDArray[Any]]]:
+    """The columns, a row for each cell of every table, in the order of the schema's levels; where tables are centred also what each cell says in rows."""
+    sizes = [one.values.size for one in measurements]
+    yield "set", np.repeat(np.array([one.set for one in measurements], dtype=np.int32), sizes)
+    yield "table", np.repeat(np.arange(len(measurements), dtype=np.int32), sizes)
     names: dict[str, int] = {}
-    numbers = [names.setdefault(" × ".join(table.attrs), len(names)) for table in tables]
+    named = Domain(
+        schema.attrs, schema.shape
+    ).named  # the schema's own knows impossible cells, which may be many
+    numbers = [names.setdefault(named(one.query.axes), len(names)) for one in measurements]
     yield "attrs", Texts(np.repeat(np.array(numbers, dtype=np.int32), sizes), list(names))
-    for place in range(max(len(table.attrs) for table in tables)):
-        yield f"level_{place + 1}", _level_column(schema, tables, place)
-    whole = all(table.whole for table in tables)
-    yield (
-        "count",
-        np.concatenate([table.counts.ravel() for table in tables]).astype(
-            np.int64 if whole else np.float64, copy=False
-        ),
-    )
-    if totals:
-        rows = {total.set: total.count for total in totals}
-        parts = [in_rows(table.counts) + rows[table.set] / table.counts.size for table in tables]
-        yield "rows", np.concatenate([part.ravel() for part in parts])
+    for place in range(max(len(one.query.axes) for one in measurements)):
+        yield f"level_{place + 1}", _level_column(schema, measurements, place)
+    kind = np.int64 if all(one.whole for one in measurements) else np.float64
+    yield "count", np.concatenate([one.values.ravel() for one in measurements]).astype(kind, copy=False)
+    if any(one.query.centred for one in measurements):
+        totals = {one.set: float(one.values) for one in measurements if not one.query.axes}
+        parts = [
+            one.in_rows()[0] + (totals[one.set] / one.values.size if one.query.centred else 0)
+            for one in measurements
+        ]
+        yield "rows", np.concatenate([part.ravel() for part in parts]).astype(np.float64, copy=False)
 
 
-def _level_column(schema: Schema, tables: Sequence[NoisyTable], place: int) -> Texts:
-    """The labels of the `place`-th attribute of each table; none where a table has fewer."""
+def _level_column(schema: Schema, measurements: Sequence[Measurement], place: int) -> Texts:
+    """The labels of the levels, or groups, of the `place`-th attribute of each table; none where a table has fewer."""
     labels: dict[str, int] = {}
-    known: dict[str, NDArray[np.int32]] = {}
+    known: dict[object, NDArray[np.int32]] = {}
     codes = []
-    for table in tables:
+    for one in measurements:
         numbers = np.array(-1, dtype=np.int32)
-        if place < len(table.attrs):
-            attr = table.attrs[place]
-            if attr not in known:
-                numbered = [labels.setdefault(label, len(labels)) for label in schema.labels(attr)]
-                known[attr] = np.array(numbered, dtype=np.int32)
-            after = table.counts.ndim - place - 1
-            numbers = known[attr].reshape(-1, *[1] * after)
-        codes.append(np.broadcast_to(numbers, table.counts.shape).ravel())
+        if place < len(one.query.axes):
+            axis, groups = one.query.axes[place], one.query.groups[place] if one.query.groups else None
+            form = (axis, groups, groups.names if groups else ())
+            if form not in known:
+                levels = schema.labels(schema.attrs[axis])
+                numbered = [
+                    labels.setdefault(label, len(labels))
+                    for label in (groups.labels(levels) if groups else levels)
+                ]
+                known[form] = np.array(numbered, dtype=np.int32)
+            after = one.values.ndim - place - 1
+            numbers = known[form].reshape(-1, *[1] * after)
+        codes.append(np.broadcast_to(numbers, one.values.shape).ravel())
     return Texts(np.concatenate(codes), list(labels))

@@ -56,10 +56,7 @@ def merged(domain: Domain, measurements: Iterable[Measurement]) -> list[Grid]:
     repeats: dict[Query, list[tuple[Floats, float]]] = defaultdict(list)
     for one in measurements:
         if isinstance(one.query, Query):
-            counts, variance = one.in_rows()
-            if one.query.centred:
-                counts = counts - counts.mean()  # noise on the sum of all cells says nothing
-            repeats[one.query].append((counts, variance))
+            repeats[one.query].append(one.in_rows())
     return [Grid(query, *_mean(domain, query, group)) for query, group in repeats.items()]
 
 
@@ -182,14 +179,14 @@ class Structure:
         if all(one is None for one in maps):
             return None
         sizes = [self._size(p, choice[p]) for p in self.places]
-        whole = np.eye(1)
+        whole: Floats = np.eye(1)
         for one, size in zip(maps, sizes, strict=True):
-            whole = np.kron(whole, np.eye(size) if one is None else one)
+            whole = np.asarray(np.kron(whole, np.eye(size) if one is None else one))
         return whole
 
     def _size(self, place: int, band: int) -> int:
         rows = self.resolutions[place].rows[band]
-        return rows.stop - rows.start
+        return int(rows.stop - rows.start)
 
     def _length(self, choice: Choice) -> Floats:
         return np.array([[self._others * prod(self.resolutions[p].length(choice[p]) for p in self.places)]])
@@ -230,7 +227,8 @@ class Structure:
         """The same over possible cells alone: functions times what is possible on the columns of either."""
         union = tuple(p for p in self.places if one[p] or other[p])
         operands: list[Any] = [self._possible_on(union), list(union)]
-        n, outs = len(self.shape), ([], [])
+        outs: tuple[list[int], list[int]] = ([], [])
+        n = len(self.shape)
         for side, (choice, out) in enumerate(zip((one, other), outs, strict=True)):
             for place in (p for p in union if choice[p]):
                 letter = n * (1 + side) + place
@@ -281,7 +279,7 @@ class Structure:
 def _inverse(gram: Floats, singular: bool) -> tuple[Floats, Floats]:
     """The inverse on the directions that have one, and the others; only impossible cells make functions dependent."""
     if not singular:
-        inverse = np.linalg.inv(gram)
+        inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
         inverse[np.abs(inverse) < _NOTHING * np.abs(inverse).max()] = 0.0
         return inverse, np.zeros((0, len(gram)))
     values, vectors = np.linalg.eigh(gram)

@@ -5,6 +5,7 @@ metadata's length, then what the metadata says, then how many cells its tables h
 then the counts. Every other column follows from these, and must.
 """
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +21,15 @@ from numpy.typing import NDArray
 from dpcipher.errors import DpcipherError, ReleaseError
 from dpcipher.release import file
 from dpcipher.release.columns import Layout, Texts, holds, read_layout, read_numbers
-from dpcipher.release.file import LARGEST_COUNT, Beside, CoarseTable, NoisyTable, NoisyTotal
+from dpcipher.release.file import Described
 from dpcipher.release.foreign import foreign
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import MAX_TABLES
-from dpcipher.tables.domain import Attrs, Shape
-from dpcipher.tables.measurement import LARGEST_SCALE, Noise
+from dpcipher.tables.domain import Axes, Shape
+from dpcipher.tables.measurement import LARGEST_SCALE, LARGEST_VALUE, Measurement, Noise
+from dpcipher.tables.query import Groups, Query
 
 # How much a file may grow when it is read: eight bytes for each cell. Noise does not pack (to a sixth, at scale 100), but an exact table
 # may be all zeros, and then cells of the same levels repeat too: such files grow to 190 times their size, and to 3,300 times
@@ -35,26 +37,8 @@ from dpcipher.tables.measurement import LARGEST_SCALE, Noise
 MOST_GROWTH, SMALL = 4096, 64 * 2**20
 LONGEST_REASON = 300  # a file may quote itself at any length
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
-_KEYS = ("version", "schema", "statement", "tables", "coarse", "totals", "checksum")
-_TABLE_KEYS = {"attrs", "counts", "mechanism", "scale", "set"}
-_COARSE_KEYS = {"attr", "starts", "counts", "mechanism", "scale", "set"}
-_TOTAL_KEYS = {"count", "mechanism", "scale", "set"}
-
-
-@dataclass(frozen=True)
-class Described:
-    """What the metadata says of one table."""
-
-    attrs: Attrs
-    shape: Shape
-    whole: bool
-    mechanism: Noise
-    set: int
-
-    @property
-    def cells(self) -> int:
-        """How many counts it has."""
-        return prod(self.shape)
+_HOLDS = "it must hold attrs, counts, noise, scale and set, with groups, contrasts and centred where these say more, and nothing else"
+_KEYS = ("version", "schema", "statement", "measurements", "checksum")
 
 
 @dataclass(frozen=True)
@@ -63,12 +47,11 @@ class Facts:
 
     schema: Schema
     statement: Statement
-    tables: tuple[Described, ...]
-    beside: Beside
+    measurements: tuple[Described, ...]
     checksum: str
 
 
-def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, Beside]:
+def read(path: Path) -> tuple[Schema, tuple[Measurement, ...], Statement]:
     """Read the file, refusing whatever is not exactly what was written."""
     if not path.is_file():
         raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
@@ -81,20 +64,21 @@ def read(path: Path) -> tuple[Schema, tuple[NoisyTable, ...], Statement, Beside]
         ) from None
 
 
-def _read(path: Path, stream: BinaryIO) -> tuple[Schema, tuple[NoisyTable, ...], Statement, Beside]:
+def _read(path: Path, stream: BinaryIO) -> tuple[Schema, tuple[Measurement, ...], Statement]:
     """The facts, then the counts once the facts allow for so many, then what follows from both."""
     size = os.fstat(stream.fileno()).st_size
     layout, facts = _layout(path, stream, size)
-    _check_number(path, facts, layout, size)
+    shapes = [one.query.shape(facts.schema.shape) for one in facts.measurements]
+    _check_number(path, facts, shapes, layout, size)
     try:
         counts = read_numbers(stream, layout.columns["count"])
     except (ValueError, OSError, pa.ArrowException):
         raise _damaged(path, "its counts cannot be read") from None
-    tables = _with_counts(path, facts.tables, counts)
-    _check_columns(path, stream, layout, file.cells(facts.schema, tables, facts.beside.totals))
-    if facts.checksum != file.checksum(facts.schema, tables, facts.statement, facts.beside):
+    measurements = _with_counts(path, facts, shapes, counts)
+    _check_columns(path, stream, layout, file.cells(facts.schema, measurements))
+    if facts.checksum != file.checksum(facts.schema, measurements, facts.statement):
         raise _damaged(path, "its checksum does not match")
-    return facts.schema, tables, facts.statement, facts.beside
+    return facts.schema, measurements, facts.statement
 
 
 def _layout(path: Path, stream: BinaryIO, size: int) -> tuple[Layout, Facts]:
@@ -164,150 +148,145 @@ def _read_facts(plain: Mapping[str, Any]) -> Facts:
         statement = Statement.from_dict(plain["statement"])
     except DpcipherError as wrong:
         raise ReleaseError(f"its facts are wrong: {wrong}") from None
-    tables = _read_tables(schema, plain["tables"])
+    measurements = _read_measurements(schema, plain["measurements"])
     if not isinstance(plain["checksum"], str):
         raise ReleaseError("its checksum must be a text")
-    beside = Beside(_read_coarse_tables(schema, plain["coarse"]), _read_totals(plain["totals"]))
-    sets = {table.set for table in tables}
-    if beside.totals and sorted(total.set for total in beside.totals) != sorted(sets):
-        raise ReleaseError(f"its totals must be one for each of the {len(sets)} sets")
-    return Facts(schema, statement, tables, beside, plain["checksum"])
+    return Facts(schema, statement, measurements, plain["checksum"])
 
 
-def _read_tables(schema: Schema, plain: object) -> tuple[Described, ...]:
+def _read_measurements(schema: Schema, plain: object) -> tuple[Described, ...]:
     if not isinstance(plain, list) or not 0 < len(plain) <= MAX_TABLES:
-        raise ReleaseError(f"its tables must be a list of 1 to {MAX_TABLES}")
-    axes = {attr: axis for axis, attr in enumerate(schema.attrs)}
-    tables = []
-    for number, table in enumerate(plain):
-        try:
-            tables.append(_read_table(schema, axes, table))
-        except DpcipherError as wrong:
-            raise ReleaseError(f"its table {number} is wrong: {wrong}") from None
-    file.check_sizes([table.shape for table in tables])
-    return tuple(tables)
-
-
-def _read_table(schema: Schema, axes: Mapping[str, int], plain: object) -> Described:
-    if not isinstance(plain, dict) or set(plain) != _TABLE_KEYS:
-        raise ReleaseError("it must hold attrs, counts, mechanism, scale and set, and nothing else")
-    attrs = _read_attrs(axes, plain["attrs"])
-    if plain["counts"] not in ("integer", "real"):
-        raise ReleaseError(f"counts ({plain['counts']!r:.60}) must be integer or real")
-    shape = tuple(schema.shape[axes[attr]] for attr in attrs)
-    return Described(attrs, shape, plain["counts"] == "integer", _read_mechanism(plain), _read_set(plain))
-
-
-def _read_coarse_tables(schema: Schema, plain: object) -> tuple[CoarseTable, ...]:
-    if not isinstance(plain, list) or len(plain) > MAX_TABLES:
-        raise ReleaseError(f"its coarse counts must be a list of at most {MAX_TABLES}")
-    coarse = []
+        raise ReleaseError(f"its measurements must be a list of 1 to {MAX_TABLES}")
+    read, queries = [], _Queries(schema)
     for number, one in enumerate(plain):
         try:
-            coarse.append(_read_coarse(schema, one))
+            read.append(_read_measurement(schema, queries, one))
         except DpcipherError as wrong:
-            raise ReleaseError(f"its coarse counts {number} are wrong: {wrong}") from None
-    return tuple(coarse)
+            raise ReleaseError(f"its table {number} is wrong: {wrong}") from None
+    file.check_sizes([one.query.shape(schema.shape) for one in read])
+    totals = {one.set for one in read if not one.query.axes}
+    if any(one.query.centred and one.set not in totals for one in read):
+        raise ReleaseError("its centred tables must have the number of rows beside them, in every set")
+    return tuple(read)
 
 
-def _read_coarse(schema: Schema, plain: object) -> CoarseTable:
-    """Coarse counts as they were written; that they fit the schema is judged by the release."""
-    if not isinstance(plain, dict) or set(plain) != _COARSE_KEYS:
-        raise ReleaseError("they must hold attr, starts, counts, mechanism, scale and set, and nothing else")
-    if plain["attr"] not in schema.attrs:
-        raise ReleaseError(f"attr ({plain['attr']!r:.60}) must be an attribute of the schema")
-    for name in ("starts", "counts"):
-        numbers = plain[name]
-        if not isinstance(numbers, list) or not all(map(_is_count, numbers)):
-            raise ReleaseError(f"{name} must be a list of whole numbers within ±2**62")
-    counts = np.array(plain["counts"], dtype=np.int64)
-    return CoarseTable(
-        plain["attr"], tuple(plain["starts"]), counts, _read_mechanism(plain), _read_set(plain)
-    )
+def _read_measurement(schema: Schema, queries: "_Queries", plain: object) -> Described:
+    if not isinstance(plain, dict):
+        raise ReleaseError(_HOLDS)
+    if plain.get("counts") not in ("integer", "real"):
+        raise ReleaseError(f"counts ({plain.get('counts')!r:.60}) must be integer or real")
+    whole = plain["counts"] == "integer"
+    read = Described(queries.read(plain), _read_noise(plain), _read_set(plain.get("set")), whole)
+    if read.as_dict(schema) != plain:
+        raise ReleaseError(_HOLDS)
+    return read
 
 
-def _read_totals(plain: object) -> tuple[NoisyTotal, ...]:
-    """Totals as they were written."""
-    if not isinstance(plain, list) or len(plain) > MAX_TABLES:
-        raise ReleaseError(f"its totals must be a list of at most {MAX_TABLES}")
-    totals = []
-    for one in plain:
-        if not isinstance(one, dict) or set(one) != _TOTAL_KEYS or not _is_count(one["count"]):
+class _Queries:
+    """Reads what was asked. Levels that groups put together are counted before the groups are built, and the same groups are built once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._axes = {attr: axis for axis, attr in enumerate(schema.attrs)}
+        self._shape, self._known, self._levels = schema.shape, dict[tuple[int, str], Groups](), 0
+
+    def read(self, plain: Mapping[str, Any]) -> Query:
+        """The query of one measurement."""
+        axes, groups = self._read_attrs(plain.get("attrs")), plain.get("groups", [])
+        if not isinstance(groups, list) or len(groups) not in (0, len(axes)):
+            raise ReleaseError("groups must be a list, with an entry for each of attrs")
+        forms = zip(axes, groups, strict=False)
+        return Query(
+            axes,
+            tuple(None if one is None else self._read_groups(axis, one) for axis, one in forms),
+            self._read_attrs(plain.get("contrasts", [])),
+            plain.get("centred") is True,
+        )
+
+    def _read_attrs(self, plain: object) -> Axes:
+        """Attributes of the schema, in its order, each once."""
+        if not isinstance(plain, list) or any(
+            not isinstance(attr, str) or attr not in self._axes for attr in plain
+        ):
+            raise ReleaseError(f"attrs ({plain!r:.60}) must be a list of the schema's attributes")
+        axes = tuple(self._axes[attr] for attr in plain)
+        if len(axes) > MAX_ATTRS or any(low >= high for low, high in pairwise(axes)):
             raise ReleaseError(
-                "each of its totals must hold count, a whole number within ±2**62, mechanism, scale and set"
+                f"attrs ({plain!r:.60}) must name at most {MAX_ATTRS} attributes, each once, in the schema's order"
             )
-        try:
-            totals.append(NoisyTotal(one["count"], _read_mechanism(one), _read_set(one)))
-        except DpcipherError as wrong:
-            raise ReleaseError(f"its totals are wrong: {wrong}") from None
-    return tuple(totals)
+        return axes
+
+    def _read_groups(self, axis: int, plain: object) -> Groups:
+        key = (axis, json.dumps(plain))
+        if key not in self._known:
+            self._levels += self._shape[axis]
+            file.check_grouped(self._levels)
+            self._known[key] = _read_groups(plain, self._shape[axis])
+        return self._known[key]
 
 
-def _read_set(plain: Mapping[str, Any]) -> int:
-    number = plain["set"]
+def _read_groups(plain: object, levels: int) -> Groups:
+    """Groups of the levels of one attribute."""
+    known = plain if isinstance(plain, dict) else {}
+    numbers, names = known.get("starts", known.get("of")), known.get("names", [])
+    if not isinstance(numbers, list) or not all(map(_is_whole, numbers)):
+        raise ReleaseError("groups must have starts, the first level of each run, or the group of each level")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ReleaseError("groups must have a list of names, or none")
+    of = Groups.runs(numbers, levels).of if "starts" in known else tuple(numbers)
+    if len(of) != levels:
+        raise ReleaseError(f"groups must hold each of the {levels} levels once")
+    return Groups(of, tuple(names))
+
+
+def _read_set(number: Any) -> int:
     if not _is_whole(number) or not 0 <= number < MAX_TABLES:
         raise ReleaseError(f"set ({number!r:.60}) must be a whole number, 0 or above")
     return int(number)
 
 
-def _read_mechanism(plain: Mapping[str, Any]) -> Noise:
-    scale = plain["scale"]
+def _read_noise(plain: Mapping[str, Any]) -> Noise:
+    scale = plain.get("scale")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale <= LARGEST_SCALE:
         raise ReleaseError(f"scale ({scale!r:.60}) must be a number from 0 to {LARGEST_SCALE:.6g}")
-    return Noise(plain["mechanism"], float(scale))
-
-
-def _read_attrs(axes: Mapping[str, int], plain: object) -> Attrs:
-    """Attributes of the schema, in its order, each once."""
-    if not isinstance(plain, list) or any(not isinstance(attr, str) or attr not in axes for attr in plain):
-        raise ReleaseError(f"attrs ({plain!r:.60}) must be a list of the schema's attributes")
-    places = [axes[attr] for attr in plain]
-    if len(places) > MAX_ATTRS or any(low >= high for low, high in pairwise(places)):
-        raise ReleaseError(
-            f"attrs ({plain!r:.60}) must name at most {MAX_ATTRS} attributes, each once, in the schema's order"
-        )
-    return tuple(plain)
+    return Noise(plain.get("noise"), float(scale))  # type: ignore[arg-type]  # it judges what it is given
 
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and _is_whole(value) and abs(value) <= LARGEST_COUNT
-
-
-def _check_number(path: Path, facts: Facts, layout: Layout, size: int) -> None:
+def _check_number(path: Path, facts: Facts, shapes: Sequence[Shape], layout: Layout, size: int) -> None:
     """The writer's columns, with as many rows as cells, and no more of them than a file of this size can honestly hold."""
-    names = file.column_names([table.attrs for table in facts.tables], centred=bool(facts.beside.totals))
+    names = file.column_names(one.query for one in facts.measurements)
     if list(layout.columns) != names:
         raise _damaged(path, f"its columns must be {', '.join(names)}")
-    cells = sum(table.cells for table in facts.tables)
+    cells = sum(map(prod, shapes))
     if layout.rows != cells:
         raise _damaged(path, f"it has {layout.rows} counts for the {cells} cells of its tables")
     if layout.columns["count"].type != (
-        np.int64 if all(table.whole for table in facts.tables) else np.float64
+        np.int64 if all(one.whole for one in facts.measurements) else np.float64
     ):
         raise _damaged(path, "its counts are of another type than its tables")
     if 8 * cells > SMALL + MOST_GROWTH * size:
         raise _damaged(path, f"its {size} bytes would grow to {8 * cells}, as no release does")
 
 
-def _with_counts(path: Path, tables: Sequence[Described], cells: NDArray[Any]) -> tuple[NoisyTable, ...]:
-    """Each table with its counts; whole numbers that were stored beside reals become whole again."""
-    if not (cells.min() >= -LARGEST_COUNT and cells.max() <= LARGEST_COUNT):  # a NaN is neither
+def _with_counts(
+    path: Path, facts: Facts, shapes: Sequence[Shape], cells: NDArray[Any]
+) -> tuple[Measurement, ...]:
+    """Each measurement with its counts; whole numbers that were stored beside reals become whole again."""
+    if not (cells.min() >= -LARGEST_VALUE and cells.max() <= LARGEST_VALUE):  # a NaN is neither
         raise _damaged(path, "its counts must be numbers within ±2**62")
-    noisy = []
-    start = 0
-    for table in tables:
-        counts = cells[start : start + table.cells].reshape(table.shape)
-        if table.whole and counts.dtype.kind == "f":
+    measurements, start = [], 0
+    for number, (one, shape) in enumerate(zip(facts.measurements, shapes, strict=True)):
+        counts = cells[start : start + prod(shape)].reshape(shape)
+        if one.whole and counts.dtype.kind == "f":
             if (counts != np.floor(counts)).any():
-                raise _damaged(path, f"its table {' × '.join(table.attrs)} must hold whole numbers")
+                raise _damaged(path, f"its table {number} must hold whole numbers")
             counts = counts.astype(np.int64)
-        noisy.append(NoisyTable(table.attrs, counts, table.mechanism, table.set))
-        start += table.cells
-    return tuple(noisy)
+        measurements.append(Measurement(one.query, counts, one.noise, one.set))
+        start += counts.size
+    return tuple(measurements)
 
 
 def _damaged(path: Path, why: str) -> ReleaseError:

@@ -16,6 +16,7 @@ from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.bands import Resolution
 from dpcipher.release.least_squares import (
     Fitted,
+    Grid,
     Group,
     Layout,
     LeastSquares,
@@ -230,6 +231,21 @@ class Reconciled:
     def _finer(self, query: Query) -> list[Query]:
         """Measured queries among which those that are as fine as this one are."""
         return min((self._holding.get(axis, []) for axis in query.axes), key=len, default=list(self._grids))
+
+    def in_counts(self) -> list[Grid]:
+        """The measured tables, repeats of one as one, all in counts: what contrasts and centred tables leave out is taken from the estimate."""
+        found = []
+        for one in self._grids.values():
+            if one.grid.query.axes:
+                told = _contrasted(one.grid.query, one.counts)
+                found.append(Grid(one.grid.query, one.grid.counts + (one.counts - told), one.grid.variance))
+        return found
+
+    def is_even(self, axes: Axes) -> bool:
+        """Whether all cells of a table are alike, so that sums of as many of them have one variance."""
+        home = self._home(Query(axes))
+        even = home.structure.possible is None and not home.grid.query.groups
+        return even and not any(one.functions is not None for one in home.structure.resolutions)
 
     def _home(self, query: Query) -> Fitted:
         """The smallest measured table that is as fine as a query, found once."""

@@ -1,7 +1,6 @@
 """The release: noisy tables and how they were made. The one object that both sides share."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,28 +14,24 @@ from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
 from dpcipher.release import declared, file, load, shown
-from dpcipher.release.coarse import check_runs
-from dpcipher.release.file import Beside, CoarseTable, NoisyTable, NoisyTotal
 from dpcipher.release.query import Answer, ask, interval
-from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, reconcile
+from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.centred import in_rows
-from dpcipher.tables.domain import Attrs, Axes, Floats
+from dpcipher.tables.domain import Attrs, Floats
 from dpcipher.tables.labelled import Bounds, Marginal
-
-__all__ = ["CoarseTable", "NoisyTable", "NoisyTotal", "Release", "all_noisy", "as_noisy"]
+from dpcipher.tables.measurement import Measurement
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True, repr=False)
 class Release(Shown, Drawable):
     """Noisy tables over a public schema, with the statement of how they were made.
 
-    `tables` holds `sets` independent sanitizations of the same workload, marked by their `set`. A set may hold the same table more
-    than once, each with noise of its own; estimates combine them by inverse variance. `coarse` holds counts of runs of levels of columns whose bins
-    were found, in every set; estimates use them beside the tables. `totals` holds the number of rows, in every set, where tables are centred
-    (`marginals.centred`): their `counts` are then cells times their number, less the number of rows, and `project` gives counts. `kind` remembers, in
+    `measurements` holds `sets` independent sanitizations of the same tables, marked by their `set`. A set may hold the same table more
+    than once, each with noise of its own; estimates combine them by inverse variance. Beside the tables there may be counts of runs of levels of one
+    column, and the number of rows: the table of no columns. Where tables are centred it must be there, and `project` gives counts. `kind` remembers, in
     memory only, which library the rows came from, so that synthetic rows can go back to it.
 
     >>> import dpcipher as dc
@@ -49,11 +44,9 @@ class Release(Shown, Drawable):
     """
 
     schema: Schema
-    tables: tuple[NoisyTable, ...]
+    measurements: tuple[Measurement, ...]
     statement: Statement
     kind: str = field(default="pandas", compare=False)
-    coarse: tuple[CoarseTable, ...] = ()
-    totals: tuple[NoisyTotal, ...] = ()
 
     @property
     def stamp(self) -> str:
@@ -61,16 +54,13 @@ class Release(Shown, Drawable):
         return "" if self.statement.may_be_released else SEEDED
 
     def __post_init__(self) -> None:
-        if not self.tables:
-            raise ReleaseError("tables (none) must hold at least one table; measure at least one")
-        for table in self.tables:
-            _check_table(self.schema, table)
-        _check_every_attribute(self.schema, self.tables)
-        _check_sets(self.tables)
-        for one in self.coarse:
-            _check_coarse(self.schema, one, self.sets)
-        if self.totals:
-            _check_totals(self)
+        if not self.measurements:
+            raise ReleaseError("measurements (none) must hold at least one table; measure at least one")
+        for one in self.measurements:
+            _check_measurement(self.schema, one)
+        _check_sets(self.measurements)
+        _check_every_attribute(self.schema, self.workload)
+        _check_totals(self)
 
     @classmethod
     def from_tables(
@@ -96,8 +86,7 @@ class Release(Shown, Drawable):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        schema, tables, statement, beside = load.read(Path(path))
-        return cls(schema, tables, statement, coarse=tuple(beside.coarse), totals=tuple(beside.totals))
+        return cls(*load.read(Path(path)))
 
     def save(self, path: str | Path) -> Path:
         """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
@@ -106,26 +95,28 @@ class Release(Shown, Drawable):
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self.tables, self.statement, self._beside)
+        return file.write(Path(path), self.schema, self.measurements, self.statement)
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over the content: schema, tables, statement, coarse counts and totals."""
-        return file.checksum(self.schema, self.tables, self.statement, self._beside)
-
-    @property
-    def _beside(self) -> Beside:
-        return Beside(self.coarse, self.totals)
+        """SHA-256 over the content: schema, statement, and what was measured."""
+        return file.checksum(self.schema, self.measurements, self.statement)
 
     @property
     def sets(self) -> int:
         """How many independent sanitizations the release holds."""
-        return 1 + max(table.set for table in self.tables)
+        return 1 + max(one.set for one in self.measurements)
 
     @property
+    def centred(self) -> bool:
+        """Whether tables are centred, and the rows counted by themselves."""
+        return any(one.query.centred for one in self.measurements)
+
+    @cached_property
     def workload(self) -> tuple[Attrs, ...]:
-        """The attrs of the measured tables, each once."""
-        return tuple(dict.fromkeys(table.attrs for table in self.tables if table.set == 0))
+        """The attrs of the measured tables of levels, each once."""
+        asked = dict.fromkeys(one.query for one in self.measurements if one.set == 0)
+        return tuple(self.schema.attrs_on(query.axes) for query in asked if query.axes and not query.groups)
 
     @property
     def n_rows(self) -> int:
@@ -143,40 +134,8 @@ class Release(Shown, Drawable):
         """Make the tables agree: those of one set, or of all of them together."""
         if set is not None and not 0 <= set < self.sets:
             raise ReleaseError(f"set ({set}) must be one of the release's sets, 0 to {self.sets - 1}")
-        measured = all_noisy(
-            self.schema,
-            [table for table in self.tables if set in (None, table.set)],
-            [total for total in self.totals if set in (None, total.set)],
-        )
-        coarse = [
-            Coarse(
-                self.schema.attrs.index(c.attr),
-                np.array(c.starts),
-                c.counts.astype(float),
-                c.mechanism.variance,
-            )
-            for c in self.coarse
-            if set in (None, c.set)
-        ]
-        total = None if self.statement.n_rows is None else float(self.statement.n_rows)
-        try:
-            return reconcile(
-                self.schema.shape, measured, total=total, zeros=self.schema.zero_masks, coarse=coarse
-            )
-        except ReleaseError as error:
-            raise ReleaseError(self._with_names(str(error))) from None
-
-    def in_rows(self, table: NoisyTable) -> Noisy:
-        """One of the tables with its counts, and the variance of their noise, in rows."""
-        return as_noisy(self.schema.axes(table.attrs), table, centred=bool(self.totals))
-
-    def _with_names(self, message: str) -> str:
-        """The algebra knows attributes by number; a person knows them by name."""
-
-        def names(axes: re.Match[str]) -> str:
-            return " × ".join(self.schema.attrs[int(axis)] for axis in axes[1].split(", "))
-
-        return re.sub(r"\((\d+(?:, \d+)*),?\)", names, message).replace("on axes ", "on ")
+        known = [one for one in self.measurements if set in (None, one.set)]
+        return reconcile(self.schema.domain, known, total=self.statement.n_rows)
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
@@ -240,7 +199,7 @@ class Release(Shown, Drawable):
 
     def _inside(self, attrs: str | Sequence[str]) -> Cover:
         cover = self.schema.cover(attrs)
-        if not any(set(cover.attrs) <= set(table.attrs) for table in self.tables):
+        if not any(set(cover.attrs) <= set(attrs) for attrs in self.workload):
             raise WorkloadError(
                 f"attrs ({', '.join(cover.names)}) must lie inside one measured table; no measured table holds them together, "
                 "so the release has no unbiased estimate of them. Measure a table that does, or use solve(release).project(...), "
@@ -249,79 +208,60 @@ class Release(Shown, Drawable):
         return cover
 
 
-def as_noisy(axes: Axes, table: NoisyTable, *, centred: bool) -> Noisy:
-    """A measured table on `axes` in rows."""
-    if not centred:
-        return Noisy(axes, np.asarray(table.counts, dtype=np.float64), table.mechanism.variance)
-    return Noisy(axes, in_rows(table.counts), table.mechanism.variance / table.counts.size**2, centred=True)
-
-
-def all_noisy(schema: Schema, tables: Sequence[NoisyTable], totals: Sequence[NoisyTotal]) -> list[Noisy]:
-    """Measured tables in rows, and the number of rows where it is noisy; tables are centred where it was measured."""
-    measured = [as_noisy(schema.axes(table.attrs), table, centred=bool(totals)) for table in tables]
-    noisy = [total for total in totals if total.mechanism.variance > 0]
-    return measured + [Noisy((), np.asarray(float(total.count)), total.mechanism.variance) for total in noisy]
-
-
-def _check_table(schema: Schema, table: NoisyTable) -> None:
-    """Attrs known and in the schema's order, counts finite and of the declared shape."""
-    axes = schema.axes(table.attrs)
-    expected = tuple(schema.shape[axis] for axis in axes)
-    name = " × ".join(table.attrs)
-    if tuple(schema.attrs[axis] for axis in axes) != table.attrs:
-        raise ReleaseError(f"table ({name}) must name its attributes in the schema's order")
-    if table.counts.shape != expected:
+def _check_measurement(schema: Schema, one: Measurement) -> None:
+    """A table of the schema's attributes that fits it, or noisy counts of runs of levels of one of them."""
+    query = one.query
+    if (
+        not isinstance(query, Query)
+        or query.contrasts
+        or not set(query.axes) <= set(range(len(schema.shape)))
+    ):
+        raise ReleaseError(f"the table on axes {query.axes} must hold counts of the schema's attributes")
+    name = " × ".join(schema.attrs_on(query.axes)) or "of no columns"
+    if one.values.shape != query.shape(schema.shape):
         raise ReleaseError(
-            f"table ({name}) of shape {table.counts.shape} must have shape {expected}, as the schema says"
+            f"table ({name}) of shape {one.values.shape} must have shape {query.shape(schema.shape)}, as the schema says"
         )
-    low, high = table.counts.min(), table.counts.max()
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ReleaseError(f"table ({name}) must hold finite counts; it has NaN or infinite cells")
-    if low < -file.LARGEST_COUNT or high > file.LARGEST_COUNT:
-        raise ReleaseError(f"table ({name}) must hold counts within ±2**62; use larger units")
-
-
-def _check_coarse(schema: Schema, one: CoarseTable, sets: int) -> None:
-    """Runs of levels of one attribute, a count within bounds for each, all with noise, in a set that has tables."""
-    check_runs(one.starts, schema.shape[schema.attrs.index(one.attr)])
-    if one.counts.shape != (len(one.starts),) or (np.abs(one.counts) > file.LARGEST_COUNT).any():
-        raise ReleaseError(
-            f"coarse counts of {one.attr} must be {len(one.starts)} numbers within ±2**62, one for each run"
-        )
-    if not one.mechanism.variance > 0 or not 0 <= one.set < sets:
-        raise ReleaseError(
-            f"coarse counts of {one.attr} must have noise, and be of one of the sets 0 to {sets - 1}"
-        )
+    groups = query.groups[0] if len(query.groups) == 1 and not query.centred else None
+    if query.groups and not (groups and groups.are_runs and len(groups.of) == schema.shape[query.axes[0]]):
+        raise ReleaseError(f"groups of {name} must be runs of all levels of one column")
+    if query.groups and one.exact:
+        raise ReleaseError(f"counts of runs of levels of {name} must have noise")
 
 
 def _check_totals(release: Release) -> None:
-    """One for each set, noisy unless the number of rows is public; all tables noisy, and no cell impossible."""
-    if sorted(total.set for total in release.totals) != list(range(release.sets)):
-        raise ReleaseError(f"totals must be one for each of the {release.sets} sets")
-    public = release.statement.n_rows
-    for total in release.totals:
-        if not (total.mechanism.variance > 0 if public is None else total.count == public):
-            raise ReleaseError(
-                "totals must have noise, or be the public number of rows that the statement has"
-            )
-    if any(table.mechanism.kind != "gaussian" for table in release.tables) or release.schema.zero_masks:
-        raise ReleaseError("centred tables must have Gaussian noise, and a schema without structural zeros")
+    """Noisy unless the number of rows is public; where tables are centred one for each set, all of them so with Gaussian noise, and no cell impossible."""
+    totals = [one for one in release.measurements if not one.query.axes]
+    public, exact = release.statement.n_rows, {float(one.values) for one in totals if one.exact}
+    if exact - {public} and (public is not None or release.statement.status != "declared" or len(exact) > 1):
+        raise ReleaseError("totals must have noise, or be the public number of rows that the statement has")
+    if not release.centred:
+        return
+    if {one.set for one in totals} != set(range(release.sets)):
+        raise ReleaseError(f"totals must be there for each of the {release.sets} sets, as tables are centred")
+    tables = [one for one in release.measurements if one.query.centred or len(one.query.axes) > 1]
+    if release.schema.zero_masks or any(
+        not one.query.centred or one.noise.kind != "gaussian" for one in tables
+    ):
+        raise ReleaseError(
+            "centred tables must all be so, with Gaussian noise and a schema without structural zeros"
+        )
 
 
-def _check_sets(tables: Sequence[NoisyTable]) -> None:
+def _check_sets(measurements: Sequence[Measurement]) -> None:
     """Sets are numbered from 0 without a gap, and each holds the same tables."""
-    held: dict[object, Counter[Attrs]] = {}
-    for table in tables:
-        held.setdefault(table.set, Counter())[table.attrs] += 1
+    held: dict[object, Counter[object]] = {}
+    for one in measurements:
+        held.setdefault(one.set, Counter())[one.query] += 1
     if set(held) != set(range(len(held))) or any(isinstance(number, bool) for number in held):
         raise ReleaseError(f"sets ({len(held)} of them) must be numbered from 0 up, without a gap")
     if any(others != held[0] for others in held.values()):
         raise ReleaseError("sets must hold the same tables; measure each table in every set")
 
 
-def _check_every_attribute(schema: Schema, tables: Sequence[NoisyTable]) -> None:
+def _check_every_attribute(schema: Schema, workload: Sequence[Attrs]) -> None:
     """Nothing can be said of an attribute that no table holds."""
-    held = {attr for table in tables for attr in table.attrs}
+    held = {attr for attrs in workload for attr in attrs}
     missing = [attr for attr in schema.attrs if attr not in held]
     if missing:
         more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""

@@ -15,7 +15,6 @@ from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.privacy.budget import Budget
-from dpcipher.release.components import Components
 from dpcipher.release.query import interval
 from dpcipher.tables.domain import Bools, Floats, zero_cells
 
@@ -29,7 +28,10 @@ NOT_MEASURED = "those two were never measured together, and a release shows only
 def card(release: "Release") -> Card:
     """What was measured, of whom, and for how much."""
     schema, statement = release.schema, release.statement
-    orders, coarse = sorted({len(attrs) for attrs in release.workload}), len({c.attr for c in release.coarse})
+    orders, coarse = (
+        sorted({len(attrs) for attrs in release.workload}),
+        len({one.query.axes for one in release.measurements if one.query.groups}),
+    )
     lines = [
         (schema.heading(attr), f"{size:,}") for attr, size in zip(schema.attrs, schema.shape, strict=True)
     ]
@@ -100,10 +102,11 @@ def _n_rows(release: "Release") -> str:
     """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible and nothing is counted coarsely, at a glance."""
     if release.statement.n_rows is not None:
         return f"{release.statement.n_rows:,} (public)"
-    if release.totals:
+    if release.centred:
         return f"about {rows(max(release.reconciled.total, 0.0))}"
-    totals = np.array([float(np.sum(table.counts, dtype=float)) for table in release.tables])
-    variances = np.array([table.mechanism.variance * table.counts.size for table in release.tables])
+    tables = [one for one in release.measurements if not one.query.groups]
+    totals = np.array([float(np.sum(table.values, dtype=float)) for table in tables])
+    variances = np.array([table.noise.variance * table.values.size for table in tables])
     exact = variances == 0
     total = totals[exact].mean() if exact.any() else np.average(totals, weights=1 / variances)
     return f"about {rows(max(float(total), 0.0))}"
@@ -160,9 +163,8 @@ def _variance(release: "Release", names: tuple[str, ...], groups: Sequence[Group
     masks = [np.repeat(np.eye(len(group.sizes)), group.sizes, axis=1) for group in groups]
     known: dict[tuple[int, ...], float] = {}
     variances = np.empty([len(group.sizes) for group in groups])
+    alike = reconciled.is_even(cover.axes)
     for place in np.ndindex(variances.shape):
-        # In complete tables all cells are alike, so that sums of as many of them have one variance.
-        alike = isinstance(reconciled.estimate, Components)
         key = tuple(group.sizes[k] for group, k in zip(groups, place, strict=True)) if alike else place
         if key not in known:
             inside = reduce(np.multiply.outer, (mask[k] for mask, k in zip(masks, place, strict=True)))

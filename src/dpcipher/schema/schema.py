@@ -178,6 +178,10 @@ class Schema(Shown):
             )
         return tuple(axes)
 
+    def attrs_on(self, axes: Sequence[int]) -> tuple[str, ...]:
+        """The attributes with these numbers."""
+        return tuple(self.attrs[axis] for axis in axes)
+
     def _axis_of(self, attr: str) -> int:
         if attr in self._axis:
             return self._axis[attr]

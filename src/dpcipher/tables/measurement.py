@@ -151,13 +151,17 @@ class Measurement:
         return self.noise.kind == "none"
 
     def in_rows(self) -> tuple[Floats, float]:
-        """Counts, and the variance of each; of a centred query or of contrasts counts but for what they do not say."""
+        """Counts, and the variance of each; of a centred query or of contrasts counts but for what they do not say.
+
+        The sum of all cells of a centred table is noise alone, which is taken out.
+        """
         variance = _variance(self.noise)
         if isinstance(self.query, Combination) or not (self.query.centred or self.query.contrasts):
             return np.asarray(self.values, dtype=np.float64), variance
         asked = zip(self.query.axes, self.values.shape, strict=True)
         size = math.prod(n for axis, n in asked if self.query.centred or axis in self.query.contrasts)
-        return np.asarray(self.values / size, dtype=np.float64), variance / size**2
+        values = self.values - self.values.mean() if self.query.centred else self.values
+        return np.asarray(values / size, dtype=np.float64), variance / size**2
 
 
 @lru_cache(maxsize=256)

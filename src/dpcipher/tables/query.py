@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.drawing.groups import span
 from dpcipher.errors import WorkloadError
 from dpcipher.tables.domain import Axes, Floats, Shape
 from dpcipher.tables.table import margin
@@ -96,6 +97,26 @@ class Groups:
     def spread(self, values: NDArray[Any], place: int) -> NDArray[Any]:
         """What each group has, for every one of its levels."""
         return np.asarray(values.take(np.array(self.of), axis=place))
+
+    def labels(self, levels: Sequence[str]) -> list[str]:
+        """What the groups are called: by their names, or by the labels of their levels.
+
+        >>> Groups.runs([0, 2, 3], 5).labels(["0..4", "5..9", "10..14", "15", "not known"])
+        ['0..9', '10..14', '15 – not known']
+        >>> Groups.of_lists([[0, 3], [1], [2, 4]], 5).labels(["AL", "CA", "NV", "NY", "TX"])
+        ['AL, NY', 'CA', 'NV, TX']
+        """
+        if self.names:
+            return list(self.names)
+        if self.are_runs:
+            ends = [*self.starts[1:], len(levels)]
+            return [
+                span(levels[start], levels[end - 1]) for start, end in zip(self.starts, ends, strict=True)
+            ]
+        held: list[list[str]] = [[] for _ in range(self.size)]
+        for level, group in zip(levels, self.of, strict=True):
+            held[group].append(level)
+        return [", ".join(group) for group in held]
 
     def within(self, other: "Groups | None") -> bool:
         """Whether each group of `other` (None: each level) lies inside one group of these."""
@@ -227,6 +248,8 @@ class Combination:
     """Sums of cells of several tables: the matrix of each term times the flat answer to its query, added up."""
 
     terms: tuple[tuple[Query, Floats], ...]
+    groups: ClassVar[tuple[()]] = ()
+    centred: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.terms or len({matrix.shape[:1] for _, matrix in self.terms}) != 1:

@@ -37,6 +37,31 @@ def broadcast_over(table: NDArray[Cell], keep: Axes, axes: Sequence[int]) -> NDA
     return table.reshape([next(sizes) if axis in keep else 1 for axis in axes])
 
 
+def centre(table: Floats, *, first: int = 0) -> Floats:
+    """Subtract the mean along every axis in turn: what no lower-order margin sees.
+
+    Axes before `first` are left alone: `first=1` is for tables of one shape, one after another in an array.
+    """
+    for axis in range(first, table.ndim):
+        table = table - table.sum(axis=axis, keepdims=True) / table.shape[axis]
+    return table
+
+
+def spread(component: Floats, keep: Axes, axes: Axes, shape: Shape) -> Floats:
+    """Shape a component on `keep` so that it broadcasts, evenly shared, over a table on `axes`."""
+    return broadcast_over(component, keep, axes) / (cells(axes, shape) // component.size)
+
+
+def cells(axes: Axes, shape: Shape) -> int:
+    """How many cells a table on `axes` has."""
+    return prod(shape[axis] for axis in axes)
+
+
+def freedom(axes: Axes, shape: Shape) -> int:
+    """How many free numbers the component on `axes` holds: ∏ (K − 1)."""
+    return prod(shape[axis] - 1 for axis in axes)
+
+
 def alike(
     items: Iterable[Item], kind: Callable[[Item], Hashable], numbers: Callable[[Item], int]
 ) -> Iterator[list[Item]]:

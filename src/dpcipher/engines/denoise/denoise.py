@@ -46,7 +46,7 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
     rule = partial(shrink, orders=orders)
     plain = Seen(reconciled.table, 1.0)
     one_way_tables = _one_way_tables(reconciled, plain, rule, orders, shrunk=True)
-    alone = all(len(one.axes) < 2 for one in reconciled.measured)  # then no joint ties them together
+    alone = all(len(one.query.axes) < 2 for one in reconciled.measured)  # then no joint ties them together
     whole = (
         None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
@@ -131,7 +131,7 @@ def _orders(reconciled: Reconciled) -> dict[int, list[Axes]]:
 
 
 def _check(reconciled: Reconciled) -> None:
-    covered = {axis for one in reconciled.measured for axis in one.axes}
+    covered = {axis for one in reconciled.measured for axis in one.query.axes}
     missing = [axis for axis in range(len(reconciled.shape)) if axis not in covered]
     if missing:
         raise SolveError(
@@ -171,7 +171,7 @@ def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
     """The total spread evenly over the possible levels of every attribute."""
     start: dict[Axes, Floats] = {}
     for axis, size in enumerate(reconciled.shape):
-        empty = zero_cells((axis,), reconciled.shape, reconciled.zeros)
+        empty = zero_cells((axis,), reconciled.shape, reconciled.domain.zeros)
         start[(axis,)] = np.where(empty, 0.0, reconciled.total / (size - np.count_nonzero(empty)))
     return start
 
@@ -189,7 +189,7 @@ def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
             cover = next(axes for axes in sets if axis in axes)
             tables[(axis,)] = margin(largest[cover], cover, (axis,))
             sigma[(axis,)] = _sigma((axis,), reconciled)
-    return Targets(reconciled.shape, reconciled.total, tables, sigma, reconciled.zeros)
+    return Targets(reconciled.shape, reconciled.total, tables, sigma, reconciled.domain.zeros)
 
 
 def _sigma(axes: Axes, reconciled: Reconciled) -> float:

@@ -21,8 +21,9 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from dpcipher.engines.raking import CALL
-from dpcipher.release.reconcile import Coarse, Noisy, Reconciled, in_counts
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.query import Query
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8
@@ -118,37 +119,34 @@ def _bias(path: Path) -> float:
 
 
 def _equations(reconciled: Reconciled) -> Equations | None:
-    """The tables and the coarse counts, one after another, scaled to the noise of the noisiest table."""
-    tables, coarse = in_counts(reconciled), reconciled.coarse
-    sources: list[Noisy | Coarse] = [*tables, *coarse]
+    """The tables, one after another, scaled to the noise of the noisiest with every level."""
+    sources = sorted(reconciled.in_counts(), key=lambda one: bool(one.query.groups))
     seen = [one.counts.ravel() for one in sources]
     cells, rows = prod(reconciled.shape), sum(map(len, seen))
-    noise = max(one.variance for one in tables)
-    exact = any(one.variance == 0 for one in tables)
-    if cells == 1 or reconciled.zeros or exact or rows**2 * cells > LARGEST_STEP:
+    noise = max(one.variance for one in sources if not one.query.groups)
+    exact = any(one.variance == 0 for one in sources)
+    if cells == 1 or reconciled.domain.zeros or exact or rows**2 * cells > LARGEST_STEP:
         return None
     scales = tuple((noise / one.variance) ** 0.5 for one in sources)
-    runs = tuple((one.axis, tuple(one.starts.tolist())) for one in coarse)
-    centre, turn, matrix = _design(reconciled.shape, tuple(one.axes for one in tables), runs, scales)
+    centre, turn, matrix = _design(reconciled.shape, tuple(one.query.plain() for one in sources), scales)
     scaled = np.concatenate([counts * scale for counts, scale in zip(seen, scales, strict=True)])
     return Equations(matrix, (scaled / reconciled.total - centre) @ turn, noise / reconciled.total**2)
 
 
 @lru_cache(maxsize=8)
 def _design(
-    shape: tuple[int, ...],
-    tables: tuple[Axes, ...],
-    runs: tuple[tuple[int, tuple[int, ...]], ...],
-    scales: tuple[float, ...],
+    shape: tuple[int, ...], tables: tuple[Query, ...], scales: tuple[float, ...]
 ) -> tuple[Floats, Floats, Floats]:
-    """The 0/1 equations of all tables and all runs of levels, centred on the uniform joint and turned into as many as there are independent ones."""
+    """The 0/1 equations of all tables, centred on the uniform joint and turned into as many as there are independent ones."""
     numbers = np.indices(shape).reshape(len(shape), -1)
-    places = []  # of each cell of the joint, in each table or among some runs, and how many there are
-    for axes in tables:
-        sizes = [shape[axis] for axis in axes]
-        places.append((np.ravel_multi_index(tuple(numbers[axis] for axis in axes), sizes), prod(sizes)))
-    for axis, starts in runs:
-        places.append((np.searchsorted(starts, numbers[axis], "right") - 1, len(starts)))
+    places = []  # of each cell of the joint in each table, and how many cells there are
+    for query in tables:
+        forms = zip(query.axes, query.forms, strict=True)
+        levels = [
+            numbers[axis] if groups is None else np.array(groups.of)[numbers[axis]] for axis, groups in forms
+        ]
+        sizes = query.shape(shape)
+        places.append((np.ravel_multi_index(tuple(levels), sizes), prod(sizes)))
     whole = np.concatenate(
         [
             scale * (np.arange(size)[:, None] == place)

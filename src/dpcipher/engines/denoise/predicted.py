@@ -9,10 +9,9 @@ import numpy as np
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker
 from dpcipher.engines.denoise.tree_prediction import implied, shares
 from dpcipher.engines.raking import Goal, sweep_alike
-from dpcipher.release.components import cells, centre, freedom
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
-from dpcipher.tables.table import alike
+from dpcipher.tables.table import alike, cells, centre, freedom
 
 TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates and must not bind an engine
 ROUNDS = 20
@@ -65,8 +64,8 @@ def _of_largest_entropy(sets: Sequence[Axes], built: Tables, reconciled: Reconci
     for column in zip(*sets, strict=True):
         shares = np.stack([built[(axis,)] for axis in column]) / reconciled.total
         tables = tables[..., None] * shares.reshape(len(sets), *[1] * (tables.ndim - 1), -1)
-    if reconciled.zeros:
-        tables *= ~np.stack([zero_cells(axes, reconciled.shape, reconciled.zeros) for axes in sets])
+    if reconciled.domain.zeros:
+        tables *= ~np.stack([zero_cells(axes, reconciled.shape, reconciled.domain.zeros) for axes in sets])
     elif len(sets[0]) == 2:
         return tables
     return sweep_alike(tables, _faces(sets, built))
@@ -147,5 +146,5 @@ def _moved_toward(part: Predicted, trees: Tables, one_way: Tables, reconciled: R
     own = zip(sets, start / reconciled.total, strict=True)
     aim = reconciled.total * np.stack([trees.get(axes, table) for axes, table in own])
     goals = np.where(start > 0, (1 - TRACE) * aim + TRACE * start, 0.0)
-    steps = (sweep_alike(goals, _faces(sets, one_way)) if reconciled.zeros else goals) - start
+    steps = (sweep_alike(goals, _faces(sets, one_way)) if reconciled.domain.zeros else goals) - start
     return part.moved(shares(part.beyond, steps)[:, None, None] * steps)
