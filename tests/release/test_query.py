@@ -40,16 +40,15 @@ def release(seed: int = 0, n: int = 400) -> Release:
 def brute(found: Release, axes: tuple[int, int], weights: np.ndarray) -> tuple[float, float]:
     """The estimate and variance of w·margin by dense least squares over the cells of the full table (pseudo-inverse)."""
     rows, values = [], []
-    for table in found.tables:
-        place = found.schema.axes(table.attrs)
-        for cell in np.ndindex(table.counts.shape):
+    for table in found.measurements:
+        for cell in np.ndindex(table.values.shape):
             picks = np.zeros(SHAPE)
             index = [slice(None)] * 3
-            for axis, level in zip(place, cell, strict=True):
+            for axis, level in zip(table.query.axes, cell, strict=True):
                 index[axis] = level
             picks[tuple(index)] = 1
             rows.append(picks.ravel())
-            values.append(float(table.counts[cell]))
+            values.append(float(table.values[cell]))
     matrix = np.array(rows)
     (gone,) = set(range(3)) - set(axes)
     spread = np.broadcast_to(np.expand_dims(weights, gone), SHAPE).ravel()

@@ -38,7 +38,13 @@ def read_tables(
         noise = _mechanism(
             _for_table(mechanism, given, "mechanism"), _for_table(scale, given, "scale"), attrs
         )
-        checked[attrs] = Measurement(Query(axes), _counts(source, key, attrs, schema, count), noise)
+        counts = _counts(source, key, attrs, schema, count)
+        try:
+            checked[attrs] = Measurement(Query(axes), counts, noise)
+        except ReleaseError:
+            raise ReleaseError(
+                f"table ({' × '.join(attrs)}) must hold finite counts within ±2**62; it has NaN, infinite or larger ones"
+            ) from None
     return tuple(checked.values())
 
 
