@@ -20,9 +20,8 @@ from dpcipher.drawing.svg import element, image, standalone, text
 from dpcipher.engines.solve import solve_set
 from dpcipher.errors import SolveError
 from dpcipher.inference.models import fit_models
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.query import answer, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.schema.schema import Schema
@@ -143,9 +142,8 @@ def fitted(sets: list[Codes]) -> tuple[Floats, Floats, Floats]:
 
 def synthetic(codes: Codes, epsilon: float, order: int, seed: int, *, independent: bool) -> list[Codes]:
     """m = 5 sets, each from its own sanitization at epsilon/5, each with as many rows as its noisy total."""
-    wanted = make_request(
-        SCHEMA, workload=order, budget=Budget.parse(epsilon=epsilon), unit=Unit("add-remove"), sets=SETS
-    )
+    promised = Privacy.parse(epsilon=epsilon, unit="add-remove")
+    wanted = make_request(SCHEMA, workload=order, privacy=promised, sets=SETS)
     counted = count_codes(codes.astype(np.int32), SCHEMA.shape, wanted.axes)
     release = release_of(counted, wanted, Draws.seeded(seed))
     rng, made = np.random.default_rng([3, seed]), []

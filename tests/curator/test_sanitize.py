@@ -16,11 +16,10 @@ from dpcipher.curator.measure import measure
 from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -84,7 +83,7 @@ def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
         measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=ledger).statement.status == "certified"
     )
     assert measure(rows(), SCHEMA, epsilon=1, unit="add-remove").statement.status == "unrecorded"
-    order = make_request(SCHEMA, workload=2, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    order = make_request(SCHEMA, workload=2, privacy=Privacy.parse(epsilon=1, unit="add-remove"))
     seeded = release_of(receive(rows(), SCHEMA).tally(order.axes), order, Draws.seeded(3))
     assert seeded.statement.status == "NOT PRIVATE"
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import TableCounts
@@ -18,6 +17,7 @@ from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD
@@ -56,7 +56,7 @@ def run(
     session = Session(
         TableCounts(table),
         SCHEMA,
-        Terms(Budget.parse(**budget), Unit("replace")),
+        Privacy(Budget.parse(**budget), Unit("replace")),
         draws=Draws.seeded(2),
     )
     return measure_chosen(session, Auto(max_cells=max_cells), sets=sets).note, session
@@ -99,7 +99,7 @@ def test_the_design_of_a_small_table_is_that_of_the_choice(n_rows: int, budget: 
     rng = np.random.default_rng(3)
     table = rng.multinomial(n_rows, rng.dirichlet(np.ones(48))).reshape(schema.shape)
     session = Session(
-        TableCounts(table), schema, Terms(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
+        TableCounts(table), schema, Privacy(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
     )
     release = session.release(measure_chosen(session, Auto()).tables)
     assert sorted(step.tables for step in foreseen.steps) == sorted(
@@ -222,7 +222,7 @@ def test_text_and_json_say_the_same() -> None:
     for step in facts["steps"]:
         assert step["name"] in text
         assert f" {100 * float(Fraction(step['share'])):.3g} % " in text
-    assert foreseen.budget.describe() in text
+    assert foreseen.privacy.budget.describe() in text
     assert facts["advice"] in text
     assert sum(step.share for step in foreseen.steps) == 1
 

@@ -19,9 +19,8 @@ from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.solve import solve
 from dpcipher.engines.table import solve_table
 from dpcipher.planning.cost import Cost, foresee, seconds_per_operation
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 
@@ -29,7 +28,7 @@ from dpcipher.schema.schema import Schema
 def order(shape: tuple[int, ...], workload: int = 2) -> MeasurementRequest:
     """All tables of an order over columns of these sizes, at epsilon 1."""
     schema = Schema.from_domain({f"c{number}": size for number, size in enumerate(shape)})
-    return make_request(schema, workload=workload, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    return make_request(schema, workload=workload, privacy=Privacy.parse(epsilon=1, unit="add-remove"))
 
 
 def invented(request: MeasurementRequest, n_rows: int) -> np.ndarray:

@@ -31,8 +31,8 @@ NOISE_BUGS = (
         "unsplit budget: every table gets all of it",
         "Dwork and Roth 2014, section 3.5: composition forgotten",
         "curator/request.py",
-        "mechanism_for(budget.share(share), unit)",
-        "mechanism_for(budget.composable(), unit)",
+        "mechanism_for(privacy.budget.share(share), privacy.unit)",
+        "mechanism_for(privacy.budget.composable(), privacy.unit)",
         "curator/test_sanitize.py",
     ),
     Bug(

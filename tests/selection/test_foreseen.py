@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.count import count_codes
-from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountedTables, CountSource, RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import NoisyTable
 from dpcipher.schema.schema import Schema
@@ -44,7 +44,7 @@ def chosen(
     source: CountSource, schema: Schema, auto: Auto, budget: dict[str, float]
 ) -> tuple[NoisyTable, ...]:
     """What is measured with seeded draws."""
-    terms = Terms(Budget.parse(**budget), Unit("add-remove"))
+    terms = Privacy(Budget.parse(**budget), Unit("add-remove"))
     return measure_chosen(Session(source, schema, terms, draws=Draws.seeded(5)), auto).tables
 
 

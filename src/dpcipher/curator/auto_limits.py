@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from dpcipher.curator.request import Terms
 from dpcipher.errors import SizeError
 from dpcipher.privacy.noise import mechanism_for
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.file import most_tables
 from dpcipher.release.reconcile import Zeros, check_zeros
 from dpcipher.schema.schema import Schema
@@ -18,10 +18,10 @@ PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1
 FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables
 
 
-def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int = 1) -> None:
+def check_auto(auto: Auto, schema: Schema, privacy: Privacy | None = None, sets: int = 1) -> None:
     """Refuse options that do not fit the schema, and a budget too small to be divided; nothing private is opened."""
-    if terms is not None:
-        mechanism_for(terms.budget.share(Fraction(1, FINEST * sets)), terms.unit)
+    if privacy is not None:
+        mechanism_for(privacy.budget.share(Fraction(1, FINEST * sets)), privacy.unit)
     target = auto.on(schema)
     if most_pairs(schema, sets) < 1:
         raise SizeError(

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpcipher.curator.session import Session
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.partitions import PartitionSelection
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import MAX_FOUND
 
@@ -27,14 +26,14 @@ def discovery_share(schema: Schema) -> Fraction:
     return min(MOST, EACH * sum(column.discovers for column in schema.columns))
 
 
-def selection_for(schema: Schema, budget: Budget, unit: Unit) -> PartitionSelection | None:
+def selection_for(schema: Schema, privacy: Privacy) -> PartitionSelection | None:
     """Noise and threshold for each column of a schema whose levels are to be found under a budget; None where there is none."""
     number = sum(column.discovers for column in schema.columns)
     if not number:
         return None
-    whole = budget.failing()
-    mechanism = mechanism_for(whole.share(discovery_share(schema) / number), unit)
-    return PartitionSelection.calibrated(mechanism, whole.failure / number, unit)
+    whole = privacy.charge(may_fail=True)
+    mechanism = mechanism_for(whole.share(discovery_share(schema) / number), privacy.unit)
+    return PartitionSelection.calibrated(mechanism, whole.failure / number, privacy.unit)
 
 
 def find_levels(session: Session, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -44,7 +43,7 @@ def find_levels(session: Session, *, say: Callable[[str], None] = lambda _: None
         return
     say("finding levels")
     columns = [column for column in schema.columns if column.discovers]
-    share, delta = discovery_share(schema) / len(columns), session.terms.cost.failure / len(columns)
+    share, delta = discovery_share(schema) / len(columns), session.failure / len(columns)
     named = {}
     for column in columns:
         most = MAX_FOUND if column.max_levels is None else column.max_levels

@@ -4,6 +4,7 @@ The order is the contract: check everything, read and count, charge the ledger d
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -11,14 +12,13 @@ from typing import Any, Literal
 
 from dpcipher.curator.auto_limits import check_auto
 from dpcipher.curator.find import after_finding, chosen_pairs, find_bins, given_tables
-from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_sets, make_request
+from dpcipher.curator.request import MeasurementRequest, check_sets, make_request
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import LedgerError
 from dpcipher.io.write import check_writable
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.ledger import Account, Ledger
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import NoisyTable, Release
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.foreseen import foreseen_tables
@@ -72,37 +72,44 @@ def measure(
     ('unrecorded', '1')
     """
     auto = parse_auto(workload, weights=weights)
-    protects = Unit.parse(unit, max_rows)
-    terms = Terms(
-        Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers),
-        protects,
-        None if person is None else Person(person, protects.max_rows, missing_person),
-        n_rows_public,
-        ledger,
-        name,
-        create,
-        label,
+    privacy = Privacy.parse(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        mechanism=mechanism,
+        unit=unit,
+        max_rows=max_rows,
+        person=person,
+        missing_person=missing_person,
+        n_rows_public=n_rows_public,
+        may_fail=schema.discovers,
     )
+    account = Account(ledger, name, create, label)
     say = progress or (lambda _: None)
     if save is not None:
         check_writable(save)
     if auto is not None:
-        return _finished(*_measure_chosen(data, schema, terms, auto, sets, say), save, say)
+        return _finished(*_measure_chosen(data, schema, privacy, account, auto, sets, say), save, say)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request_on = partial(make_request, workload=workload, unit=protects, sets=sets, weights=weights)
-    return _finished(*_measure_given(data, schema, terms, request_on, say), save, say)
+    request_on = partial(make_request, workload=workload, sets=sets, weights=weights)
+    return _finished(*_measure_given(data, schema, privacy, account, request_on, say), save, say)
 
 
 def _measure_chosen(
-    data: Any, schema: Schema, terms: Terms, auto: Auto, sets: int, say: Callable[[str], None]
+    data: Any,
+    schema: Schema,
+    privacy: Privacy,
+    account: Account,
+    auto: Auto,
+    sets: int,
+    say: Callable[[str], None],
 ) -> tuple[Session, tuple[NoisyTable, ...]]:
     """Tables that a part of the budget chooses."""
     check_sets(sets)
-    check_auto(auto, schema, terms, sets)
+    check_auto(auto, schema, privacy, sets)
     foreseen = foreseen_tables(auto.on(schema))
-    opened = Session.open(
-        data, schema, terms, what={"tables": "auto", "sets": sets}, foreseen=foreseen, say=say
-    )
+    what = {"tables": "auto", "sets": sets}
+    opened = Session.open(data, schema, privacy, account, what=what, foreseen=foreseen, say=say)
     find_bins(opened, chosen_pairs(schema, sets), sets=sets, say=say)
     return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
 
@@ -110,16 +117,19 @@ def _measure_chosen(
 def _measure_given(
     data: Any,
     schema: Schema,
-    terms: Terms,
+    privacy: Privacy,
+    account: Account,
     request_on: Callable[..., MeasurementRequest],
     say: Callable[[str], None],
 ) -> tuple[Session, tuple[NoisyTable, ...]]:
     """The tables that were asked for; of an open schema, they are asked for again once its bins are found."""
-    request = request_on(schema, budget=after_finding(terms.budget, schema))
-    opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
+    left = replace(privacy, budget=after_finding(privacy.budget, schema))
+    request = request_on(schema, privacy=left)
+    what = _purpose(request)
+    opened = Session.open(data, schema, privacy, account, what=what, tables=request.axes, say=say)
     if schema.is_open:
         find_bins(opened, given_tables(request), sets=request.sets, say=say)
-        request = request_on(opened.schema, budget=opened.part(Fraction(1)))
+        request = request_on(opened.schema, privacy=replace(privacy, budget=opened.part(Fraction(1))))
     return opened, opened.measure_many(request, say=say)
 
 

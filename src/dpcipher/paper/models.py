@@ -17,9 +17,8 @@ from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
 from dpcipher.paper.contenders import Stack
 from dpcipher.paper.rivals import SIMULATED_SCHEMA
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.table import margin
@@ -51,9 +50,7 @@ def release_pairs(counts: Counts, epsilon: float, seed: int) -> Release:
     request = make_request(
         SIMULATED_SCHEMA,
         workload=2,
-        budget=Budget.parse(epsilon=epsilon),
-        unit=Unit("add-remove"),
-        n_rows_public=True,
+        privacy=Privacy.parse(epsilon=epsilon, unit="add-remove", n_rows_public=True),
     )
     axes = tuple(range(counts.ndim))
     tally = Tally(int(counts.sum()), tuple(margin(counts, axes, keep) for keep in request.axes))

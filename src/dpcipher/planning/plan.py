@@ -8,7 +8,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 import numpy as np
 
 from dpcipher.curator.find import after_finding, given_tables
-from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_person, make_request
+from dpcipher.curator.request import MeasurementRequest, check_person, make_request
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
@@ -22,8 +22,7 @@ from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.remedies import noise_warnings, range_warnings
 from dpcipher.planning.solved import solved_tvds
 from dpcipher.planning.tables import TablePlan, best_weights, reconciled_sds, table_plan
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import Auto, parse_auto
 from dpcipher.tables.domain import Attrs
@@ -37,8 +36,7 @@ RECONCILE_CELLS = 2_000_000
 class Plan(Shown, Drawable):
     """Noise, expected error, memory and time of a release; nothing in it comes from data."""
 
-    budget: Budget
-    unit: Unit
+    privacy: Privacy
     sets: int
     n_rows: int | None
     n_columns: int
@@ -46,9 +44,6 @@ class Plan(Shown, Drawable):
     cost: Cost
     gain: float
     warnings: tuple[str, ...]
-    n_rows_told: (
-        bool  # whether the release will state the exact number of rows, which changes what it protects
-    )
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
     bins: tuple[
@@ -143,35 +138,32 @@ def plan(
     >>> plan.n_cells, round(plan.tables[0].sd, 1)
     (116, 4.2)
     """
-    budget = Budget.parse(
-        epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers
+    privacy = Privacy.parse(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        mechanism=mechanism,
+        unit=unit,
+        max_rows=max_rows,
+        person=person,
+        n_rows_public=n_rows_public,
+        may_fail=schema.discovers,
     )
-    protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
-    limit = None if person is None else Person(person, protects.max_rows)
-    check_person(schema, limit)
-    told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
+    rows = _checked_rows(n_rows)
+    check_person(schema, privacy.cap)
     auto = parse_auto(workload, weights=weights)
     held = held_rows(schema, rows, auto=auto, person=person is not None)
     if auto is not None:
-        chosen = plan_auto(
-            schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told
-        )
+        chosen = plan_auto(schema, auto, privacy=privacy, sets=sets, n_rows=rows)
         return replace(chosen, held=held, stamp=schema.stamp)
     assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request_on = partial(
-        make_request,
-        workload=workload,
-        budget=after_finding(budget, schema),
-        unit=protects,
-        sets=sets,
-        weights=weights,
-        n_rows_public=told,
-    )
+    left = replace(privacy, budget=after_finding(privacy.budget, schema))
+    request_on = partial(make_request, workload=workload, privacy=left, sets=sets, weights=weights)
     request = request_on(schema)  # with the most that may be found: what `measure` refuses is refused
-    levels = level_plan(schema, budget, protects, rows)
+    levels = level_plan(schema, privacy, rows)
     likely = with_expected_levels(schema, levels)
-    bins = plan_bins(likely, budget, protects, given_tables(request), rows, n_rows_told=told)
-    planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
+    bins = plan_bins(likely, privacy, given_tables(request), rows)
+    planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, privacy)
     warnings = (*planned.warnings, *range_warnings(bins, rows))
     return replace(
         planned,
@@ -184,20 +176,18 @@ def plan(
     )
 
 
-def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:
+def _plan_given(request: MeasurementRequest, rows: int | None, whole: Privacy) -> Plan:
     """The plan of tables that get what finding bins and levels leaves of the whole budget."""
     tables = _table_plans(request, rows)
     return Plan(
-        budget=whole,
-        unit=request.unit,
+        privacy=whole,
         sets=request.sets,
         n_rows=rows,
         n_columns=len(request.schema.attrs),
         tables=tables,
         cost=foresee(request, rows),
         gain=_gain(request, tables),
-        warnings=noise_warnings(replace(request, budget=whole), tables, rows),
-        n_rows_told=request.n_rows_public,
+        warnings=noise_warnings(replace(request, privacy=whole), tables, rows),
         headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
     )
 
@@ -217,7 +207,7 @@ def _table_plans(request: MeasurementRequest, n_rows: int | None) -> tuple[Table
 def _after_reconciling(request: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
     if request.workload.n_cells > RECONCILE_CELLS:
         return [None] * len(request.workload.tables)
-    total = n_rows if request.n_rows_public else None
+    total = n_rows if request.privacy.tells_n_rows else None
     return reconciled_sds(request.schema, request.workload.tables, request.mechanisms, n_rows=total)
 
 
@@ -234,8 +224,7 @@ def _gain(request: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
     best = make_request(
         request.schema,
         workload=request.workload.tables,
-        budget=request.budget,
-        unit=request.unit,
+        privacy=request.privacy,
         sets=request.sets,
         weights=weights,
     )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dpcipher.curator.request import MeasurementRequest, make_request
@@ -66,9 +67,10 @@ def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio:
 
 def _larger_budget(request: MeasurementRequest, ratio: float) -> str:
     """Laplace noise goes with 1/epsilon, Gaussian noise with 1/sqrt(rho)."""
-    if request.budget.rho is not None:
-        return f"rho={_round_up(float(request.budget.rho) * ratio**2)}"
-    return f"epsilon={_round_up(float(request.budget.epsilon or 0) * ratio)}"
+    budget = request.privacy.budget
+    if budget.rho is not None:
+        return f"rho={_round_up(float(budget.rho) * ratio**2)}"
+    return f"epsilon={_round_up(float(budget.epsilon or 0) * ratio)}"
 
 
 def _round_up(value: float) -> str:
@@ -83,16 +85,13 @@ def _round_up(value: float) -> str:
 
 def _gaussian_sd(request: MeasurementRequest) -> float | None:
     """The noise that the same epsilon would buy with a small delta."""
-    if request.budget.epsilon is None or request.budget.delta is not None:
+    budget = request.privacy.budget
+    if budget.epsilon is None or budget.delta is not None:
         return None
     try:
-        budget = Budget(epsilon=request.budget.epsilon, delta=DELTA)
+        other = replace(request.privacy, budget=Budget(epsilon=budget.epsilon, delta=DELTA))
         gaussian = make_request(
-            request.schema,
-            workload=request.workload.tables,
-            budget=budget,
-            unit=request.unit,
-            sets=request.sets,
+            request.schema, workload=request.workload.tables, privacy=other, sets=request.sets
         )
         return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
     except DpcipherError:
