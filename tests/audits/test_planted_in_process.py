@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from dpcipher.audits.releases import release_checks
-from dpcipher.curator import count, request, session
+from dpcipher.curator import count, session
 from dpcipher.curator.session import Session
 from dpcipher.methods import multinomial_dirichlet
 from dpcipher.privacy import noise
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request import request
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

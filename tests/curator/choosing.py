@@ -11,8 +11,8 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 
 def run(

@@ -17,13 +17,13 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator.count import open_counts, receive
-from dpcipher.curator.discover import discovery_share, selection_for
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS
 from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, Unit
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
 

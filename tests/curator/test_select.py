@@ -19,9 +19,9 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import GRAIN
-from dpcipher.selection.target import Auto
 
 SHAPE = (2, 3, 2, 4)
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]

@@ -19,9 +19,10 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 
 SHAPE = (4, 3, 3, 2, 5, 2)
 SCHEMA = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(SHAPE)})
@@ -173,7 +174,7 @@ def test_the_second_round_is_held_where_it_was_foreseen() -> None:
 )
 def test_candidates_are_counted_as_listed(auto: Auto, pairs: int) -> None:
     """The short way to count triples agrees with the list of them."""
-    target = auto.on(SCHEMA)
+    target = SelectionTarget.of(auto, SCHEMA)
     assert [target.count_tables(k) for k in (1, 2, 3, 4)] == [
         sum(1 for _ in target.tables(k)) for k in (1, 2, 3, 4)
     ]

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.discover import selection_for
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import selection_for
 from dpcipher.schema import Column
 
 CITY = Column("city", "categorical", levels="discover", pattern="[A-Z]+", max_length=3, max_levels=5)

@@ -25,6 +25,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.io.header import said_extra
 from dpcipher.io.read import Source, open_declared
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Codes
 
@@ -78,8 +79,6 @@ def coded_rows(
     return limited_rows(batches, schema, privacy.cap, privacy.unit.max_rows, texts)
 
 
-# Up to so many cells the full table answers every question; beyond, the coded rows are kept.
-FULL_TABLE_CELLS = 2**20
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 

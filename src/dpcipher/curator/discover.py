@@ -6,34 +6,10 @@ the names, the closed schema and the code of every row's text in it, is post-pro
 """
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from dpcipher.curator.session import Session
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.partitions import PartitionSelection
-from dpcipher.privacy.terms import Privacy
-from dpcipher.schema.schema import Schema
+from dpcipher.request.shares import discovery_share
 from dpcipher.schema.text_column import MAX_FOUND
-
-# What is not named is lost in all tables, and a tenth less for the tables raises their noise by a twentieth: on generated tables with few frequent texts and
-# many rare ones a tenth gave errors of pairs 5 to 11 % below those of a twentieth, and of the other columns 0 to 5 % above.
-EACH = Fraction(1, 10)  # of the charge, for one column
-MOST = Fraction(1, 5)  # for all of them
-
-
-def discovery_share(schema: Schema) -> Fraction:
-    """What finding levels takes of the charge: a tenth for each column, a fifth at most."""
-    return min(MOST, EACH * sum(column.discovers for column in schema.columns))
-
-
-def selection_for(schema: Schema, privacy: Privacy) -> PartitionSelection | None:
-    """Noise and threshold for each column of a schema whose levels are to be found under a budget; None where there is none."""
-    number = sum(column.discovers for column in schema.columns)
-    if not number:
-        return None
-    whole = privacy.charge(may_fail=True)
-    mechanism = mechanism_for(whole.share(discovery_share(schema) / number), privacy.unit)
-    return PartitionSelection.calibrated(mechanism, whole.failure / number, privacy.unit)
 
 
 def find_levels(session: Session, *, say: Callable[[str], None] = lambda _: None) -> None:

@@ -4,15 +4,11 @@ The order is the contract: check everything, read and count, charge the ledger d
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcipher.curator.auto_limits import check_auto
-from dpcipher.curator.find import after_finding, chosen_pairs, find_bins, given_tables
-from dpcipher.curator.request import MeasurementRequest, check_sets, make_request
+from dpcipher.curator.find import find_bins
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import LedgerError
@@ -20,9 +16,14 @@ from dpcipher.io.write import check_writable
 from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import NoisyTable, Release
+from dpcipher.request.auto import Auto
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import planned_tables
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.selection.limits import check_auto
+from dpcipher.selection.search import check_finding
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs
 
 
@@ -71,7 +72,6 @@ def measure(
     >>> release.statement.status, release.statement.budget["epsilon"]
     ('unrecorded', '1')
     """
-    auto = parse_auto(workload, weights=weights)
     privacy = Privacy.parse(
         epsilon=epsilon,
         delta=delta,
@@ -85,61 +85,36 @@ def measure(
         may_fail=schema.discovers,
     )
     account = Account(ledger, name, create, label)
-    say = progress or (lambda _: None)
+    request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
+    check_auto(request)
+    check_finding(schema, privacy)
     if save is not None:
         check_writable(save)
+    say = progress or (lambda _: None)
+    return _finished(*_measured(data, request, account, say), save, say)
+
+
+def _measured(
+    data: Any, request: Request, account: Account, say: Callable[[str], None]
+) -> tuple[Session, Sequence[NoisyTable]]:
+    """Open the rows, find what the schema leaves open, and measure the tables, those that were asked for or those that a part of the budget chooses."""
+    schema, auto, sets = request.schema, request.auto, request.sets
+    opened = Session.open(
+        data,
+        schema,
+        request.privacy,
+        account,
+        what=request.purpose,
+        tables=request.axes if auto is None else None,
+        foreseen=None if auto is None else foreseen_tables(SelectionTarget.of(auto, schema)),
+        say=say,
+    )
+    find_bins(opened, planned_tables(request), sets=sets, say=say)
     if auto is not None:
-        return _finished(*_measure_chosen(data, schema, privacy, account, auto, sets, say), save, say)
-    assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request_on = partial(make_request, workload=workload, sets=sets, weights=weights)
-    return _finished(*_measure_given(data, schema, privacy, account, request_on, say), save, say)
-
-
-def _measure_chosen(
-    data: Any,
-    schema: Schema,
-    privacy: Privacy,
-    account: Account,
-    auto: Auto,
-    sets: int,
-    say: Callable[[str], None],
-) -> tuple[Session, tuple[NoisyTable, ...]]:
-    """Tables that a part of the budget chooses."""
-    check_sets(sets)
-    check_auto(auto, schema, privacy, sets)
-    foreseen = foreseen_tables(auto.on(schema))
-    what = {"tables": "auto", "sets": sets}
-    opened = Session.open(data, schema, privacy, account, what=what, foreseen=foreseen, say=say)
-    find_bins(opened, chosen_pairs(schema, sets), sets=sets, say=say)
-    return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
-
-
-def _measure_given(
-    data: Any,
-    schema: Schema,
-    privacy: Privacy,
-    account: Account,
-    request_on: Callable[..., MeasurementRequest],
-    say: Callable[[str], None],
-) -> tuple[Session, tuple[NoisyTable, ...]]:
-    """The tables that were asked for; of an open schema, they are asked for again once its bins are found."""
-    left = replace(privacy, budget=after_finding(privacy.budget, schema))
-    request = request_on(schema, privacy=left)
-    what = _purpose(request)
-    opened = Session.open(data, schema, privacy, account, what=what, tables=request.axes, say=say)
+        return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
     if schema.is_open:
-        find_bins(opened, given_tables(request), sets=request.sets, say=say)
-        request = request_on(opened.schema, privacy=replace(privacy, budget=opened.part(Fraction(1))))
+        request = request.on(opened.schema, opened.part(Fraction(1)))
     return opened, opened.measure_many(request, say=say)
-
-
-def _purpose(request: MeasurementRequest) -> dict[str, Any]:
-    """What the ledger records of a request: public parameters only."""
-    return {
-        "tables": len(request.workload.tables),
-        "sets": request.sets,
-        "mechanism": request.mechanisms[0].kind,
-    }
 
 
 def _finished(

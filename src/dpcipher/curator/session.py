@@ -29,7 +29,6 @@ from dpcipher.curator.event import (
     Sensitivity,
     TablesMeasured,
 )
-from dpcipher.curator.request import MeasurementRequest, check_person
 from dpcipher.curator.spending import Spending
 from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
@@ -44,6 +43,7 @@ from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import CoarseTable, NoisyTable, NoisyTotal, Release
 from dpcipher.release.statement import Statement, Status, software
+from dpcipher.request.request import Request, check_person
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.centred import centred, moved
 from dpcipher.tables.domain import Attrs, Axes, Counts
@@ -179,14 +179,14 @@ class Session:
         return self._spending.mechanism(share, sensitivity)
 
     def measure_many(
-        self, request: MeasurementRequest, *, say: Callable[[str], None] = lambda _: None
+        self, request: Request, *, say: Callable[[str], None] = lambda _: None
     ) -> tuple[NoisyTable, ...]:
         """Independent noise on every cell of every table of a request, in every set; `say` is told how far a large one has come."""
         share = sum(request.shares, Fraction(0)) * request.sets
         self._spending.debit(share)
         costs = {noise: self._draws.noise.certificate(noise, self.unit) for noise in set(request.mechanisms)}
         cost = math.fsum(costs[noise] for noise in request.mechanisms) * request.sets
-        n_tables = len(request.workload.tables)
+        n_tables = len(request.given.tables)
         what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
         self._spending.record(TablesMeasured(what, share, cost, n_tables, request.sets))
         counted = [self._truth.counts(axes) for axes in request.axes]
@@ -202,7 +202,7 @@ class Session:
         )
         return tuple(
             NoisyTable(
-                request.workload.tables[place % n_tables],
+                request.given.tables[place % n_tables],
                 answer,
                 request.mechanisms[place % n_tables],
                 place // n_tables,
@@ -419,7 +419,7 @@ class Session:
         return "unrecorded" if self._charge is None else "certified"
 
 
-def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Release:
+def release_of(tally: Tally, request: Request, draws: Draws) -> Release:
     """The release of counts that are at hand: the seam for experiments and rehearsals, no ledger involved."""
     opened = Session(CountedTables(tally, request.axes), request.schema, request.privacy, draws=draws)
     return opened.release(opened.measure_many(request))

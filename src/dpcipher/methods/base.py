@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.find import after_finding, find_bins
+from dpcipher.curator.find import find_bins
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.drawing.card import Card, Shown
@@ -30,6 +30,7 @@ from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
+from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.binning import PlannedTables

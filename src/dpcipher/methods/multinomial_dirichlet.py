@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.find import after_finding
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
@@ -19,6 +18,7 @@ from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.dirichlet_prior import least_prior, probable_prior
 from dpcipher.methods.outcome import possible, require_table
 from dpcipher.privacy.budget import Budget
+from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 

@@ -8,9 +8,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
-from dpcipher.curator.find import after_finding, chosen_pairs
-from dpcipher.curator.request import check_sets
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.planning import page, shown
@@ -20,8 +17,11 @@ from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.solved import solved_tvds
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.request import Request, most_pairs
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import planned_tables
 from dpcipher.selection.design import design_tables, is_small, unlooked
+from dpcipher.selection.limits import fitting_orders
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import (
     GOOD_NOISE,
@@ -37,7 +37,7 @@ from dpcipher.selection.rounds import (
     screens,
     worthwhile_distance,
 )
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
 
 WORTH = "tables worth measuring"
@@ -100,27 +100,17 @@ class AutoPlan(Shown, Drawable):
         return shown.auto_draw(self, columns)
 
 
-def plan_auto(
-    schema: Schema,
-    auto: Auto,
-    *,
-    privacy: Privacy,
-    sets: int,
-    n_rows: int | None,
-) -> AutoPlan:
-    """Plan a release whose tables are selected; the same requests are refused as by `measure`.
-
-    Where no number of rows is given, it is taken to be large: all distances are read.
-    """
-    check_sets(sets)
-    check_auto(auto, schema, privacy, sets)
-    levels = level_plan(schema, privacy, n_rows)
-    schema = with_expected_levels(schema, levels)
-    bins = plan_bins(schema, privacy, chosen_pairs(schema, sets), n_rows)
+def plan_auto(request: Request, n_rows: int | None) -> AutoPlan:
+    """Plan a release whose tables are selected. Where no number of rows is given, it is taken to be large: all distances are read."""
+    auto, privacy, sets = request.auto, request.privacy, request.sets
+    assert auto is not None
+    levels = level_plan(request.schema, privacy, n_rows)
+    schema = with_expected_levels(request.schema, levels)
+    bins = plan_bins(schema, privacy, planned_tables(request), n_rows)
     schema = with_expected_bins(schema, bins)  # tables are chosen once bins are found
-    target, columns = auto.on(schema), len(schema.attrs)
-    left = after_finding(privacy.budget, schema).composable()
-    noise, rows = NoiseModel(left, privacy.unit, sets), float(n_rows or MANY_ROWS)
+    target, columns = SelectionTarget.of(auto, schema), len(schema.attrs)
+    noise = NoiseModel(request.on(schema).left.composable(), privacy.unit, sets)
+    rows = float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
     design = _design(target, noise, rows, schema) if is_small(target) else None
     alone = design is None and bool(sizes) and centres(noise, zeros=bool(schema.zero_masks))

@@ -8,14 +8,14 @@ from math import sqrt
 from statistics import fmean
 from typing import Any
 
-from dpcipher.curator.discover import discovery_share
-from dpcipher.curator.find import after_levels, coarse_share, finding_share, level_share, open_searches
 from dpcipher.planning.rehearsal import rehearse
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import after_levels, coarse_share, discovery_share, finding_share
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk, clear_of_noise
 from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.search import level_share, open_searches
 from dpcipher.tables.measurement import Noise
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpcipher.curator.discover import discovery_share, selection_for
 from dpcipher.privacy.budget import percent, show
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.schema.schema import Schema
 
 USUALLY = 0.95
