@@ -21,6 +21,7 @@ from raw_errors import METRICS, errors
 import dpcipher as dc
 from dpcipher.curator import find
 from dpcipher.release.release import Release
+from dpcipher.request import shares
 from dpcipher.schema import Column, Schema
 
 EPSILONS = (1.0, math.e**2)
@@ -126,11 +127,11 @@ def options(seeds: int) -> str:
             for seed in range(seeds):
                 frame = made(seed)
                 for option in OPTIONS:
-                    find.COARSE, find.RUNS = Fraction(option[0]), option[1]
+                    shares.COARSE, find.RUNS = Fraction(option[0]), option[1]
                     release = released(frame, bounds, epsilon)
                     scores = [*range_errors(release, frame, bounds), pair_errors(release)]
                     found.setdefault(option, []).append(scores)
-            find.COARSE, find.RUNS = Fraction(1, 2), 8
+            shares.COARSE, find.RUNS = Fraction(1, 2), 8
             means = {option: np.mean(np.log(scores), axis=0) for option, scores in found.items()}
             for option, scores in means.items():
                 over = np.exp(scores - means[OPTIONS[0]])

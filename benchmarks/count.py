@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from common import markdown, peak_megabytes, real, write_page
 
 import dpcipher as dc
-from dpcipher.curator.kernel import TableCounter, few_joint_tables
+from dpcipher.curator.kernel import TableCounter
+from dpcipher.request.limits import few_joint_tables
 from dpcipher.schema.column import Column
 
 BLOCK = 2**17

@@ -14,17 +14,16 @@ import pandas as pd
 from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subsets, table, write_page
 
 from dpcipher.curator.count import count_codes
-from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.drawing.svg import element, image, standalone, text
 from dpcipher.engines.solve import solve_set
 from dpcipher.errors import SolveError
 from dpcipher.inference.models import fit_models
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.query import answer, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Noise
 
@@ -143,11 +142,10 @@ def fitted(sets: list[Codes]) -> tuple[Floats, Floats, Floats]:
 
 def synthetic(codes: Codes, epsilon: float, order: int, seed: int, *, independent: bool) -> list[Codes]:
     """m = 5 sets, each from its own sanitization at epsilon/5, each with as many rows as its noisy total."""
-    wanted = make_request(
-        SCHEMA, workload=order, budget=Budget.parse(epsilon=epsilon), unit=Unit("add-remove"), sets=SETS
-    )
+    promised = Privacy.parse(epsilon=epsilon, unit="add-remove")
+    wanted = Request.parse(SCHEMA, promised, sets=SETS)
     counted = count_codes(codes.astype(np.int32), SCHEMA.shape, wanted.axes)
-    release = release_of(counted, wanted, Draws.seeded(seed))
+    release = release_of(counted, wanted, Draws.seeded(seed), workload=order)
     rng, made = np.random.default_rng([3, seed]), []
     for number in range(SETS):
         joint = solve_set(release, number)

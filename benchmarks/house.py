@@ -22,6 +22,7 @@ JOBS = {
     "joint": "distribution",
     "posteriors": "draws of joints",
     "engines": "release → joint",
+    "request": "what is asked",
     "selection": "which tables",
     "curator": "private side",
     "planning": "cost and worth",

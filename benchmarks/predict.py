@@ -21,8 +21,8 @@ sys.path.append(str(Path(__file__).parent / "judges"))
 
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.choose import Draws
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 from tables import load
 
 HELD_OUT = 4  # every fourth row of a table without a split of its own

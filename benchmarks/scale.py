@@ -28,6 +28,7 @@ import dpcipher as dc
 from dpcipher.curator.count import receive
 from dpcipher.curator.kernel import SORTED_ROWS, TableCounter
 from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.target import SelectionTarget
 
 C_LOOP = r"""
 #include <stdint.h>
@@ -162,7 +163,7 @@ def kernels(n_rows: int) -> None:
 
 def repeats(n_rows: int) -> None:
     """Seconds in which the kernel counts all tables that `auto` may ask for: of rows that repeat, and of rows that do not."""
-    tables = foreseen_tables(dc.Auto().on(schema()))
+    tables = foreseen_tables(SelectionTarget.of(dc.Auto(), schema()))
     assert tables is not None
     rng = np.random.default_rng(0)
     for rows in (coded_rows(n_rows), rng.integers(0, SHAPE, (n_rows, len(SHAPE)))):
@@ -293,7 +294,7 @@ def main(sizes: Sequence[int]) -> None:
         for name, spent in named.items()
     ]
     repeated, distinct = run("repeats", REPEATS_ROWS)
-    n_foreseen = len(foreseen_tables(dc.Auto().on(schema())) or ())
+    n_foreseen = len(foreseen_tables(SelectionTarget.of(dc.Auto(), schema())) or ())
     grown = []
     for rows, columns, levels in (
         *((n_rows // part, 14, 16) for part in (100, 10, 1)),

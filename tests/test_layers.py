@@ -22,6 +22,7 @@ LAYERS = (
     "joint",
     "posteriors",
     "engines",
+    "request",
     "selection",
     "curator",
     "planning",
@@ -35,7 +36,7 @@ LAYERS = (
     "demo",
     "cli",
 )
-RELEASED = ("release", "joint", "posteriors", "engines", "selection", "inference", "pages")
+RELEASED = ("release", "joint", "posteriors", "engines", "request", "selection", "inference", "pages")
 READS_PRIVATE_ROWS = ("dpcipher.curator", "dpcipher.scoring")
 READS_ANY_ROWS = (*READS_PRIVATE_ROWS, "dpcipher.io.read")
 

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from dpcipher.privacy.ledger import Ledger
     from dpcipher.release.release import Release
     from dpcipher.release.trust import trust
+    from dpcipher.request.auto import Auto
     from dpcipher.schema.schema import Schema
     from dpcipher.scoring.evaluate import evaluate
-    from dpcipher.selection.target import Auto
 
 __version__ = "0.1.0"
 
@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Auto": "selection.target",
+    "Auto": "request.auto",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",
     "Reading": "engines.reading",

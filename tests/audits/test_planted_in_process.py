@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from dpcipher.audits.releases import release_checks
-from dpcipher.curator import count, request, session
-from dpcipher.curator.request import Terms
+from dpcipher.curator import count, session
 from dpcipher.curator.session import Session
 from dpcipher.methods import multinomial_dirichlet
 from dpcipher.privacy import noise
 from dpcipher.privacy.partitions import PartitionSelection
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request import request
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -35,8 +36,8 @@ def a_person_has_more_rows_than_count(patch: pytest.MonkeyPatch) -> None:
     """The limit of a person is not enforced."""
     right = count.limited_rows
 
-    def wrong(batches: Any, schema: Any, person: Any, *texts: Any) -> Any:
-        return right(batches, schema, replace(person, max_rows=1_000), *texts)
+    def wrong(batches: Any, schema: Any, cap: Any, max_rows: int, *texts: Any) -> Any:
+        return right(batches, schema, cap, 1_000, *texts)
 
     patch.setattr(count, "limited_rows", wrong)
 
@@ -72,7 +73,7 @@ def sets_share_their_noise(patch: pytest.MonkeyPatch) -> None:
 
 def the_number_of_rows_is_told(patch: pytest.MonkeyPatch) -> None:
     """The exact number of rows stands in the statement, whatever the unit."""
-    patch.setattr(Terms, "tells_n_rows", property(lambda terms: True))
+    patch.setattr(Privacy, "tells_n_rows", property(lambda privacy: True))
 
 
 def progress_tells_the_number_of_rows(patch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcipher.curator.request import Terms
 from dpcipher.curator.select import Chosen, measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 
 def run(
@@ -30,7 +30,7 @@ def run(
     session = Session(
         RowCounts(codes.astype(np.int32), shape),
         Schema.from_domain({f"c{place}": size for place, size in enumerate(shape)}),
-        Terms(Budget.parse(**budget), unit, n_rows_public=public),
+        Privacy(Budget.parse(**budget), unit, n_rows_public=public),
         draws=Draws.seeded(seed),
     )
     return session, measure_chosen(session, auto, sets=sets)

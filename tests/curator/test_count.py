@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.curator.count import count_batches, count_codes, empty_tally
-from dpcipher.curator.request import Person
 from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError
+from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
 
 SHAPE = (2, 3, 4)
@@ -77,7 +77,7 @@ def test_a_person_counts_for_at_most_max_rows_whatever_the_order(
 ) -> None:
     """Each person keeps min(limit, own rows) rows, all of them that person's own, whatever the order of the table."""
     owner = data.draw(st.lists(st.sampled_from("pqr"), min_size=len(rows), max_size=len(rows)))
-    person = Person("who", limit)
+    person = Privacy.parse(epsilon=1, unit="add-remove", max_rows=limit, person="who")
     kept = count_batches([batch(rows, owner)], SCHEMA, TABLES, person)
     backwards = count_batches([batch(rows[::-1], owner[::-1])], SCHEMA, TABLES, person)
     assert same(kept, backwards)
@@ -91,7 +91,7 @@ def test_one_person_more_changes_each_table_by_at_most_max_rows(
 ) -> None:
     """The sensitivity that the noise is calibrated to, on random neighbours."""
     owner = data.draw(st.lists(st.sampled_from("pqr"), min_size=len(rows), max_size=len(rows)))
-    person = Person("who", limit)
+    person = Privacy.parse(epsilon=1, unit="add-remove", max_rows=limit, person="who")
     without = [(row, who) for row, who in zip(rows, owner, strict=True) if who != "p"]
     full = count_batches([batch(rows, owner)], SCHEMA, TABLES, person)
     less = count_batches([batch([r for r, _ in without], [w for _, w in without])], SCHEMA, TABLES, person)
@@ -101,4 +101,9 @@ def test_one_person_more_changes_each_table_by_at_most_max_rows(
 def test_a_row_without_a_person_is_refused_before_any_charge() -> None:
     """The error names the column and the rule, never a value."""
     with pytest.raises(DataError, match=r"person column \(who\) has rows without a person"):
-        count_batches([batch([(0, 0, 0)], [None])], SCHEMA, TABLES, Person("who", 1))
+        count_batches(
+            [batch([(0, 0, 0)], [None])],
+            SCHEMA,
+            TABLES,
+            Privacy.parse(epsilon=1, unit="add-remove", max_rows=1, person="who"),
+        )

@@ -17,13 +17,13 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator.count import open_counts, receive
-from dpcipher.curator.discover import discovery_share, selection_for
-from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS
 from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, Unit
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
 
@@ -76,7 +76,7 @@ def test_the_event_states_its_share_delta_and_threshold(tmp_path: Path) -> None:
     loaded = dc.Release.load(tmp_path / "r.parquet")
     assert loaded.schema == release.schema
     event = loaded.statement.certificate["events"][0]
-    chosen = selection_for(SCHEMA, Budget.parse(epsilon=2, delta=1e-6), Unit("add-remove"))
+    chosen = selection_for(SCHEMA, Privacy.parse(epsilon=2, delta=1e-6, unit="add-remove"))
     assert chosen is not None
     assert {key: event[key] for key in ("type", "what", "delta", "threshold", "share")} == {
         "type": "levels",
@@ -205,7 +205,7 @@ def test_which_rows_of_a_person_count_depends_on_nobody_else() -> None:
     """Rows of others that bring new texts, before or between, change no one's choice: numbers of texts do, and are not used."""
     rng = np.random.default_rng(1)
     own = pd.DataFrame({"city": [f"OW{i}" for i in range(40)], "sex": "F", "id": 1})
-    person = Person("id", 2)
+    person = Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="id")
     kept = set()
     for trial in range(20):
         others = pd.DataFrame({"city": [f"XX{i}" for i in rng.permutation(200)[: trial * 10]], "sex": "M"})
@@ -228,7 +228,16 @@ def test_neighbours_differ_in_one_person_and_lone_texts_in_no_more_than_max_rows
             )
             less = frame[frame["id"] != 0]
             more, fewer = (
-                Counter(open_counts(receive(part, SCHEMA, Person("id", max_rows)), SCHEMA).text_counts(0))
+                Counter(
+                    open_counts(
+                        receive(
+                            part,
+                            SCHEMA,
+                            Privacy.parse(epsilon=1, unit="add-remove", max_rows=max_rows, person="id"),
+                        ),
+                        SCHEMA,
+                    ).text_counts(0)
+                )
                 for part in (frame, less)
             )
             gap = {text: more[text] - fewer[text] for text in more | fewer}
@@ -356,7 +365,7 @@ def test_presence_told_is_stated_at_four_times_rho_and_the_same_delta() -> None:
 
 def test_a_session_has_no_more_delta_than_its_charge() -> None:
     """A second column of the same delta is refused before anything is drawn."""
-    terms = Terms(Budget.parse(epsilon=1, delta=1e-6), Unit("add-remove"))
+    terms = Privacy(Budget.parse(epsilon=1, delta=1e-6), Unit("add-remove"))
     session = Session(open_counts(receive(people(), SCHEMA), SCHEMA), SCHEMA, terms, draws=Draws.seeded(1))
     session.name_texts(0, Fraction(1, 10), Fraction(1, 2_000_000), 10)
     with pytest.raises(BudgetError, match="within what the charge has for failures"):

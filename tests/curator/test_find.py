@@ -3,8 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,20 +11,19 @@ import pytest
 
 from dpcipher.audits.subjects import BUDGETS, UNITS
 from dpcipher.audits.transcript import Violation, compare, record
-from dpcipher.curator.find import coarse_share, finding_share
-from dpcipher.curator.intervals import Search
 from dpcipher.curator.measure import measure
-from dpcipher.curator.truth import CountSource
 from dpcipher.errors import DataError
 from dpcipher.methods import Cipher
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
+from dpcipher.request.auto import Auto
+from dpcipher.request.shares import coarse_share, finding_share
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.rows import Zero
 from dpcipher.selection.binning import BinRisk
-from dpcipher.selection.target import Auto
+from dpcipher.selection.search import Search
 
 SEX = Column("sex", "categorical", levels=["F", "M"])
 AGE = Column("age", "integer", min=0, max=99, bins="auto")
@@ -279,11 +277,11 @@ def test_what_is_known_of_intervals_has_the_variance_that_is_said(relation: str)
     """Against the true counts of the column: neither answers nor differences are off by more or less than the search believes."""
     grid, n_levels, sd, off = SCHEMA.on_grid(), 6, 20.0, []
     counts = np.bincount(np.minimum(np.random.default_rng(0).poisson(40, 50_000), 99), minlength=100)
-    source, rng = cast(CountSource, SimpleNamespace(counts=lambda axes: counts)), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for _ in range(40):
         search = Search(AGE, grid.column("age"), 0, zcdp=True, differences=relation == "add-remove")
         for _ in range(n_levels):
-            truth = search.truth(source)
+            truth = search.asked(counts)
             assert len(truth) == search.n_asked
             search.learn(truth + rng.normal(0, sd, len(truth)), sd**2)
             if not search.refine(BinRisk(50_000, 4.0, 2, 0.01)):
@@ -301,12 +299,12 @@ def test_what_is_known_of_intervals_has_the_variance_that_is_said(relation: str)
 def test_differences_leave_half_of_the_noise() -> None:
     """Deep in the search the variance of an interval is a third of the noise's, where counts leave .62 of it."""
     grid, counts = SCHEMA.on_grid(), np.full(100, 10_000)
-    source, deepest = cast(CountSource, SimpleNamespace(counts=lambda axes: counts)), {}
+    deepest = {}
     for differences in (False, True):
         search = Search(AGE, grid.column("age"), 0, zcdp=True, differences=differences)
-        search.learn(search.truth(source).astype(float), 1.0)
+        search.learn(search.asked(counts).astype(float), 1.0)
         while search.refine(BinRisk(1_000_000, 4.0, 2, 1.0)):
-            search.learn(search.truth(source).astype(float), 1.0)
+            search.learn(search.asked(counts).astype(float), 1.0)
         deepest[differences] = min(variance for _, variance in search._known.values())
     assert deepest == pytest.approx({False: 0.62, True: 1 / 3}, rel=0.02)
     assert search.settled(1.0) == pytest.approx(1 / 3)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import Terms
 from dpcipher.errors import SchemaError, SizeError
+from dpcipher.privacy.ledger import Account
 from dpcipher.schema import Schema
 
 BUDGETS: list[dict[str, float]] = [
@@ -74,7 +74,7 @@ def test_nothing_fails_after_the_charge(seed: int, monkeypatch: pytest.MonkeyPat
     """A declaration may be refused; after that every release comes to its end, is read back, and codes the same rows."""
     plain, frame, chance = random_case(seed)
     charged = []
-    monkeypatch.setattr(Terms, "charge", lambda self, what: charged.append(what))
+    monkeypatch.setattr(Account, "charge", lambda self, privacy, cost, what: charged.append(what))
     try:
         schema = Schema.from_dict(plain)
     except (SchemaError, SizeError):

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from dpcipher.curator.check import check
-from dpcipher.curator.intervals import Search
 from dpcipher.curator.measure import measure
 from dpcipher.engines.solve import solve
 from dpcipher.errors import DpcipherError
@@ -18,6 +17,7 @@ from dpcipher.planning.plan import plan
 from dpcipher.release.shown import found_ranges
 from dpcipher.schema import Column, Schema
 from dpcipher.selection.ranges import inhabited_bands, rows_to_find, sides_of_zero, stand_out
+from dpcipher.selection.search import Search
 
 OPEN: dict[str, Any] = {"min": "auto", "max": "auto", "bins": "auto"}
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from dpcipher.curator import kernel
 from dpcipher.curator.count import count_batches
-from dpcipher.curator.kernel import TableCounter, few_joint_tables, in_threads
+from dpcipher.curator.kernel import TableCounter, in_threads
 from dpcipher.errors import DataError
+from dpcipher.request.limits import ALL_JOINT_CELLS, few_joint_tables
 from dpcipher.schema import Schema
 from dpcipher.schema.narrow import code_type
 from dpcipher.tables.covering import joint_tables
@@ -118,7 +119,7 @@ def test_joint_tables_are_few_and_their_memory_is_bounded() -> None:
     pairs = list(itertools.combinations(range(14), 2))
     assert len(set(few_joint_tables(adult, pairs).values())) <= 31
     wide = few_joint_tables((2,) * 300, list(itertools.combinations(range(300), 2)))
-    assert sum(2 ** len(joint) for joint in set(wide.values())) <= kernel.ALL_JOINT_CELLS
+    assert sum(2 ** len(joint) for joint in set(wide.values())) <= ALL_JOINT_CELLS
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

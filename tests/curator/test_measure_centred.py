@@ -11,12 +11,12 @@ import pytest
 import dpcipher as dc
 from dpcipher.audits.subjects import THREE_ALIKE, Subject
 from dpcipher.audits.transcript import compare, record
-from dpcipher.curator.request import Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
@@ -61,7 +61,7 @@ def session(rho: float = 0.5, relation: str = "add-remove", *, n_rows_public: bo
     """A session over a few rows, with seeded noise."""
     schema = Schema.from_domain({"a": 2, "b": 3})
     codes = np.random.default_rng(2).integers(0, (2, 3), (40, 2))
-    terms = Terms(Budget(rho=Fraction(rho)), Unit(relation), n_rows_public=n_rows_public)
+    terms = Privacy(Budget(rho=Fraction(rho)), Unit(relation), n_rows_public=n_rows_public)
     return Session(RowCounts(codes, schema.shape), schema, terms, draws=Draws.seeded(1))
 
 

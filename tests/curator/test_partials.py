@@ -15,8 +15,8 @@ from hypothesis.extra.numpy import arrays
 from dpcipher.curator import partials, spark_workers
 from dpcipher.curator.count import count_codes
 from dpcipher.curator.partials import add_packed, assembled, packed, pieces
-from dpcipher.curator.request import Person
 from dpcipher.curator.spark_workers import UNREADABLE, Adding, Blocks, Counting, Owning, columns_of_block
+from dpcipher.privacy.terms import Cap
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Codes, Counts
 
@@ -117,10 +117,10 @@ def test_rows_of_a_person_that_cannot_count_do_not_travel(monkeypatch: pytest.Mo
     monkeypatch.setattr(spark_workers, "ROUND_ROWS", 100)
     codes = rows_of(1000, 2)
     who = ["heavy"] * 900 + [str(number % 40) for number in range(100)]
-    owned = worked(Owning(FACTS, Person("who", 3)), batches_of(codes, 25, who=who))
+    owned = worked(Owning(FACTS, Cap("who"), 3), batches_of(codes, 25, who=who))
     assert sum(names.count("heavy") for names in (batch.column(0).to_pylist() for batch in owned)) == 9 * 3
     counted = worked(Counting(FACTS, tuple(TABLES), 3), owned)
-    alone = worked(Owning(FACTS, Person("who", 3)), batches_of(codes, 1000, who=who))
+    alone = worked(Owning(FACTS, Cap("who"), 3), batches_of(codes, 1000, who=who))
     assert summed([counted])[0] == 3 + 40 * 2 + 20
     for a, b in zip(
         summed([counted])[1], summed([worked(Counting(FACTS, tuple(TABLES), 3), alone)])[1], strict=True
@@ -129,7 +129,7 @@ def test_rows_of_a_person_that_cannot_count_do_not_travel(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "work", [Counting(FACTS, tuple(TABLES)), Blocks(FACTS), Owning(FACTS, Person("who", 1))], ids=str
+    "work", [Counting(FACTS, tuple(TABLES)), Blocks(FACTS), Owning(FACTS, Cap("who"), 1)], ids=str
 )
 def test_a_refusal_is_a_message_without_the_value(work: Any) -> None:
     """A worker raises nothing: what it raises would stand in Spark's logs with its traceback."""

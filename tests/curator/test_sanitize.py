@@ -13,15 +13,14 @@ import pytest
 import dpcipher as dc
 from dpcipher.curator.count import receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 4, "sex": 2, "job": 3})
@@ -84,7 +83,7 @@ def test_a_release_is_stamped_by_how_it_was_made(tmp_path: Path) -> None:
         measure(rows(), SCHEMA, epsilon=1, unit="add-remove", ledger=ledger).statement.status == "certified"
     )
     assert measure(rows(), SCHEMA, epsilon=1, unit="add-remove").statement.status == "unrecorded"
-    order = make_request(SCHEMA, workload=2, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    order = Request.parse(SCHEMA, Privacy.parse(epsilon=1, unit="add-remove"), workload=2)
     seeded = release_of(receive(rows(), SCHEMA).tally(order.axes), order, Draws.seeded(3))
     assert seeded.statement.status == "NOT PRIVATE"
 
@@ -257,7 +256,7 @@ def test_a_bad_request_is_refused_before_data_is_opened(
 
 def test_no_release_takes_a_seed_for_its_noise() -> None:
     """Whoever knows the seed can subtract the noise, so the session has none and its sampler has none."""
-    for function in (measure, OpenDPNoise, OpenDPNoise.add, make_request):
+    for function in (measure, OpenDPNoise, OpenDPNoise.add, Request):
         assert not {
             name for name in inspect.signature(function).parameters if "seed" in name or "random" in name
         }

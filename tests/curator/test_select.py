@@ -12,16 +12,16 @@ import pytest
 from choosing import columns, run, shares
 
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.request import Terms
 from dpcipher.curator.select import distances, measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, TableCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import GRAIN
-from dpcipher.selection.target import Auto
 
 SHAPE = (2, 3, 2, 4)
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]
@@ -130,7 +130,7 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
     session = Watched(
         TableCounts(counts),
         Schema.from_domain(dict(zip("abcd", SHAPE, strict=True))),
-        Terms(Budget.parse(**{name: value * unit.l1 ** (2 if name == "rho" else 1)}), unit),
+        Privacy(Budget.parse(**{name: value * unit.l1 ** (2 if name == "rho" else 1)}), unit),
         draws=Draws.seeded(3),
     )
     session.asked = []
@@ -156,7 +156,7 @@ def test_looks_at_larger_tables_tell_neighbours_apart_by_no_more_than_they_decla
     session = Watched(
         TableCounts(counts),
         Schema.from_domain({f"c{place}": 2 for place in range(14)}),
-        Terms(Budget.parse(**{name: value * unit.l1**2 for name, value in budget.items()}), unit),
+        Privacy(Budget.parse(**{name: value * unit.l1**2 for name, value in budget.items()}), unit),
         draws=Draws.seeded(3),
     )
     session.asked = []
@@ -178,7 +178,7 @@ def test_a_small_table_is_asked_for_its_rows_and_its_design(unit: Unit) -> None:
     counts = sparse(rng, 3000)
     schema = Schema.from_domain(dict(zip("abcd", SHAPE, strict=True)))
     session = Watched(
-        TableCounts(counts), schema, Terms(Budget.parse(epsilon=2.0), unit), draws=Draws.seeded(3)
+        TableCounts(counts), schema, Privacy(Budget.parse(epsilon=2.0), unit), draws=Draws.seeded(3)
     )
     session.asked = []
     measure_chosen(session, Auto())

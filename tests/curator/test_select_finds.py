@@ -11,8 +11,8 @@ from choosing import columns, run, shares
 from dpcipher.methods import Cipher, Independent
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 PAIR = "c3 × c7"
 

@@ -9,13 +9,13 @@ import pytest
 from dpcipher.curator import count as truth_module
 from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.ledger import Account, Ledger
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 
@@ -29,7 +29,7 @@ def session(epsilon: float = 1.0, unit: str = "add-remove", max_rows: int = 1, *
     return Session(
         RowCounts(CODES, SCHEMA.shape),
         SCHEMA,
-        Terms(Budget.parse(epsilon=epsilon, **budget), Unit(unit, max_rows)),
+        Privacy(Budget.parse(epsilon=epsilon, **budget), Unit(unit, max_rows)),
         draws=Draws.seeded(1),
     )
 
@@ -174,7 +174,7 @@ def test_several_choices_cost_no_more_than_their_share(secure: bool, delta: floa
     opened = Session(
         RowCounts(CODES, SCHEMA.shape),
         SCHEMA,
-        Terms(Budget.parse(epsilon=1.0, delta=delta), Unit("add-remove")),
+        Privacy(Budget.parse(epsilon=1.0, delta=delta), Unit("add-remove")),
         draws=Draws.secure() if secure else Draws.seeded(2),
     )
     assert len(opened.choose_many("levels", [0, 1, 2], levels, 2, Fraction(1, 3), sensitivity=1)) == 2
@@ -219,7 +219,7 @@ def test_the_number_of_rows_is_public_only_where_someone_says_so() -> None:
     assert session().n_rows is None
     assert session().statement().n_rows is None
     assert session(unit="replace").n_rows == 300
-    said = Terms(Budget.parse(epsilon=1), Unit("add-remove"), n_rows_public=True)
+    said = Privacy(Budget.parse(epsilon=1), Unit("add-remove"), n_rows_public=True)
     declared = [
         Session.open(FRAME, SCHEMA, said, what={}),
         Session(TableCounts(full_table()), SCHEMA, said, draws=Draws.seeded(1)),
@@ -233,7 +233,8 @@ def test_the_charge_is_durable_before_the_first_answer(tmp_path) -> None:
     opened = Session.open(
         FRAME,
         SCHEMA,
-        Terms(Budget.parse(epsilon=1), Unit("add-remove"), ledger=path, create=True),
+        Privacy(Budget.parse(epsilon=1), Unit("add-remove")),
+        Account(path, create=True),
         what={"method": "test"},
     )
     entry = Ledger.open(path).entries[0]
@@ -252,7 +253,7 @@ def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
     """A person with three hundred rows counts for two."""
     frame = FRAME.assign(who="one")
     opened = Session.open(
-        frame, SCHEMA, Terms(Budget.parse(epsilon=200), Unit("replace", 2), Person("who", 2)), what={}
+        frame, SCHEMA, Privacy.parse(epsilon=200, unit="replace", max_rows=2, person="who"), what={}
     )
     assert opened.n_rows is None  # the number that is left tells about the ids of those left out
     assert opened.total(Fraction(1))[0] == 2
@@ -260,7 +261,7 @@ def test_max_rows_is_enforced_where_a_column_says_whose_row_it_is() -> None:
 
 def test_statements_say_who_drew() -> None:
     """Secure draws without a ledger are unrecorded; seeded ones are NOT PRIVATE."""
-    opened = Session.open(FRAME, SCHEMA, Terms(Budget.parse(epsilon=1), Unit("add-remove")), what={})
+    opened = Session.open(FRAME, SCHEMA, Privacy(Budget.parse(epsilon=1), Unit("add-remove")), what={})
     opened.total(Fraction(1))
     assert opened.statement().status == "unrecorded"
     assert opened.statement().certificate["by"] == "privacy map of opendp"

@@ -13,7 +13,6 @@ import pytest
 from dpcipher.curator import spark as spark_module
 from dpcipher.curator.count import count_codes, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.curator.spark import spark_tally
 from dpcipher.curator.truth import RowCounts
@@ -22,6 +21,7 @@ from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
 
@@ -53,7 +53,12 @@ def test_spark_counts_are_bit_equal_to_the_kernel(spark: Any) -> None:
 def test_spark_bounds_the_rows_of_a_person_across_partitions(spark: Any) -> None:
     """The rows of a person meet in one partition, so the limit holds whatever the layout."""
     rows = frame()
-    found = spark_tally(spark.createDataFrame(rows).repartition(5), SCHEMA, TABLES, Person("who", 2))
+    found = spark_tally(
+        spark.createDataFrame(rows).repartition(5),
+        SCHEMA,
+        TABLES,
+        Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="who"),
+    )
     assert found.n_rows == rows.groupby("who").size().clip(upper=2).sum()
 
 
@@ -92,8 +97,12 @@ def large_frame() -> pd.DataFrame:
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("person", [None, Person("who", 2)], ids=["rows", "persons"])
-def test_spark_answers_every_question_as_rows_in_memory_do(spark: Any, person: Person | None) -> None:
+@pytest.mark.parametrize(
+    "person",
+    [None, Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="who")],
+    ids=["rows", "persons"],
+)
+def test_spark_answers_every_question_as_rows_in_memory_do(spark: Any, person: Privacy | None) -> None:
     """Beyond a million cells the coded rows are kept, and their counts are those of a pandas frame."""
     rows = large_frame()
     found = open_counts(receive(spark.createDataFrame(rows).repartition(3), LARGE, person), LARGE)
@@ -123,7 +132,7 @@ def test_a_method_learns_the_same_from_spark_and_from_pandas(spark: Any) -> None
 def test_a_door_to_a_large_spark_frame_charges_once_and_counts(spark: Any, tmp_path: Path) -> None:
     """At a huge epsilon its answers are the counts; a row outside the schema is refused before the charge."""
     rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
-    terms = Terms(Budget.parse(epsilon=90), Unit("add-remove"), ledger=ledger)
+    terms = Privacy(Budget.parse(epsilon=90), Unit("add-remove"), ledger=ledger)
     with pytest.raises(DataError, match="column 'd'"):
         Session.open(spark.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, what={})
     assert ledger.entries == ()

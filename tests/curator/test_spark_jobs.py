@@ -14,10 +14,10 @@ import pytest
 
 from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.errors import DataError, ParameterError, TableFileError
 from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema import Column, Schema
 
@@ -70,8 +70,12 @@ def test_the_rows_of_a_killed_worker_count_once(spark: Any, tmp_path: Path) -> N
     assert all(np.array_equal(a, b) for a, b in zip(found.tables, expected.tables, strict=True))
 
 
-@pytest.mark.parametrize("person", [None, Person("who", 2)], ids=["rows", "persons"])
-def test_uneven_partitions_and_persons_are_counted_alike(spark: Any, person: Person | None) -> None:
+@pytest.mark.parametrize(
+    "person",
+    [None, Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="who")],
+    ids=["rows", "persons"],
+)
+def test_uneven_partitions_and_persons_are_counted_alike(spark: Any, person: Privacy | None) -> None:
     """Nearly all rows in one partition, others empty; half of the rows of one person."""
     rows = people()
     frame = spark.createDataFrame(rows).repartition(9, "a")  # of two values
@@ -107,7 +111,7 @@ def test_a_frame_that_cannot_be_read_is_said_in_a_sentence(spark: Any) -> None:
 
 def test_tables_are_chosen_in_a_number_of_jobs_that_partitions_do_not_change(spark: Any) -> None:
     """Codes are made once, whatever is asked then; no job runs after the charge."""
-    rows, terms = people(), Terms(Budget.parse(epsilon=50), Unit("add-remove"))
+    rows, terms = people(), Privacy(Budget.parse(epsilon=50), Unit("add-remove"))
     numbers = []
     for partitions in (2, 12):
         before = len(job_ids(spark))

@@ -16,10 +16,10 @@ from handed_counts import handed_counts  # noqa: F401
 from dpcipher.curator import count, persons, spill
 from dpcipher.curator.count import receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import Person
 from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import TableFileError
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 300, "c": 70_000, "d": 5})  # a byte, two, four, and one again
@@ -103,7 +103,7 @@ def test_persons_keep_the_same_rows_in_files_as_in_memory(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit-equal counts, whatever the number of partitions."""
-    person, frame = Person("who", limit), people()
+    person, frame = Privacy.parse(epsilon=1, unit="add-remove", max_rows=limit, person="who"), people()
     tallies = []
     for memory, partitions in ((2**28, 64), (2_000, 64), (2_000, 1), (2_000, 3)):
         monkeypatch.setattr(spill, "MEMORY_BYTES", memory)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from dpcipher.release.components import centre
 from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
@@ -13,7 +14,6 @@ from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
 from dpcipher.engines.denoise.oneway import denoise_one_way, posterior
 from dpcipher.engines.denoise.shapes import Basis, Proportional, Stack, proportional_basis, smooth_basis
 from dpcipher.engines.solve import orders_of
-from dpcipher.release.components import centre
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.tables.table import margin
 

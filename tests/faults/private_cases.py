@@ -15,7 +15,7 @@ from mutations import bend
 
 from dpcipher.curator.count import open_counts, receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import Person
+from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
 
 WORD, NUMBER = "qzjx", 8675309
@@ -76,7 +76,17 @@ def cell(column: str, rng: random.Random) -> str:
 
 def reading(data: Any, rng: random.Random) -> Case:
     """Count a private table, now and then under the name of persons, or measure it."""
-    declared, person = schema(rng), rng.choice((None, None, Person("sex", 2), Person("who", 1, "drop")))
+    declared, person = (
+        schema(rng),
+        rng.choice(
+            (
+                None,
+                None,
+                Privacy.parse(epsilon=1, unit="add-remove", max_rows=2, person="sex"),
+                Privacy.parse(epsilon=1, unit="add-remove", max_rows=1, person="who", missing_person="drop"),
+            )
+        ),
+    )
     if rng.random() < 0.05:
         return lambda: measure(data, declared, workload=1, epsilon=1.0, unit="replace")
     return lambda: open_counts(receive(data, declared, person), declared, [(0, 1), (4,)])

@@ -8,8 +8,8 @@ from dpcipher.errors import ParameterError, SchemaError, WorkloadError
 from dpcipher.methods import Cipher
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 SHAPE = (2, 3, 2, 2, 3)
 SCHEMA = Schema.from_domain(dict(zip("abcde", SHAPE, strict=True)))

@@ -87,7 +87,7 @@ class TestContract:
         assert statement.status == "unrecorded"
         assert statement.budget == {"epsilon": "1/2"} | ({} if delta is None else {"delta": "1/1000000"})
         assert statement.unit == {"relation": unit, "max_rows": 2, "cap": "stated"}
-        limit = method.terms.cost
+        limit = method.privacy.charge(method._may_fail)
         total = statement.certificate["total"]
         assert total <= float(limit.rho or limit.epsilon)
         spends_nothing = name == "uniform" and unit == "replace"

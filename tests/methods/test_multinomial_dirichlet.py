@@ -133,8 +133,8 @@ def test_a_large_table_needs_less_prior_with_delta() -> None:
     """A thousand rows over ten thousand cells at ε = 1: the whole method, with what its conversion to rho costs, has a tenth of the prior."""
     always = MultinomialDirichlet(1.0, unit="add-remove").prior
     method = MultinomialDirichlet(1.0, unit="add-remove", delta=1e-6)
-    assert method._prior(method.terms.cost, cells=10_000) < always / 10
-    assert method._prior(method.terms.cost, cells=1) == method.prior
+    assert method._prior(method._charge, cells=10_000) < always / 10
+    assert method._prior(method._charge, cells=1) == method.prior
 
 
 def test_the_charge_is_rho_with_half_of_delta(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_drawn_rows_follow_the_weaker_prior() -> None:
     counts = np.array([[600, 0, 0, 0], [0, 0, 0, 0]])
     schema = Schema.from_domain({"a": 2, "b": 4})
     method = MultinomialDirichlet(4.0, unit="add-remove", delta=1e-3, n_rows=40)
-    alpha = float(method._prior(method.terms.cost, cells=8))
+    alpha = float(method._prior(method._charge, cells=8))
     fits = [method.fit_counts(counts, schema, draws=Draws.seeded(seed)) for seed in range(300)]
     mean = np.mean([fit.joint.core.probabilities[0, 0] for fit in fits])
     assert mean == pytest.approx((600 + alpha) / (600 + 8 * alpha), abs=0.02)

@@ -12,10 +12,10 @@ from dpcipher.audits.transcript import compare as compare_runs
 from dpcipher.audits.transcript import record
 from dpcipher.comparison.compare import compare
 from dpcipher.curator import session as session_module
-from dpcipher.curator.find import finding_share
 from dpcipher.errors import ParameterError
 from dpcipher.methods import METHODS, MultinomialDirichlet, Uniform
 from dpcipher.methods.multinomial_dirichlet import least_prior
+from dpcipher.request.shares import finding_share
 from dpcipher.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -25,8 +25,8 @@ from dpcipher.methods import (
     Synthesizer,
     Uniform,
 )
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 UNITS = ("add-remove", "replace")
 DELTAS = (None, 1e-5)

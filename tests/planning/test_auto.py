@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import TableCounts
@@ -18,10 +17,12 @@ from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 
 SHAPE = (4, 3, 3, 2, 5, 2)
 SCHEMA = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(SHAPE)})
@@ -56,7 +57,7 @@ def run(
     session = Session(
         TableCounts(table),
         SCHEMA,
-        Terms(Budget.parse(**budget), Unit("replace")),
+        Privacy(Budget.parse(**budget), Unit("replace")),
         draws=Draws.seeded(2),
     )
     return measure_chosen(session, Auto(max_cells=max_cells), sets=sets).note, session
@@ -99,7 +100,7 @@ def test_the_design_of_a_small_table_is_that_of_the_choice(n_rows: int, budget: 
     rng = np.random.default_rng(3)
     table = rng.multinomial(n_rows, rng.dirichlet(np.ones(48))).reshape(schema.shape)
     session = Session(
-        TableCounts(table), schema, Terms(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
+        TableCounts(table), schema, Privacy(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
     )
     release = session.release(measure_chosen(session, Auto()).tables)
     assert sorted(step.tables for step in foreseen.steps) == sorted(
@@ -173,7 +174,7 @@ def test_the_second_round_is_held_where_it_was_foreseen() -> None:
 )
 def test_candidates_are_counted_as_listed(auto: Auto, pairs: int) -> None:
     """The short way to count triples agrees with the list of them."""
-    target = auto.on(SCHEMA)
+    target = SelectionTarget.of(auto, SCHEMA)
     assert [target.count_tables(k) for k in (1, 2, 3, 4)] == [
         sum(1 for _ in target.tables(k)) for k in (1, 2, 3, 4)
     ]
@@ -222,7 +223,7 @@ def test_text_and_json_say_the_same() -> None:
     for step in facts["steps"]:
         assert step["name"] in text
         assert f" {100 * float(Fraction(step['share'])):.3g} % " in text
-    assert foreseen.budget.describe() in text
+    assert foreseen.privacy.budget.describe() in text
     assert facts["advice"] in text
     assert sum(step.share for step in foreseen.steps) == 1
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.count import count_codes, receive
-from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.curator.session import release_of
 from dpcipher.engines import paper, rows, table
 from dpcipher.engines.denoise import denoise as denoise_module
@@ -19,26 +18,26 @@ from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.solve import solve
 from dpcipher.engines.table import solve_table
 from dpcipher.planning.cost import Cost, foresee, seconds_per_operation
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 
 
-def order(shape: tuple[int, ...], workload: int = 2) -> MeasurementRequest:
+def order(shape: tuple[int, ...], workload: int = 2) -> Request:
     """All tables of an order over columns of these sizes, at epsilon 1."""
     schema = Schema.from_domain({f"c{number}": size for number, size in enumerate(shape)})
-    return make_request(schema, workload=workload, budget=Budget.parse(epsilon=1), unit=Unit("add-remove"))
+    return Request.parse(schema, Privacy.parse(epsilon=1, unit="add-remove"), workload=workload)
 
 
-def invented(request: MeasurementRequest, n_rows: int) -> np.ndarray:
+def invented(request: Request, n_rows: int) -> np.ndarray:
     """Coded rows, every level equally likely."""
     rng = np.random.default_rng(3)
     return np.stack([rng.integers(0, size, n_rows) for size in request.schema.shape], axis=1).astype(np.int32)
 
 
-def release(request: MeasurementRequest, n_rows: int) -> Release:
+def release(request: Request, n_rows: int) -> Release:
     """A release of invented rows with seeded noise."""
     tally = count_codes(invented(request, n_rows), request.schema.shape, request.axes)
     return release_of(tally, request, Draws.seeded(1))

@@ -9,12 +9,11 @@ import pytest
 
 from dpcipher.curator.count import empty_tally
 from dpcipher.curator.measure import measure
-from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.planning.plan import Plan, plan
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 8, "sex": 2, "region": 5, "income": 6})
@@ -28,8 +27,8 @@ def make(**changes: object) -> Plan:
 def test_cells_and_noise_are_those_of_the_release() -> None:
     """The same parameters given to the session make tables of the planned sizes and scales."""
     foreseen = make(epsilon=0.7, max_rows=3, sets=2)
-    order = make_request(
-        SCHEMA, workload=2, budget=Budget.parse(epsilon=0.7), unit=Unit("add-remove", 3), sets=2
+    order = Request.parse(
+        SCHEMA, Privacy.parse(epsilon=0.7, unit="add-remove", max_rows=3), workload=2, sets=2
     )
     release = release_of(empty_tally(SCHEMA, order.axes), order, Draws.seeded(1))
     first = [table for table in release.measurements if table.set == 0]
@@ -42,9 +41,7 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
 def test_expected_error_is_what_a_release_shows() -> None:
     """Noise drawn on empty tables has the planned deviation and the planned mean size."""
     foreseen = make(workload=[("age", "sex", "region", "income")])
-    order = make_request(
-        SCHEMA, workload=[SCHEMA.attrs], budget=Budget.parse(epsilon=1), unit=Unit("add-remove")
-    )
+    order = Request.parse(SCHEMA, Privacy.parse(epsilon=1, unit="add-remove"), workload=[SCHEMA.attrs])
     draws = Draws.seeded(3)
     empty = empty_tally(SCHEMA, [(0, 1, 2, 3)])
     drawn = np.concatenate(

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.discover import selection_for
 from dpcipher.errors import BudgetError
-from dpcipher.privacy import Budget, Unit
 from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import selection_for
 from dpcipher.schema import Column
 
 CITY = Column("city", "categorical", levels="discover", pattern="[A-Z]+", max_length=3, max_levels=5)
@@ -33,7 +33,7 @@ def test_the_plan_says_what_a_release_will_find() -> None:
 def test_texts_of_the_stated_rows_are_named_as_often_as_stated() -> None:
     """By 4,000 draws of the seeded stand-in."""
     plan = dc.plan(SCHEMA, epsilon=1.0, delta=1e-6, unit="replace", max_rows=2)
-    chosen = selection_for(SCHEMA, Budget.parse(epsilon=1.0, delta=1e-6), Unit("replace", 2))
+    chosen = selection_for(SCHEMA, Privacy.parse(epsilon=1.0, delta=1e-6, unit="replace", max_rows=2))
     assert plan.levels is not None
     assert chosen is not None
     counts = {f"t{i}": plan.levels.usually for i in range(4_000)}
@@ -47,7 +47,7 @@ def test_tables_get_what_finding_leaves() -> None:
     frame = pd.DataFrame({"city": ["AB"] * 10, "sex": True, "x": 1})
     release = dc.measure(frame, SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove", workload=1)
     assert plan.tables[0].mechanism.scale == pytest.approx(release.tables[0].mechanism.scale, rel=1e-12)
-    assert plan.budget.epsilon == 1
+    assert plan.privacy.budget.epsilon == 1
 
 
 def test_a_plan_with_chosen_tables_says_it_too() -> None:

@@ -7,7 +7,7 @@ LEDGER_BUGS = (
         "noise before the charge",
         "devised here",
         "curator/session.py",
-        '        charge = terms.charge({**what, "asked": terms.budget.describe(), "schema": schema.fingerprint()})\n',
+        "        charge = account.charge(privacy, cost, asked)\n",
         "        charge = None\n",
         "curator/test_sanitize.py::test_budget_is_charged_before_noise_is_drawn",
     ),

@@ -30,9 +30,9 @@ NOISE_BUGS = (
     Bug(
         "unsplit budget: every table gets all of it",
         "Dwork and Roth 2014, section 3.5: composition forgotten",
-        "curator/request.py",
-        "mechanism_for(budget.share(share), unit)",
-        "mechanism_for(budget.composable(), unit)",
+        "request/request.py",
+        "mechanism_for(left.share(share), unit)",
+        "mechanism_for(left.composable(), unit)",
         "curator/test_sanitize.py",
     ),
     Bug(
@@ -215,7 +215,7 @@ NOISE_BUGS = (
         "devised here: noise is drawn and paid for, and the edges follow from what was counted",
         "curator/find.py",
         "    ends = np.cumsum(",
-        "    noisy = np.concatenate([search.truth(session._truth) for search in searches])\n    ends = np.cumsum(",
+        "    noisy = np.concatenate([search.asked(session._truth.counts((search.axis,))) for search in searches])\n    ends = np.cumsum(",
         "curator/test_find.py::test_bins_follow_from_noisy_answers_alone",
     ),
     Bug(
@@ -237,7 +237,7 @@ NOISE_BUGS = (
     Bug(
         "halves told apart by their difference where rows are replaced",
         "devised here: a row that goes from one half to the other moves the difference by two",
-        "curator/find.py",
+        "selection/search.py",
         'zcdp and unit.relation == "add-remove"',
         "zcdp",
         "curator/test_find.py::test_no_question_tells_neighbours_apart_by_more_than_it_declares",

@@ -18,7 +18,9 @@ def noise(variance: float) -> Noise:
     if variance >= 4:
         return Noise("gaussian", float(variance**0.5))
     least = SMALLEST_SCALE["gaussian"]
-    return Noise("gaussian", brentq(lambda s: Noise("gaussian", s).variance / variance - 1, least, 3.0, xtol=1e-15))
+    return Noise(
+        "gaussian", brentq(lambda s: Noise("gaussian", s).variance / variance - 1, least, 3.0, xtol=1e-15)
+    )
 
 
 def noisy(axes: Axes, counts: object, variance: float, *, centred: bool = False) -> Measurement:
@@ -30,7 +32,9 @@ def noisy(axes: Axes, counts: object, variance: float, *, centred: bool = False)
 
 def runs(axis: int, starts: Sequence[int], counts: object, variance: float, levels: int) -> Measurement:
     """Measured counts of runs of levels of one column."""
-    return Measurement(Query((axis,), (Groups.runs(list(starts), levels),)), np.asarray(counts), noise(variance))
+    return Measurement(
+        Query((axis,), (Groups.runs(list(starts), levels),)), np.asarray(counts), noise(variance)
+    )
 
 
 def domain(shape: Sequence[int], zeros: Sequence[Zero] = ()) -> Domain:
@@ -39,7 +43,11 @@ def domain(shape: Sequence[int], zeros: Sequence[Zero] = ()) -> Domain:
 
 
 def reconcile(
-    shape: Sequence[int], measured: Sequence[Measurement], *, total: float | None = None, zeros: Sequence[Zero] = ()
+    shape: Sequence[int],
+    measured: Sequence[Measurement],
+    *,
+    total: float | None = None,
+    zeros: Sequence[Zero] = (),
 ) -> package.Reconciled:
     """Reconcile tables of so many levels."""
     return package.reconcile(domain(shape, zeros), measured, total=total)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpcipher
 from replay.cases import BATCHED, CASES, NEAR
 from replay.record import FOLDER, differences, numbers, read, values
 
 TESTS = Path(__file__).parents[1]
+SOURCE = str(Path(dpcipher.__file__).parents[1])  # the package that is tested, wherever another is installed
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def found() -> dict[str, list[str]]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     ran = subprocess.run(
         [sys.executable, "-m", "replay.record", "--check"],
-        env={**os.environ, **threads, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join((SOURCE, str(TESTS)))},
         capture_output=True,
         text=True,
     )

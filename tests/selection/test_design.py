@@ -9,10 +9,11 @@ import pytest
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.design import FEW_COLUMNS, NEGLIGIBLE, SmallTable, design_tables, is_small, orders_of
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import SelectionTarget
 
 SHAPES = [(2, 2, 3, 3), (6, 9, 3, 3, 3), (2, 5)]
 BUDGETS = [{"epsilon": math.exp(-2)}, {"epsilon": 7.0}, {"rho": 1e-3}, {"rho": 0.5}]
@@ -84,7 +85,7 @@ def test_under_pure_epsilon_few_cells_are_measured_whole() -> None:
 
 def chosen(schema: dict[str, int], auto: Auto, rows: float = 500.0) -> dict[tuple[int, ...], float] | None:
     """The tables of a design at rho = .01, or None."""
-    target = auto.on(Schema.from_domain(schema))
+    target = SelectionTarget.of(auto, Schema.from_domain(schema))
     noise = NoiseModel(Budget.parse(rho=0.01), Unit("replace"))
     return design_tables(target, noise, rows, orders_of(target))
 
@@ -125,4 +126,4 @@ def test_many_columns_are_measured_by_a_design_only_where_noise_is_small() -> No
 )
 def test_designs_are_for_whole_tables_whose_columns_count_alike(auto: Auto, small_enough: bool) -> None:
     """Not where the whole is too large, or some tables count more than others."""
-    assert is_small(auto.on(Schema.from_domain({"a": 2, "b": 3, "c": 4}))) == small_enough
+    assert is_small(SelectionTarget.of(auto, Schema.from_domain({"a": 2, "b": 3, "c": 4}))) == small_enough

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.count import count_codes
-from dpcipher.curator.request import Terms
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountedTables, CountSource, RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import foreseen
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.measurement import Measurement
 
 SHAPES = ((40, 9, 3, 2, 16, 5, 7), (4, 1, 4, 4, 4, 1, 4, 4, 4, 4), (2,) * 14)
@@ -44,7 +45,7 @@ def chosen(
     source: CountSource, schema: Schema, auto: Auto, budget: dict[str, float]
 ) -> tuple[Measurement, ...]:
     """What is measured with seeded draws."""
-    terms = Terms(Budget.parse(**budget), Unit("add-remove"))
+    terms = Privacy(Budget.parse(**budget), Unit("add-remove"))
     return measure_chosen(Session(source, schema, terms, draws=Draws.seeded(5)), auto).tables
 
 
@@ -58,7 +59,7 @@ def test_counts_of_the_foreseen_tables_answer_every_question_as_rows_do(
         Schema.from_domain({f"c{a}": size for a, size in enumerate(shape)}),
     )
     for auto in AUTOS:
-        tables = foreseen_tables(auto.on(schema))
+        tables = foreseen_tables(SelectionTarget.of(auto, schema))
         assert tables is not None
         counted = CountedTables(count_codes(codes, shape, tables), tables)
         found = chosen(counted, schema, auto, budget)
@@ -73,7 +74,7 @@ def test_foreseen_are_all_columns_and_candidates_each_once() -> None:
     """As brute force lists them."""
     shape = (40, 9, 3, 2, 16, 5, 7)
     tables = foreseen_tables(
-        Auto(max_cells=500).on(Schema.from_domain({f"c{a}": n for a, n in enumerate(shape)}))
+        SelectionTarget.of(Auto(max_cells=500), Schema.from_domain({f"c{a}": n for a, n in enumerate(shape)}))
     )
     every = [axes for order in range(1, 5) for axes in itertools.combinations(range(7), order)]
     assert tables is not None
@@ -86,9 +87,12 @@ def test_nothing_is_foreseen_of_many_tables_many_cells_or_a_small_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Then rows, or the full table, are kept."""
-    target = Auto().on(Schema.from_domain({f"c{axis}": 8 for axis in range(9)}))
+    target = SelectionTarget.of(Auto(), Schema.from_domain({f"c{axis}": 8 for axis in range(9)}))
     assert foreseen_tables(target) is not None
-    assert foreseen_tables(Auto().on(Schema.from_domain({f"c{axis}": 2 for axis in range(60)}))) is None
-    assert foreseen_tables(Auto().on(Schema.from_domain({"a": 3, "b": 4, "c": 5}))) is None
+    assert (
+        foreseen_tables(SelectionTarget.of(Auto(), Schema.from_domain({f"c{axis}": 2 for axis in range(60)})))
+        is None
+    )
+    assert foreseen_tables(SelectionTarget.of(Auto(), Schema.from_domain({"a": 3, "b": 4, "c": 5}))) is None
     monkeypatch.setattr(foreseen, "MOST_CELLS", 1_000)
     assert foreseen_tables(target) is None

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ParameterError, WorkloadError
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1, "e": 5})
 WEIGHTS = (0.0, 0.1, 0.3, 0.7, 1.0, 2.0, 10.0)
@@ -61,7 +62,7 @@ def test_names_become_numbers() -> None:
     auto = Auto(
         target=[("e", "a"), ("c", "b", "a")], column_weights={"e": 3, "b": np.float32(0.5)}, max_order=2
     )
-    target = auto.on(SCHEMA)
+    target = SelectionTarget.of(auto, SCHEMA)
     assert target.listed == ((0, 4), (0, 1, 2))
     assert target.weights == (1.0, 0.5, 1.0, 1.0, 3.0)
     assert target.shape == SCHEMA.shape
@@ -83,16 +84,16 @@ def test_names_become_numbers() -> None:
 )
 def test_the_target_is_an_order_and_bounds_what_is_measured(auto: Auto, order: int, largest: int) -> None:
     """By default all tables of the largest order; a table that no target holds is no candidate."""
-    target = auto.on(SCHEMA)
+    target = SelectionTarget.of(auto, SCHEMA)
     assert (target.order, target.max_order) == (order, largest)
     assert [bool(list(target.tables(k))) for k in (1, 2, 3, 4)] == [k <= largest for k in (1, 2, 3, 4)]
 
 
 def test_two_columns_have_no_triples_in_the_target() -> None:
     """The order is never beyond the number of columns."""
-    target = Auto().on(Schema.from_domain({"a": 2, "b": 3}))
+    target = SelectionTarget.of(Auto(), Schema.from_domain({"a": 2, "b": 3}))
     assert (target.order, target.max_order) == (2, 2)
-    assert Auto(target=[("a", "b")]).on(SCHEMA).max_order == 2
+    assert SelectionTarget.of(Auto(target=[("a", "b")]), SCHEMA).max_order == 2
 
 
 def test_candidates_are_small_enough_and_vary_and_count() -> None:
@@ -114,7 +115,7 @@ def test_candidates_are_small_enough_and_vary_and_count() -> None:
 
 def test_importance_is_the_same_for_all_pairs_of_columns_that_weigh_the_same() -> None:
     """Forty-five thousand pairs, each in as many targets of three as there are other columns."""
-    target = Auto().on(Schema.from_domain({f"c{place}": 2 for place in range(300)}))
+    target = SelectionTarget.of(Auto(), Schema.from_domain({f"c{place}": 2 for place in range(300)}))
     found = {target.importance(axes) for axes in target.tables(2)}
     assert found == {0.5 * 298}
 
@@ -174,7 +175,7 @@ def test_what_does_not_fit_the_schema_is_refused(
 ) -> None:
     """Targets and columns that are not there, or that nothing is left of."""
     with pytest.raises(error) as refusal:
-        Auto(**options).on(SCHEMA)
+        SelectionTarget.of(Auto(**options), SCHEMA)
     assert says in str(refusal.value)
     assert isinstance(refusal.value, ValueError)
 
@@ -203,4 +204,4 @@ def test_what_is_to_be_predicted_is_one_column(wrong: object) -> None:
     with pytest.raises(ParameterError, match="must stand alone"):
         Auto(predict="a", target=2)
     with pytest.raises(WorkloadError, match="column 'zz' is not among what is measured"):
-        Auto(predict="zz").on(SCHEMA)
+        SelectionTarget.of(Auto(predict="zz"), SCHEMA)

@@ -17,11 +17,11 @@ from dpcipher.audits.evidence import clopper_pearson
 from dpcipher.audits.subjects import CONCENTRATED, UNITS
 from dpcipher.audits.transcript import Question, Transcript, Violation, compare, record
 from dpcipher.curator.count import open_counts, receive
-from dpcipher.curator.request import Person, Terms
 from dpcipher.curator.session import Session
 from dpcipher.methods import Cipher
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -95,12 +95,12 @@ def _reaches(sigma: float, threshold: int, count: int) -> float:
 def drawn_check(unit: Unit, name: str, rows: Sequence[str], trials: int) -> Check:
     """The session's own selection on the frame, often: at least how probable it is that a lone text of one person is named."""
     rho = Fraction(unit.l2_squared, 2)  # noise of sigma 1
-    terms = Terms(Budget(rho=rho, delta=SEEN_DELTA), unit, Person("id", unit.max_rows))
+    privacy = Privacy(Budget(rho=rho, delta=SEEN_DELTA), unit, Cap("id"))
     frame = _frame([*_others(), *((text, "lone") for text in rows)])
-    truth = open_counts(receive(frame, SCHEMA, terms.person), SCHEMA)
+    truth = open_counts(receive(frame, SCHEMA, privacy), SCHEMA)
     hits = 0
     for _ in range(trials):
-        session = Session(truth, SCHEMA, terms, draws=Draws.secure())
+        session = Session(truth, SCHEMA, privacy, draws=Draws.secure())
         named = session.name_texts(0, Fraction(1), SEEN_DELTA, 100)
         hits += any(text.startswith("lone") for text in named)
     low = float(clopper_pearson(hits, trials, EACH)[0])

@@ -21,8 +21,8 @@ from dpcipher.methods import MultinomialDirichlet
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 Row = Mapping[str, Any]
 

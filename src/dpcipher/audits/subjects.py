@@ -26,9 +26,9 @@ from dpcipher.methods import (
     Uniform,
 )
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.auto import Auto
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto
 
 Cells = Mapping[tuple[int, ...], int]
 PURE: tuple[float, float | None] = (3.0, None)

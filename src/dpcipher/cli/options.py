@@ -303,7 +303,7 @@ def tables_or_workload(
             "--target says which tables the choice should serve"
         )
     if workload == "auto":
-        from dpcipher.selection.target import Auto
+        from dpcipher.request.auto import Auto
 
         return Auto(**given)
     if given:

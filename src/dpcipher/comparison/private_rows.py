@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.curator.count import FULL_TABLE_CELLS
 from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError
 from dpcipher.io.read import open_declared
+from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import stand_in_texts

@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from dpcipher.curator.kernel import SORTED_ROWS, Columns, TableCounter, in_threads, joined_columns
 from dpcipher.curator.persons import limited_rows
-from dpcipher.curator.request import Person
 from dpcipher.curator.spill import HeldRows
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered, private_texts
 from dpcipher.curator.truth import CountedTables, CountSource, RowCounts, TableCounts, Tally, columns_of
 from dpcipher.errors import ParameterError
 from dpcipher.io.header import said_extra
 from dpcipher.io.read import Source, open_declared
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Codes
 
@@ -48,16 +49,19 @@ def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence
 
 
 def count_batches(
-    batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], person: Person | None = None
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    tables: Sequence[Axes],
+    privacy: Privacy | None = None,
 ) -> Tally:
     """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
     counter = TableCounter(schema.shape, tables)
     if counter.sorts:
-        counted = in_threads(counter.add, _joined(coded_rows(batches, schema, person), SORTED_ROWS))
-    elif person is None:
+        counted = in_threads(counter.add, _joined(coded_rows(batches, schema, privacy), SORTED_ROWS))
+    elif privacy is None or privacy.cap is None:
         counted = in_threads(lambda batch: counter.add(schema.encode_columns(batch)), batches)
     else:
-        counted = map(counter.add, coded_rows(batches, schema, person))
+        counted = map(counter.add, coded_rows(batches, schema, privacy))
     for _ in counted:
         pass
     return Tally(counter.n_rows, counter.tables())
@@ -66,17 +70,15 @@ def count_batches(
 def coded_rows(
     batches: Iterable[pa.RecordBatch],
     schema: Schema,
-    person: Person | None = None,
+    privacy: Privacy | None = None,
     texts: Dictionaries = NO_TEXTS,
 ) -> Iterator[Columns]:
     """The codes of the rows that count: of all, or of at most `max_rows` for each person."""
-    if person is None:
+    if privacy is None or privacy.cap is None:
         return in_threads(lambda batch: schema.encode_columns(numbered(batch, texts)), batches)
-    return limited_rows(batches, schema, person, texts)
+    return limited_rows(batches, schema, privacy.cap, privacy.unit.max_rows, texts)
 
 
-# Up to so many cells the full table answers every question; beyond, the coded rows are kept.
-FULL_TABLE_CELLS = 2**20
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 
@@ -105,31 +107,31 @@ class LocalRows(Incoming):
         self,
         source: Source,
         schema: Schema,
-        person: Person | None,
+        privacy: Privacy | None,
         texts: Dictionaries = NO_TEXTS,
         say: Say = _silent,
     ) -> None:
-        self.kind, self._source, self._schema, self._person = source.kind, source, schema, person
+        self.kind, self._source, self._schema, self._privacy = source.kind, source, schema, privacy
         self.texts, self._say = texts, say
         self.drops_blank_rows = source.drops_blank_rows
-        self.extra = said_extra(source.names, wanted_columns(schema, person))
+        self.extra = said_extra(source.names, wanted_columns(schema, privacy))
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
         """Counted batch by batch, in one pass."""
         with self._batches() as batches:
-            return count_batches(batches, self._schema, tables, self._person)
+            return count_batches(batches, self._schema, tables, self._privacy)
 
     def rows(self) -> list[Columns]:
         """Kept in memory, or in a file without a name where they are many."""
         held = HeldRows()
         with self._batches() as batches:
-            for columns in _joined(coded_rows(batches, self._schema, self._person, self.texts), CHUNK_ROWS):
+            for columns in _joined(coded_rows(batches, self._schema, self._privacy, self.texts), CHUNK_ROWS):
                 held.add(columns)
         return held.blocks
 
     def _batches(self) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """After it, nothing is left open in an engine that the rows come from, even where a row was refused."""
-        return closing(self._source.told_batches(wanted_columns(self._schema, self._person), self._say))
+        return closing(self._source.told_batches(wanted_columns(self._schema, self._privacy), self._say))
 
 
 @final
@@ -138,20 +140,20 @@ class SparkRows(Incoming):
 
     kind = "spark"
 
-    def __init__(self, frame: Any, schema: Schema, person: Person | None) -> None:
-        self._frame, self._schema, self._person = frame, schema, person
+    def __init__(self, frame: Any, schema: Schema, privacy: Privacy | None) -> None:
+        self._frame, self._schema, self._privacy = frame, schema, privacy
 
     def tally(self, tables: Sequence[Axes]) -> Tally:
         """Counted by Spark; only counts reach this process."""
         from dpcipher.curator.spark import spark_tally
 
-        return spark_tally(self._frame, self._schema, tables, self._person)
+        return spark_tally(self._frame, self._schema, tables, self._privacy)
 
     def rows(self) -> list[Columns]:
         """Codes on a file of this process that has no name, since Spark would read its source again for every question."""
         from dpcipher.curator.spark import spark_rows
 
-        return spark_rows(self._frame, self._schema, self._person)
+        return spark_rows(self._frame, self._schema, self._privacy)
 
 
 def is_spark(data: object) -> bool:
@@ -162,12 +164,12 @@ def is_spark(data: object) -> bool:
     )
 
 
-def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say = _silent) -> Incoming:
+def receive(data: Any, schema: Schema, privacy: Privacy | None = None, *, say: Say = _silent) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
     texts = private_texts(schema)
-    if person is not None and person.column in texts:
+    if privacy is not None and privacy.cap is not None and privacy.cap.column in texts:
         raise ParameterError(
-            f"person column ({person.column}) must not be one whose levels are found and published; leave it out of the schema"
+            f"person column ({privacy.cap.column}) must not be one whose levels are found and published; leave it out of the schema"
         )
     declared, schema = schema, schema.on_grid()
     if is_spark(data):
@@ -176,13 +178,14 @@ def receive(data: Any, schema: Schema, person: Person | None = None, *, say: Say
                 "data (Spark data frame) must be a file or a local table where levels are found (levels: discover): the texts are told apart "
                 "in one process; write the frame to Parquet and measure that"
             )
-        return SparkRows(data, schema, person)
-    return LocalRows(open_declared(data, declared), schema, person, texts, say)
+        return SparkRows(data, schema, privacy)
+    return LocalRows(open_declared(data, declared), schema, privacy, texts, say)
 
 
-def wanted_columns(schema: Schema, person: Person | None) -> list[str]:
+def wanted_columns(schema: Schema, privacy: Privacy | None) -> list[str]:
     """The columns to read, each once."""
-    return list(dict.fromkeys([*schema.names, *([] if person is None else [person.column])]))
+    owner = [] if privacy is None or privacy.cap is None else [privacy.cap.column]
+    return list(dict.fromkeys([*schema.names, *owner]))
 
 
 def _joined(pieces: Iterable[Columns], n_rows: int) -> Iterator[Columns]:

@@ -6,35 +6,10 @@ the names, the closed schema and the code of every row's text in it, is post-pro
 """
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from dpcipher.curator.session import Session
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.partitions import PartitionSelection
-from dpcipher.privacy.unit import Unit
-from dpcipher.schema.schema import Schema
+from dpcipher.request.shares import discovery_share
 from dpcipher.schema.text_column import MAX_FOUND
-
-# What is not named is lost in all tables, and a tenth less for the tables raises their noise by a twentieth: on generated tables with few frequent texts and
-# many rare ones a tenth gave errors of pairs 5 to 11 % below those of a twentieth, and of the other columns 0 to 5 % above.
-EACH = Fraction(1, 10)  # of the charge, for one column
-MOST = Fraction(1, 5)  # for all of them
-
-
-def discovery_share(schema: Schema) -> Fraction:
-    """What finding levels takes of the charge: a tenth for each column, a fifth at most."""
-    return min(MOST, EACH * sum(column.discovers for column in schema.columns))
-
-
-def selection_for(schema: Schema, budget: Budget, unit: Unit) -> PartitionSelection | None:
-    """Noise and threshold for each column of a schema whose levels are to be found under a budget; None where there is none."""
-    number = sum(column.discovers for column in schema.columns)
-    if not number:
-        return None
-    whole = budget.failing()
-    mechanism = mechanism_for(whole.share(discovery_share(schema) / number), unit)
-    return PartitionSelection.calibrated(mechanism, whole.failure / number, unit)
 
 
 def find_levels(session: Session, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -44,7 +19,7 @@ def find_levels(session: Session, *, say: Callable[[str], None] = lambda _: None
         return
     say("finding levels")
     columns = [column for column in schema.columns if column.discovers]
-    share, delta = discovery_share(schema) / len(columns), session.terms.cost.failure / len(columns)
+    share, delta = discovery_share(schema) / len(columns), session.failure / len(columns)
     named = {}
     for column in columns:
         most = MAX_FOUND if column.max_levels is None else column.max_levels

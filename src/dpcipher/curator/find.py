@@ -17,78 +17,28 @@ same interval moves it by two, which is more: so differences are asked under add
 noisy answers, and so do the runs.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
 import numpy as np
 
-from dpcipher.curator.discover import discovery_share, find_levels
+from dpcipher.curator.discover import find_levels
 from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.intervals import Search
-from dpcipher.curator.request import MeasurementRequest
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, Recoding
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.request.shares import coarse_share, finding_share
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
-from dpcipher.schema.open_column import AUTO
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk
 from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.rounds import FEW
+from dpcipher.selection.search import Search, level_share, open_searches, run_searches
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Groups, Query
 
-MOST, EACH = Fraction(1, 10), Fraction(1, 30)  # of the charge: for all open columns, and for one
-COARSE = Fraction(1, 2)  # of what finding may take: what coarse counts take beside it
-RUNS = 8  # of bins, at most; both settled on generated columns (benchmarks/coarse.py)
-
-
-def finding_share(schema: Schema) -> Fraction:
-    """The most that finding bins takes of the charge: a thirtieth for every open column, up to a tenth."""
-    n_open = sum(column.is_open and not column.discovers for column in schema.columns)
-    return min(MOST, EACH * n_open)
-
-
-def coarse_share(schema: Schema) -> Fraction:
-    """What coarse counts of found bins take of the charge, beside the search."""
-    return COARSE * finding_share(schema)
-
-
-def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
-    """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
-    return finding_share(schema) / sum(search.shares for search in searches)
-
-
-def after_finding(budget: Budget, schema: Schema) -> Budget:
-    """What is left of a budget for tables, at least: all of it where there is nothing to find."""
-    share, budget = finding_share(schema) + coarse_share(schema), after_levels(budget, schema)
-    return budget.share(1 - share) if share else budget
-
-
-def after_levels(budget: Budget, schema: Schema) -> Budget:
-    """What finding levels leaves of a budget: all of it where there are none to find."""
-    return budget.failing().share(1 - discovery_share(schema)) if schema.discovers else budget
-
-
-def given_tables(request: MeasurementRequest) -> PlannedTables:
-    """Tables that were asked for: as many as there are in all sets, of their typical order."""
-    return typical_tables([len(attrs) for attrs in request.workload.tables], request.sets)
-
-
-def typical_tables(orders: Sequence[int], sets: int) -> PlannedTables:
-    """So many tables as there are orders, in every set, of the mean order."""
-    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * sets)
-
-
-def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
-    """Tables that are yet to be chosen: a few pairs per column, as a shortlist has them, or all."""
-    columns = len(schema.attrs)
-    return PlannedTables(2, max(1, min(math.comb(columns, 2), FEW * columns)) * sets)
+RUNS = 8  # of bins, at most; settled, as the share of coarse counts is, on generated columns (benchmarks/coarse.py)
 
 
 def find_bins(
@@ -117,50 +67,11 @@ def find_bins(
     _close(session, searches, risks, sets)
 
 
-def run_searches(
-    searches: Sequence[Search],
-    ask: Callable[[Sequence[Search], int], None],
-    risk: Callable[[int, float], BinRisk],
-    *,
-    n_rows: int | None,
-) -> dict[int, BinRisk]:
-    """Ask level by level, until no interval is worth cutting; the risk of each column's bins, by its axis.
-
-    `ask` asks one level of some columns, with so many shares of a level; `risk` is that of the bins of an axis of so many rows. The number of rows is
-    public, or what the first level tells. A plan that rehearses a search with made-up rows takes the same steps.
-    """
-    for first in _with_first_shares(searches):
-        ask(first, sum(search.first_shares for search in first))
-    rows = n_rows or max(1.0, float(np.mean([search.total for search in searches])))
-    risks = {search.axis: risk(search.axis, float(rows)) for search in searches}
-    asked = searches
-    while asked := [search for search in asked if search.refine(risks[search.axis])]:
-        ask(asked, len(asked))
-    return risks
-
-
-def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
-    """A search for every column with open bins; none of them is part of a compound."""
-    grid, differences = schema.on_grid(), zcdp and unit.relation == "add-remove"
-    return [
-        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp, differences=differences)
-        for axis, attr in enumerate(schema.attrs)
-        if attr not in schema.compounds and schema.column(attr).bins == AUTO
-    ]
-
-
-def _with_first_shares(searches: Sequence[Search]) -> list[list[Search]]:
-    """Those whose range is to be found, and the others: each kind is a question of its own, since the first begins with a larger share."""
-    unbounded = [search for search in searches if search.is_unbounded]
-    bounded = [search for search in searches if not search.is_unbounded]
-    return [kind for kind in (unbounded, bounded) if kind]
-
-
 def _ask(session: Session, searches: Sequence[Search], share: Fraction) -> None:
     """One level of all columns that are asked, with one share."""
     noisy, mechanism = session.query(
         f"intervals of {_names(searches)}",
-        lambda truth: np.concatenate([search.truth(truth) for search in searches]),
+        lambda truth: np.concatenate([search.asked(truth.counts((search.axis,))) for search in searches]),
         share,
         sensitivity=_sensitivity(len(searches)),
     )

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.tables.covering import joint_tables
+from dpcipher.request.limits import BLOCK_ROWS, JOINT_ROWS, few_joint_tables
 from dpcipher.tables.domain import Axes, CodeColumn, Counts
 from dpcipher.tables.table import margin
 
@@ -29,10 +29,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Kind = Literal["joint", "table"]  # counted as margins of joint tables, or one by one
 
-JOINT_CELLS = (2**15, 2**11, 2**7)  # of the largest joint table; less where there would be very many of them
-ALL_JOINT_CELLS = 2**23  # of all joint tables together
-JOINT_ROWS = 2**13  # rows from which joint tables pay
-BLOCK_ROWS = 2**17
 SORTED_ROWS = 2**20  # rows that are sorted at a time, so that those that repeat are counted once
 SORTING_TABLES = 64  # joint tables that counting must take for sorting to be the lesser work
 MOST_TABLES = 5_000  # for which it is found out beforehand
@@ -159,15 +155,6 @@ class TableCounter:
         if ("table", axes) in self._counts:
             counts += self._counts["table", axes]
         return counts
-
-
-def few_joint_tables(shape: tuple[int, ...], tables: Sequence[Axes]) -> dict[Axes, Axes]:
-    """Joint tables for given ones: as few as memory for their counts allows."""
-    for most_cells in JOINT_CELLS:
-        joints = joint_tables(shape, tables, most_cells)
-        if sum(math.prod(shape[axis] for axis in axes) for axes in set(joints.values())) <= ALL_JOINT_CELLS:
-            return joints
-    return {axes: axes for axes in tables}
 
 
 def n_threads() -> int:

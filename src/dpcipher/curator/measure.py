@@ -5,24 +5,25 @@ The order is the contract: check everything, read and count, charge the ledger d
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcipher.curator.auto_limits import check_auto
-from dpcipher.curator.find import after_finding, chosen_pairs, find_bins, given_tables
-from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_sets, make_request
+from dpcipher.curator.find import find_bins
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.errors import LedgerError
 from dpcipher.io.write import check_writable
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.ledger import Account, Ledger
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
+from dpcipher.request.auto import Auto
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import planned_tables
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.selection.limits import check_auto
+from dpcipher.selection.search import check_finding
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.measurement import Measurement
 
@@ -72,65 +73,49 @@ def measure(
     >>> release.statement.status, release.statement.budget["epsilon"]
     ('unrecorded', '1')
     """
-    auto = parse_auto(workload, weights=weights)
-    protects = Unit.parse(unit, max_rows)
-    terms = Terms(
-        Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers),
-        protects,
-        None if person is None else Person(person, protects.max_rows, missing_person),
-        n_rows_public,
-        ledger,
-        name,
-        create,
-        label,
+    privacy = Privacy.parse(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        mechanism=mechanism,
+        unit=unit,
+        max_rows=max_rows,
+        person=person,
+        missing_person=missing_person,
+        n_rows_public=n_rows_public,
+        may_fail=schema.discovers,
     )
-    say = progress or (lambda _: None)
+    account = Account(ledger, name, create, label)
+    request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
+    check_auto(request)
+    check_finding(schema, privacy)
     if save is not None:
         check_writable(save)
-    if auto is not None:
-        return _finished(*_measure_chosen(data, schema, terms, auto, sets, say), save, say)
-    assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request_on = partial(make_request, workload=workload, unit=protects, sets=sets, weights=weights)
-    return _finished(*_measure_given(data, schema, terms, request_on, say), save, say)
+    say = progress or (lambda _: None)
+    return _finished(*_measured(data, request, account, say), save, say)
 
 
-def _measure_chosen(
-    data: Any, schema: Schema, terms: Terms, auto: Auto, sets: int, say: Callable[[str], None]
-) -> tuple[Session, tuple[Measurement, ...]]:
-    """Tables that a part of the budget chooses."""
-    check_sets(sets)
-    check_auto(auto, schema, terms, sets)
-    foreseen = foreseen_tables(auto.on(schema))
+def _measured(
+    data: Any, request: Request, account: Account, say: Callable[[str], None]
+) -> tuple[Session, Sequence[Measurement]]:
+    """Open the rows, find what the schema leaves open, and measure the tables, those that were asked for or those that a part of the budget chooses."""
+    schema, auto, sets = request.schema, request.auto, request.sets
     opened = Session.open(
-        data, schema, terms, what={"tables": "auto", "sets": sets}, foreseen=foreseen, say=say
+        data,
+        schema,
+        request.privacy,
+        account,
+        what=request.purpose,
+        tables=request.axes if auto is None else None,
+        foreseen=None if auto is None else foreseen_tables(SelectionTarget.of(auto, schema)),
+        say=say,
     )
-    find_bins(opened, chosen_pairs(schema, sets), sets=sets, say=say)
-    return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
-
-
-def _measure_given(
-    data: Any,
-    schema: Schema,
-    terms: Terms,
-    request_on: Callable[..., MeasurementRequest],
-    say: Callable[[str], None],
-) -> tuple[Session, tuple[Measurement, ...]]:
-    """The tables that were asked for; of an open schema, they are asked for again once its bins are found."""
-    request = request_on(schema, budget=after_finding(terms.budget, schema))
-    opened = Session.open(data, schema, terms, what=_purpose(request), tables=request.axes, say=say)
+    find_bins(opened, planned_tables(request), sets=sets, say=say)
+    if auto is not None:
+        return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
     if schema.is_open:
-        find_bins(opened, given_tables(request), sets=request.sets, say=say)
-        request = request_on(opened.schema, budget=opened.part(Fraction(1)))
+        request = request.on(opened.schema, opened.part(Fraction(1)))
     return opened, opened.measure_many(request, say=say)
-
-
-def _purpose(request: MeasurementRequest) -> dict[str, Any]:
-    """What the ledger records of a request: public parameters only."""
-    return {
-        "tables": len(request.workload.tables),
-        "sets": request.sets,
-        "mechanism": request.mechanisms[0].kind,
-    }
 
 
 def _finished(

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dpcipher.curator import spill
 from dpcipher.curator.kernel import Columns, in_threads, joined_columns
-from dpcipher.curator.request import Person
 from dpcipher.curator.spill import UnnamedFile, says_what_is_full
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered
 from dpcipher.errors import DataError
+from dpcipher.privacy.terms import Cap
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
 
@@ -31,15 +31,19 @@ PARTITIONS = 64
 
 
 def limited_rows(
-    batches: Iterable[pa.RecordBatch], schema: Schema, person: Person, texts: Dictionaries = NO_TEXTS
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    cap: Cap,
+    max_rows: int,
+    texts: Dictionaries = NO_TEXTS,
 ) -> Iterator[Columns]:
     """Coded rows, at most `max_rows` of each person."""
-    owned = in_threads(lambda batch: owned_rows(batch, schema, person, texts), batches)
+    owned = in_threads(lambda batch: owned_rows(batch, schema, cap, texts), batches)
 
     def hashes() -> Hashes:
         return {schema.attrs.index(name): dictionary.hashes() for name, dictionary in texts.items()}
 
-    return limited_owned(owned, person.max_rows, hashes)
+    return limited_owned(owned, max_rows, hashes)
 
 
 def limited_owned(
@@ -67,14 +71,12 @@ def limited_owned(
             yield limit_person(partition.read(), max_rows, numbers)
 
 
-def owned_rows(
-    batch: pa.RecordBatch, schema: Schema, person: Person, texts: Dictionaries = NO_TEXTS
-) -> Owned:
+def owned_rows(batch: pa.RecordBatch, schema: Schema, cap: Cap, texts: Dictionaries = NO_TEXTS) -> Owned:
     """Whose row each is, and its codes. A row that names nobody is refused, or left out as if it had never been there."""
-    owner = by_type(batch.column(person.column), as_id).cast(pa.large_string())
-    if owner.null_count and person.missing == "refuse":
+    owner = by_type(batch.column(cap.column), as_id).cast(pa.large_string())
+    if owner.null_count and cap.blank == "refuse":
         raise DataError(
-            f"person column ({person.column}) has rows without a person; every row must say whose it is. Curator only: "
+            f"person column ({cap.column}) has rows without a person; every row must say whose it is. Curator only: "
             "fill the column, or leave such rows out with missing_person='drop'"
         )
     named = pc.is_valid(owner)

@@ -26,23 +26,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.auto_limits import PARTS, fitting, fitting_orders, most_pairs, one_way_tables
 from dpcipher.curator.event import Sensitivity
 from dpcipher.curator.session import Picker, Session
 from dpcipher.curator.truth import CountSource
 from dpcipher.privacy.choose import Chooser
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.request.auto import Auto
+from dpcipher.request.request import most_pairs
+from dpcipher.request.shares import PARTS
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
 from dpcipher.selection.design import design_tables, is_small, unlooked
 from dpcipher.selection.distances import posterior_distances
+from dpcipher.selection.limits import fitting, fitting_orders, one_way_tables
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
 from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.scores import explained, penalties, weights_256
 from dpcipher.selection.spanning import SpanningFirst
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes
 from dpcipher.tables.measurement import Measurement
 
@@ -62,7 +65,7 @@ def measure_chosen(
 
     With several `sets` the choice is made once, and every set measures the same tables, with an equal share.
     """
-    return _Selection(session, auto.on(session.schema), sets, say).run()
+    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, say).run()
 
 
 def distances(

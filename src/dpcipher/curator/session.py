@@ -29,19 +29,21 @@ from dpcipher.curator.event import (
     Sensitivity,
     TablesMeasured,
 )
-from dpcipher.curator.request import MeasurementRequest, Terms, check_person
 from dpcipher.curator.spending import Spending
 from dpcipher.curator.truth import CountedTables, CountSource, Recoding, Tally
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.accounting import float_up
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, check_k, choice_scale, polya_urn
+from dpcipher.privacy.ledger import Account
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement, Status, software
+from dpcipher.request.request import Request, check_person
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, Axes, Counts
 from dpcipher.tables.measurement import Measurement, Noise
@@ -58,20 +60,17 @@ class Session:
         self,
         truth: CountSource,
         schema: Schema,
-        terms: Terms,
+        privacy: Privacy,
         *,
         draws: Draws,
+        may_fail: bool = False,
         charge: Charge | None = None,
+        account: Account = Account(),  # noqa: B008 - a frozen value
         kind: str = "pandas",
     ) -> None:
-        self.schema, self.terms, self.kind, self.rng = (
-            schema.without_notes(),
-            terms.of(schema),
-            kind,
-            draws.rng,
-        )
-        self._truth, self._draws, self._charge = truth, draws, charge
-        self._spending = Spending(self.terms.cost, terms.unit)
+        self.schema, self.privacy, self.kind, self.rng = schema.without_notes(), privacy, kind, draws.rng
+        self._truth, self._draws, self._charge, self._account = truth, draws, charge, account
+        self._spending = Spending(privacy.charge(may_fail or schema.discovers), privacy.unit)
         self._remarks: dict[str, Any] = {}
         self.centred, self.kept = False, list[Measurement]()
         self.released: Release | None = None
@@ -81,25 +80,32 @@ class Session:
         cls,
         data: Any,
         schema: Schema,
-        terms: Terms,
+        privacy: Privacy,
+        account: Account = Account(),  # noqa: B008 - a frozen value
         *,
         what: Mapping[str, Any],
+        may_fail: bool = False,
+        needs_n_rows: bool = False,
         tables: Sequence[Axes] | None = None,
         foreseen: Sequence[Axes] | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> "Session":
-        """Check the terms, read the private rows, and charge the ledger with the whole budget, in that order.
+        """Check the terms and the ledger, read the private rows, and charge the ledger with the whole budget, in that order.
 
         Where all `tables` that will be asked for are known, or few are `foreseen` among which they will be, their counts are taken in one pass and
         no row is kept, unless the schema is open: then rows are coded on its grid, and kept. `what` says publicly what the charge is for.
+        `may_fail` and `needs_n_rows` say what a method will ask: something that fails with a small probability, or that no noise can hide while
+        the number of rows is private.
         """
         schema.require_signed()
-        terms = terms.of(schema)
-        check_person(schema, terms.person)
-        terms.check()
-        incoming = receive(data, schema, terms.person, say=say)
+        cost = privacy.charge(may_fail or schema.discovers)
+        check_person(schema, privacy.cap)
+        account.check(privacy, cost)
+        incoming = receive(data, schema, privacy, say=say)
         if incoming.drops_blank_rows:
-            terms = replace(terms, every_row_counts=False)
+            privacy = replace(privacy, every_row_counts=False)
+        if needs_n_rows:
+            privacy.require_n_rows()
         if incoming.extra:
             say(incoming.extra)
         say("counting" if tables is not None else "reading")
@@ -107,18 +113,33 @@ class Session:
             tables = foreseen = None
         truth = open_counts(incoming, schema, tables, foreseen=foreseen)
         say("charging the ledger and drawing noise")
-        charge = terms.charge({**what, "asked": terms.budget.describe(), "schema": schema.fingerprint()})
-        return cls(truth, schema, terms, draws=Draws.secure(), charge=charge, kind=incoming.kind)
+        asked = {**what, "asked": privacy.budget.describe(), "schema": schema.fingerprint()}
+        charge = account.charge(privacy, cost, asked)
+        return cls(
+            truth,
+            schema,
+            privacy,
+            draws=Draws.secure(),
+            may_fail=may_fail,
+            charge=charge,
+            account=account,
+            kind=incoming.kind,
+        )
 
     @property
     def unit(self) -> Unit:
         """Who is protected."""
-        return self.terms.unit
+        return self.privacy.unit
 
     @property
     def n_rows(self) -> int | None:
         """The number of rows, only where the unit makes it public or the curator declared it so."""
-        return self._truth.n_rows if self.terms.tells_n_rows else None
+        return self._truth.n_rows if self.privacy.tells_n_rows else None
+
+    @property
+    def failure(self) -> Fraction:
+        """The probability that the charge has for failures."""
+        return self._spending.failure
 
     @property
     def is_zcdp(self) -> bool:
@@ -157,14 +178,14 @@ class Session:
         return self._spending.mechanism(share, sensitivity)
 
     def measure_many(
-        self, request: MeasurementRequest, *, say: Callable[[str], None] = lambda _: None
+        self, request: Request, *, say: Callable[[str], None] = lambda _: None
     ) -> tuple[Measurement, ...]:
         """Independent noise on every cell of every table of a request, in every set; `say` is told how far a large one has come."""
         share = sum(request.shares, Fraction(0)) * request.sets
         self._spending.debit(share)
         costs = {noise: self._draws.noise.certificate(noise, self.unit) for noise in set(request.mechanisms)}
         cost = math.fsum(costs[noise] for noise in request.mechanisms) * request.sets
-        n_tables = len(request.workload.tables)
+        n_tables = len(request.given.tables)
         what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
         self._spending.record(TablesMeasured(what, share, cost, n_tables, request.sets))
         counted = [self._truth.counts(axes) for axes in request.axes]
@@ -229,7 +250,7 @@ class Session:
         for number in range(sets):
             exact = (self._truth.n_rows, Noise("none", 0.0))
             asked = "rows, counted once"
-            count, mechanism = exact if self.terms.tells_n_rows else self.total(share / sets, asked)
+            count, mechanism = exact if self.privacy.tells_n_rows else self.total(share / sets, asked)
             self.keep(Measurement(Query(()), np.asarray(count), mechanism, number))
         self.centred = True
 
@@ -372,15 +393,14 @@ class Session:
     def close(self, checksum: str, *, file: str = "") -> None:
         """Record in the ledger that the charge has led to a result, and the name of its file; nothing more can be asked."""
         self._spending.end()
-        self.terms.mark_released(self._charge, checksum, file=file)
+        self._account.mark_released(self._charge, checksum, file=file)
 
     def statement(self) -> Statement:
         """What was done so far, under which promise."""
         return Statement(
             status=self._status(),
             n_rows=self.n_rows,
-            unit={**self.unit.as_dict(), **self.terms.cap},
-            budget=self.terms.budget.as_dict(),
+            **self.privacy.stated(),
             certificate=self._spending.certificate(
                 "privacy map of opendp" if self._draws.is_private else "none: seeded noise", self._remarks
             ),
@@ -395,8 +415,7 @@ class Session:
         return "unrecorded" if self._charge is None else "certified"
 
 
-def release_of(tally: Tally, request: MeasurementRequest, draws: Draws) -> Release:
+def release_of(tally: Tally, request: Request, draws: Draws) -> Release:
     """The release of counts that are at hand: the seam for experiments and rehearsals, no ledger involved."""
-    terms = Terms(request.budget, request.unit, n_rows_public=request.n_rows_public)
-    opened = Session(CountedTables(tally, request.axes), request.schema, terms, draws=draws)
+    opened = Session(CountedTables(tally, request.axes), request.schema, request.privacy, draws=draws)
     return opened.release(opened.measure_many(request))

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from dpcipher.curator.count import wanted_columns
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.partials import add_packed, assembled
-from dpcipher.curator.request import Person
 from dpcipher.curator.spark_workers import (
     BLOCK,
     OWNED,
@@ -29,16 +29,17 @@ from dpcipher.curator.spill import HeldRows
 from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.io.header import check_names
+from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes
 
 FETCHED_BYTES = 2**26  # of codes that come here in one job
 
 
-def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], person: Person | None = None) -> Tally:
+def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], privacy: Privacy | None = None) -> Tally:
     """Count in every partition, sum the counts in Spark, collect the sum."""
     _functions()
-    rows, max_rows = _rows(frame, schema, person)
+    rows, max_rows = _rows(frame, schema, privacy)
     partial = rows.mapInArrow(Counting(_facts(schema), tuple(tables), max_rows), PARTIAL)
     lanes = partial.repartition("lane", "piece").mapInArrow(Adding(), PARTIAL)
     rows = _run(lanes.repartition(1).mapInArrow(Adding(), PARTIAL).collect)
@@ -47,14 +48,14 @@ def spark_tally(frame: Any, schema: Schema, tables: Sequence[Axes], person: Pers
     return Tally(*assembled(sums, schema.shape, tables))
 
 
-def spark_rows(frame: Any, schema: Schema, person: Person | None = None) -> list[Columns]:
+def spark_rows(frame: Any, schema: Schema, privacy: Privacy | None = None) -> list[Columns]:
     """The codes of all rows, brought here into a file that has no name and no other reader.
 
     They are made in Spark by one job, all partitions side by side, and held there while they are fetched some megabytes at a time: the number of
     jobs follows the size of the codes, not the number of partitions.
     """
     functions = _functions()
-    rows, max_rows = _rows(frame, schema, person)
+    rows, max_rows = _rows(frame, schema, privacy)
     blocks = rows.mapInArrow(Blocks(_facts(schema), max_rows), BLOCK).persist()
     held = HeldRows(in_file=True)
 
@@ -86,14 +87,17 @@ def _facts(schema: Schema) -> str:
     return json.dumps(schema.to_dict())
 
 
-def _rows(frame: Any, schema: Schema, person: Person | None) -> tuple[Any, int | None]:
+def _rows(frame: Any, schema: Schema, privacy: Privacy | None) -> tuple[Any, int | None]:
     """What workers read: the columns that are needed. With persons, coded rows and the limit; a person is in one partition."""
-    wanted = list(dict.fromkeys([*schema.names, *([person.column] if person else [])]))
+    wanted = wanted_columns(schema, privacy)
     check_names(frame.columns, wanted)
     rows = frame.select(*("`" + name.replace("`", "``") + "`" for name in wanted))
-    if person is None:
+    if privacy is None or privacy.cap is None:
         return rows, None
-    return rows.mapInArrow(Owning(_facts(schema), person), OWNED).repartition("owner"), person.max_rows
+    max_rows = privacy.unit.max_rows
+    return rows.mapInArrow(Owning(_facts(schema), privacy.cap, max_rows), OWNED).repartition(
+        "owner"
+    ), max_rows
 
 
 def _run(job: Callable[[], Any]) -> Any:

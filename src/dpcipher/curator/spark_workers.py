@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from dpcipher.curator.kernel import Columns, TableCounter
 from dpcipher.curator.partials import add_packed, packed, pieces
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
-from dpcipher.curator.request import Person
 from dpcipher.errors import DpcipherError
+from dpcipher.privacy.terms import Cap
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Shape
@@ -80,14 +80,15 @@ class Owning:
     """Rows in; out come their persons and codes, of each person no more than could count: rows beyond that need not travel."""
 
     schema: str
-    person: Person
+    cap: Cap
+    max_rows: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The persons and codes of one partition."""
         schema = schema_of(self.schema)
         for table in rounds(batches):
             try:
-                owners, columns = limit_owned(owned_rows(table, schema, self.person), self.person.max_rows)
+                owners, columns = limit_owned(owned_rows(table, schema, self.cap), self.max_rows)
             except Exception as wrong:
                 yield batch_of(OWNED, [None], [None], [refusal_of(wrong)])
                 return

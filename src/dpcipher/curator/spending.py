@@ -30,6 +30,11 @@ class Spending:
         return self._whole.rho is not None
 
     @property
+    def failure(self) -> Fraction:
+        """The probability that the charge has for failures."""
+        return self._whole.failure
+
+    @property
     def left(self) -> Fraction:
         """The share that no question has taken yet: of the charge or, from `begin_anew` on, of what was left of it then."""
         return (1 - self._spent) / self._rest

@@ -16,9 +16,8 @@ import numpy as np
 
 from dpcipher.curator.kernel import Columns
 from dpcipher.errors import TableFileError
+from dpcipher.request.limits import MEMORY_BYTES as MEMORY_BYTES
 from dpcipher.tables.domain import CodeColumn
-
-MEMORY_BYTES = 2**28  # of codes that are held in memory
 
 
 class UnnamedFile:

@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.find import after_finding, find_bins
-from dpcipher.curator.request import Person, Terms
+from dpcipher.curator.find import find_bins
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.drawing.card import Card, Shown
@@ -25,11 +24,13 @@ from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.noise import mechanism_for
+from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
+from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.binning import PlannedTables
@@ -80,8 +81,8 @@ class Synthesizer(ABC):
     """A whole method, from private rows to synthetic ones, under one budget.
 
     `epsilon` alone is pure differential privacy; with `delta` the noise is Gaussian. `unit` and `max_rows` say who is protected,
-    `person` names the column that enforces `max_rows`, and `ledger` is charged with the whole budget before anything is drawn. It must exist,
-    unless `create=True` makes one that is called `name` and whose limit is this budget.
+    `person` names the column that enforces `max_rows`, `n_rows_public` declares that the number of rows is no secret, and `ledger` is charged with
+    the whole budget before anything is drawn. It must exist, unless `create=True` makes one that is called `name` and whose limit is this budget.
     """
 
     title: ClassVar[str]
@@ -94,18 +95,20 @@ class Synthesizer(ABC):
     max_rows: int = 1
     person: str | None = None
     missing_person: Literal["refuse", "drop"] = "refuse"
+    n_rows_public: bool = False
     ledger: str | Path | Ledger | None = None
     name: str = ""
     create: bool = False
 
     def __post_init__(self) -> None:
-        self.protects  # noqa: B018 - each is refused here or never
+        self.protects, self._account  # noqa: B018 - each is refused here or never
         self._check()
         if self._asks_nothing:
             return
-        self.terms  # noqa: B018
+        if self._needs_n_rows:
+            self.privacy.require_n_rows()
         # A method divides its budget; what cannot be divided is refused here, before anything is charged.
-        mechanism_for(self.budget.split([1, _PARTS - 1])[0], self.protects)
+        mechanism_for(self.privacy.budget.split([1, _PARTS - 1])[0], self.protects)
 
     @cached_property
     def budget(self) -> Budget:
@@ -118,21 +121,14 @@ class Synthesizer(ABC):
         return Unit.parse(self.unit, self.max_rows)
 
     @cached_property
-    def terms(self) -> Terms:
-        """The promise, whom it protects, and which ledger pays."""
-        unit, person = self.protects, None
-        if self.person is not None:
-            person = Person(self.person, unit.max_rows, self.missing_person)
-        return Terms(
-            self.budget,
-            unit,
-            person,
-            ledger=self.ledger,
-            name=self.name,
-            create=self.create,
-            may_fail=self._may_fail,
-            needs_n_rows=self._needs_n_rows,
-        )
+    def privacy(self) -> Privacy:
+        """What is promised to whom."""
+        cap = None if self.person is None else Cap(self.person, self.missing_person)
+        return Privacy(self.budget, self.protects, cap, self.n_rows_public)
+
+    @cached_property
+    def _account(self) -> Account:
+        return Account(self.ledger, self.name, self.create)
 
     @final
     def fit(self, data: Any, schema: Schema) -> Fitted:
@@ -144,10 +140,17 @@ class Synthesizer(ABC):
             )
         if self._asks_nothing:
             return Fitted((self._blind(schema),), _nothing_asked(self.protects))
-        what = {"method": type(self).__name__}
-        return self._through(
-            Session.open(data, schema, self.terms, what=what, foreseen=self._foreseen(schema))
+        opened = Session.open(
+            data,
+            schema,
+            self.privacy,
+            self._account,
+            what={"method": type(self).__name__},
+            may_fail=self._may_fail,
+            needs_n_rows=self._needs_n_rows,
+            foreseen=self._foreseen(schema),
         )
+        return self._through(opened)
 
     @final
     def fit_counts(
@@ -161,8 +164,8 @@ class Synthesizer(ABC):
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         self._refuse(schema)
         truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
-        terms = Terms(self.budget, self.protects, may_fail=self._may_fail)
-        return self._through(Session(truth, schema, terms, draws=draws))
+        privacy = replace(self.privacy, cap=None)  # rows that are counted were all let in
+        return self._through(Session(truth, schema, privacy, draws=draws, may_fail=self._may_fail))
 
     def sized(self, n_rows: int) -> "Synthesizer":
         """The same method for about so many synthetic rows; only a method that fixes their number at construction differs."""

@@ -8,9 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.auto_limits import FINEST, check_auto
-from dpcipher.curator.find import chosen_pairs, typical_tables
-from dpcipher.curator.request import table_shares
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.engines.reading import Reading
@@ -21,10 +18,13 @@ from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
+from dpcipher.request.auto import Auto, parse_auto
+from dpcipher.request.shares import FINEST, table_shares
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.selection.limits import check_options
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.query import Query
 
@@ -78,7 +78,7 @@ class Cipher(Synthesizer):
         pick(self.engine, schema.shape)
         auto = self._auto()
         if auto is not None:
-            check_auto(auto, schema)
+            check_options(auto, schema)
             return
         shares = self._shares(schema)
         if schema.zero_masks:
@@ -93,7 +93,7 @@ class Cipher(Synthesizer):
     def _foreseen(self, schema: Schema) -> Sequence[Axes] | None:
         auto = self._auto()
         if auto is not None:
-            return foreseen_tables(auto.on(schema))
+            return foreseen_tables(SelectionTarget.of(auto, schema))
         return [schema.axes(attrs) for attrs, _ in self._shares(schema)]
 
     def _planned_tables(self, schema: Schema) -> PlannedTables:

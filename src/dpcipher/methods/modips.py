@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.find import typical_tables
 from dpcipher.curator.session import Session
 from dpcipher.errors import WorkloadError
 from dpcipher.joint.joint import Joint
@@ -22,7 +21,7 @@ from dpcipher.methods.base import Synthesizer, check_between, check_whole, table
 from dpcipher.methods.clique_trees import Cluster, is_junction_tree, junction_tree
 from dpcipher.methods.outcome import dense_joint, drowned, network_joint, require_table
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.binning import PlannedTables, typical_tables
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement
 

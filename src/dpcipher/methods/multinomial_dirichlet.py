@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.find import after_finding
 from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
@@ -19,6 +18,7 @@ from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.dirichlet_prior import least_prior, probable_prior
 from dpcipher.methods.outcome import possible, require_table
 from dpcipher.privacy.budget import Budget
+from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 
@@ -66,9 +66,13 @@ class MultinomialDirichlet(Synthesizer):
         return self.delta is not None
 
     @property
+    def _charge(self) -> Budget:
+        return self.privacy.charge(self._may_fail)
+
+    @property
     def prior(self) -> Fraction:
         """The α of every cell, where the whole budget pays for the draw; with `delta`, the most that any table needs."""
-        return self._prior(self.terms.cost, cells=1)
+        return self._prior(self._charge, cells=1)
 
     def _prior(self, part: Budget, cells: int) -> Fraction:
         """The α that a part of the charge pays for, over so many cells."""
@@ -76,7 +80,7 @@ class MultinomialDirichlet(Synthesizer):
         if self.delta is None:
             return least_prior(self.n_rows, part.amount, max_rows)
         epsilon = Fraction(math.sqrt(2 * part.amount) * _BELOW)
-        return probable_prior(self.n_rows, epsilon, max_rows, cells=cells, delta=self.terms.cost.failure)
+        return probable_prior(self.n_rows, epsilon, max_rows, cells=cells, delta=self._charge.failure)
 
     def sized(self, n_rows: int) -> "MultinomialDirichlet":
         """The same method for so many rows."""
@@ -89,16 +93,15 @@ class MultinomialDirichlet(Synthesizer):
             raise BudgetError(
                 f"delta ({self.delta!r}) pays for the draw, and nothing of it is left to find levels (levels: discover); declare them"
             )
-        self._check_prior(self._prior(after_finding(self.terms.cost, schema), _cells(schema)))
+        self._check_prior(self._prior(after_finding(self._charge, schema), _cells(schema)))
 
     def _planned_tables(self, schema: Schema) -> PlannedTables:
         return PlannedTables(len(schema.attrs), 1)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         prior = self._prior(session.part(Fraction(1)), _cells(session.schema))
-        drawn = session.urn(
-            prior, self.n_rows, Fraction(1), possible(session.schema), delta=self.terms.cost.failure
-        )
+        allowed = possible(session.schema)
+        drawn = session.urn(prior, self.n_rows, Fraction(1), allowed, delta=session.failure)
         core = DenseTable(drawn / self.n_rows)
         return [
             with_rule_cost(

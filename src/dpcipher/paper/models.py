@@ -8,7 +8,6 @@ from zlib import crc32
 
 import numpy as np
 
-from dpcipher.curator.request import make_request
 from dpcipher.curator.session import release_of
 from dpcipher.curator.truth import Tally
 from dpcipher.inference.drawn import Drawn
@@ -17,10 +16,10 @@ from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
 from dpcipher.paper.contenders import Stack
 from dpcipher.paper.rivals import SIMULATED_SCHEMA
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
+from dpcipher.request.request import Request
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.table import margin
 
@@ -48,13 +47,8 @@ def fit_originals(originals: Counts, *, epsilon: float, entropy: tuple[int, ...]
 
 def release_pairs(counts: Counts, epsilon: float, seed: int) -> Release:
     """All pairs of one table; n is public, as it is for every method here."""
-    request = make_request(
-        SIMULATED_SCHEMA,
-        workload=2,
-        budget=Budget.parse(epsilon=epsilon),
-        unit=Unit("add-remove"),
-        n_rows_public=True,
-    )
+    privacy = Privacy.parse(epsilon=epsilon, unit="add-remove", n_rows_public=True)
+    request = Request.parse(SIMULATED_SCHEMA, privacy, workload=2)
     axes = tuple(range(counts.ndim))
     tally = Tally(int(counts.sum()), tuple(margin(counts, axes, keep) for keep in request.axes))
     return release_of(tally, request, Draws.seeded(seed))

@@ -8,9 +8,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
-from dpcipher.curator.find import after_finding, chosen_pairs
-from dpcipher.curator.request import Terms, check_sets
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.planning import page, shown
@@ -19,10 +16,12 @@ from dpcipher.planning.expected import with_expected_bins, with_expected_levels
 from dpcipher.planning.held import Held
 from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.solved import solved_tvds
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.request import Request, most_pairs
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.binning import planned_tables
 from dpcipher.selection.design import design_tables, is_small, unlooked
+from dpcipher.selection.limits import fitting_orders
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.rounds import (
     GOOD_NOISE,
@@ -38,7 +37,7 @@ from dpcipher.selection.rounds import (
     screens,
     worthwhile_distance,
 )
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
 
 WORTH = "tables worth measuring"
@@ -67,8 +66,7 @@ class AutoPlan(Shown, Drawable):
     a solved release (`planning.solved`); None where not all of them will be measured.
     """
 
-    budget: Budget
-    unit: Unit
+    privacy: Privacy
     sets: int
     n_rows: int | None
     n_columns: int
@@ -83,7 +81,6 @@ class AutoPlan(Shown, Drawable):
     all_pairs_tvd: float | None
     solved_tvd: float | None
     advice: str
-    n_rows_told: bool  # as in Plan
     bins: tuple[BinPlan, ...] = ()  # as in Plan
     held: Held | None = None  # as in Plan
     levels: LevelPlan | None = None  # as in Plan
@@ -103,34 +100,22 @@ class AutoPlan(Shown, Drawable):
         return shown.auto_draw(self, columns)
 
 
-def plan_auto(
-    schema: Schema,
-    auto: Auto,
-    *,
-    budget: Budget,
-    unit: Unit,
-    sets: int,
-    n_rows: int | None,
-    n_rows_told: bool,
-) -> AutoPlan:
-    """Plan a release whose tables are selected; the same requests are refused as by `measure`.
-
-    Where no number of rows is given, it is taken to be large: all distances are read.
-    """
-    check_sets(sets)
-    check_auto(auto, schema, Terms(budget, unit), sets)
-    levels = level_plan(schema, budget, unit, n_rows)
-    schema = with_expected_levels(schema, levels)
-    bins = plan_bins(schema, budget, unit, chosen_pairs(schema, sets), n_rows, n_rows_told=n_rows_told)
+def plan_auto(request: Request, n_rows: int | None) -> AutoPlan:
+    """Plan a release whose tables are selected. Where no number of rows is given, it is taken to be large: all distances are read."""
+    auto, privacy, sets = request.auto, request.privacy, request.sets
+    assert auto is not None
+    levels = level_plan(request.schema, privacy, n_rows)
+    schema = with_expected_levels(request.schema, levels)
+    bins = plan_bins(schema, privacy, planned_tables(request), n_rows)
     schema = with_expected_bins(schema, bins)  # tables are chosen once bins are found
-    target, columns = auto.on(schema), len(schema.attrs)
-    left = after_finding(budget, schema).composable()
-    noise, rows = NoiseModel(left, unit, sets), float(n_rows or MANY_ROWS)
+    target, columns = SelectionTarget.of(auto, schema), len(schema.attrs)
+    noise = NoiseModel(request.on(schema).left.composable(), privacy.unit, sets)
+    rows = float(n_rows or MANY_ROWS)
     sizes = n_cells(schema.shape, list(target.tables(2)))
     design = _design(target, noise, rows, schema) if is_small(target) else None
     alone = design is None and bool(sizes) and centres(noise, zeros=bool(schema.zero_masks))
     needs_rows = is_small(target) or bool(sizes and not noise.is_zcdp)
-    asked = [] if n_rows_told else _total_steps(noise, {TOTAL: needs_rows, ROWS: alone})
+    asked = [] if privacy.tells_n_rows else _total_steps(noise, {TOTAL: needs_rows, ROWS: alone})
     rest = 1 - sum((step.share for step in asked), Fraction(0))
     pairs = pair_round(noise, sizes, columns, rows, most_pairs(schema, sets))
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
@@ -141,8 +126,7 @@ def plan_auto(
         else _designed(noise, design, rest)
     )
     return AutoPlan(
-        budget=budget,
-        unit=unit,
+        privacy=privacy,
         sets=sets,
         n_rows=n_rows,
         n_columns=columns,
@@ -157,7 +141,6 @@ def plan_auto(
         all_pairs_tvd=tvd,
         solved_tvd=_solved_tvd(target, steps, n_rows),
         advice=_designed_advice(design) if design is not None else _advice(noise, columns, sizes, tvd),
-        n_rows_told=n_rows_told,
         bins=bins,
         levels=levels,
     )

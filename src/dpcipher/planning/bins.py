@@ -8,15 +8,14 @@ from math import sqrt
 from statistics import fmean
 from typing import Any
 
-from dpcipher.curator.discover import discovery_share
-from dpcipher.curator.find import after_levels, coarse_share, finding_share, level_share, open_searches
 from dpcipher.planning.rehearsal import rehearse
-from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import after_levels, coarse_share, discovery_share, finding_share
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, PlannedTables, bin_risk, clear_of_noise
 from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.search import level_share, open_searches
 from dpcipher.tables.measurement import Noise
 
 
@@ -48,18 +47,13 @@ class BinPlan:
 
 
 def plan_bins(
-    schema: Schema,
-    budget: Budget,
-    unit: Unit,
-    tables: PlannedTables,
-    n_rows: int | None,
-    *,
-    n_rows_told: bool,
+    schema: Schema, privacy: Privacy, tables: PlannedTables, n_rows: int | None
 ) -> tuple[BinPlan, ...]:
     """The searches for all open columns; none of a closed schema."""
     if not finding_share(schema):
         return ()
-    whole, rest = after_levels(budget, schema).composable(), 1 - discovery_share(schema)
+    whole, rest = after_levels(privacy.budget, schema).composable(), 1 - discovery_share(schema)
+    unit, told = privacy.unit, privacy.tells_n_rows
     searches = partial(open_searches, schema, unit, zcdp=whole.rho is not None)
     begun = searches()
     each = level_share(begun, schema)
@@ -72,7 +66,7 @@ def plan_bins(
     def risk(axis: int, rows: float) -> BinRisk:
         return bin_risk(schema, axis, noise, rows, tables)
 
-    found = {} if n_rows is None else rehearse(searches, mechanism, risk, n_rows=n_rows, told=n_rows_told)
+    found = {} if n_rows is None else rehearse(searches, mechanism, risk, n_rows=n_rows, told=told)
     unbounded = [search.first_shares for search in begun if search.is_unbounded]
     first = mechanism(Fraction(sum(unbounded), len(unbounded) or 1) or Fraction(1))  # they are asked together
     plans = []

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.curator.kernel import ALL_JOINT_CELLS, BLOCK_ROWS, JOINT_ROWS, few_joint_tables
-from dpcipher.curator.request import MeasurementRequest
 from dpcipher.engines import rows, table
 from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
+from dpcipher.request.limits import ALL_JOINT_CELLS, BLOCK_ROWS, JOINT_ROWS, few_joint_tables
+from dpcipher.request.request import Request
 from dpcipher.schema.narrow import code_type
 
 USUAL_ROWS = 10_000  # where no number of rows was given
@@ -60,7 +60,7 @@ class Cost:
         ]
 
 
-def foresee(request: MeasurementRequest, n_rows: int | None) -> Cost:
+def foresee(request: Request, n_rows: int | None) -> Cost:
     """The cost of measuring the request and of solving its release."""
     shape, axes = request.schema.shape, request.axes
     engine, _ = pick("auto", shape)
@@ -76,12 +76,12 @@ def foresee(request: MeasurementRequest, n_rows: int | None) -> Cost:
     )
 
 
-def measure_work(request: MeasurementRequest, n_rows: int | None) -> tuple[float, int]:
+def measure_work(request: Request, n_rows: int | None) -> tuple[float, int]:
     """Operations and peak bytes of measuring a CSV file.
 
     Memory is the larger of what a batch of rows takes (its codes, the numbers of the cells of a block, the joint tables) and what noise takes.
     """
-    columns, tables, cells = len(request.schema.attrs), len(request.axes), request.workload.n_cells
+    columns, tables, cells = len(request.schema.attrs), len(request.axes), request.given.n_cells
     reading = OPEN + (n_rows or 0) * (READ * columns + COUNT * tables)
     noise = request.sets * (NOISY_TABLE * tables + NOISY_CELL * cells)
     rows, shape = min(n_rows or BATCH_ROWS, BATCH_ROWS), request.schema.shape
@@ -91,7 +91,7 @@ def measure_work(request: MeasurementRequest, n_rows: int | None) -> tuple[float
     return float(reading + noise), max(batch, MEASURED * cells * request.sets)
 
 
-def _joint_cells(request: MeasurementRequest) -> int:
+def _joint_cells(request: Request) -> int:
     """The cells of the joint tables that are counted; a bound where there are too many tables to look for them now."""
     if len(request.axes) > MANY_TABLES:
         return ALL_JOINT_CELLS

@@ -4,12 +4,11 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpcipher.curator import spill
-from dpcipher.curator.count import FULL_TABLE_CELLS
+from dpcipher.request.limits import FULL_TABLE_CELLS, MEMORY_BYTES
+from dpcipher.request.request import Request
 from dpcipher.schema.narrow import code_type
-from dpcipher.schema.schema import Schema
 from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.target import Auto
+from dpcipher.selection.target import SelectionTarget
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Held:
 
     def line(self) -> str:
         """For people."""
-        memory = f"{spill.MEMORY_BYTES / 1e6:,.0f} MB"
+        memory = f"{MEMORY_BYTES / 1e6:,.0f} MB"
         where = (
             f"in memory up to {memory}, beyond in a temporary file without a name, in the folder of TMPDIR"
         )
@@ -43,9 +42,12 @@ class Held:
         return f"Rows     codes are held until {self.until}: {self.row_bytes} bytes a row, {where}"
 
 
-def held_rows(schema: Schema, n_rows: int | None, *, auto: Auto | None, person: bool) -> Held | None:
+def held_rows(request: Request, n_rows: int | None) -> Held | None:
     """What a release holds of the rows; None where they are counted as they are read."""
-    asks_later = schema.is_open or (auto is not None and foreseen_tables(auto.on(schema)) is None)
+    schema, auto, person = request.schema, request.auto, request.privacy.cap is not None
+    asks_later = schema.is_open or (
+        auto is not None and foreseen_tables(SelectionTarget.of(auto, schema)) is None
+    )
     schema = schema.on_grid()
     asks_rows = asks_later and math.prod(schema.shape) > FULL_TABLE_CELLS  # else the full table answers
     if not person and not asks_rows:
@@ -53,4 +55,4 @@ def held_rows(schema: Schema, n_rows: int | None, *, auto: Auto | None, person: 
     until = "the tables are chosen and measured" if asks_rows else "the rows of each person are known"
     row_bytes = sum(code_type(size)().itemsize for size in schema.shape)
     n_bytes = None if n_rows is None else n_rows * row_bytes
-    return Held(until, row_bytes, n_bytes, None if n_bytes is None else n_bytes > spill.MEMORY_BYTES)
+    return Held(until, row_bytes, n_bytes, None if n_bytes is None else n_bytes > MEMORY_BYTES)

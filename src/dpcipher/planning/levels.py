@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpcipher.curator.discover import discovery_share, selection_for
-from dpcipher.privacy.budget import Budget, percent, show
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.budget import percent, show
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.schema.schema import Schema
 
 USUALLY = 0.95
@@ -50,9 +50,9 @@ class LevelPlan:
         }
 
 
-def level_plan(schema: Schema, budget: Budget, unit: Unit, n_rows: int | None = None) -> LevelPlan | None:
+def level_plan(schema: Schema, privacy: Privacy, n_rows: int | None = None) -> LevelPlan | None:
     """What a release with this budget would find; None where the schema leaves no levels open. Refused as `measure` would."""
-    chosen = selection_for(schema, budget, unit)
+    chosen = selection_for(schema, privacy)
     if chosen is None:
         return None
     names = tuple(column.name for column in schema.columns if column.discovers)

@@ -35,8 +35,8 @@ def to_text(plan: "Plan") -> str:
     hidden = len(plan.tables) - len(shown)
     lines = [
         f"Plan     {counted(len(plan.tables), 'table')} over {counted(plan.n_columns, 'column')}, {plan.n_cells:,} cells{_rows(plan)}",
-        f"Budget   {plan.budget.describe()}{_sets(plan)}",
-        f"Unit     {plan.unit.describe(n_rows_told=plan.n_rows_told)}",
+        f"Budget   {plan.privacy.budget.describe()}{_sets(plan)}",
+        f"Unit     {plan.privacy.protection}",
         "",
         *grid([_HEADS, *(_line(table) for table in shown)]),
         *([f"… and {hidden} smaller tables"] if hidden else []),
@@ -57,8 +57,8 @@ def to_text(plan: "Plan") -> str:
 def to_dict(plan: "Plan") -> dict[str, Any]:
     """The plan as plain values."""
     return {
-        "budget": plan.budget.as_dict(),
-        "unit": plan.unit.as_dict(),
+        "budget": plan.privacy.budget.as_dict(),
+        "unit": plan.privacy.unit.as_dict(),
         "sets": plan.sets,
         "n_rows": plan.n_rows,
         "n_cells": plan.n_cells,
@@ -155,8 +155,8 @@ def auto_text(plan: "AutoPlan") -> str:
     sets = "" if plan.sets == 1 else f"; tables split over {plan.sets} sets"
     lines = [
         f"Plan     tables chosen out of {_candidates(plan)} over {plan.n_columns} columns{rows}",
-        f"Budget   {plan.budget.describe()}{sets}",
-        f"Unit     {plan.unit.describe(n_rows_told=plan.n_rows_told)}",
+        f"Budget   {plan.privacy.budget.describe()}{sets}",
+        f"Unit     {plan.privacy.protection}",
         "",
         *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
         "",
@@ -175,8 +175,8 @@ def auto_text(plan: "AutoPlan") -> str:
 def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
     """The plan as plain values."""
     return {
-        "budget": plan.budget.as_dict(),
-        "unit": plan.unit.as_dict(),
+        "budget": plan.privacy.budget.as_dict(),
+        "unit": plan.privacy.unit.as_dict(),
         "sets": plan.sets,
         "n_rows": plan.n_rows,
         "candidates": {

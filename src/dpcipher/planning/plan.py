@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 
-from dpcipher.curator.find import after_finding, given_tables
-from dpcipher.curator.request import MeasurementRequest, Person, Terms, check_person, make_request
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
@@ -22,10 +19,13 @@ from dpcipher.planning.levels import LevelPlan, level_plan
 from dpcipher.planning.remedies import noise_warnings, range_warnings
 from dpcipher.planning.solved import solved_tvds
 from dpcipher.planning.tables import TablePlan, best_weights, reconciled_sds, table_plan
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy
+from dpcipher.request.auto import Auto
+from dpcipher.request.request import Request, check_person
+from dpcipher.request.shares import table_shares
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.target import Auto, parse_auto
+from dpcipher.selection.binning import planned_tables
+from dpcipher.selection.limits import check_auto
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.measurement import Noise
 
@@ -37,8 +37,7 @@ RECONCILE_CELLS = 2_000_000
 class Plan(Shown, Drawable):
     """Noise, expected error, memory and time of a release; nothing in it comes from data."""
 
-    budget: Budget
-    unit: Unit
+    privacy: Privacy
     sets: int
     n_rows: int | None
     n_columns: int
@@ -46,9 +45,6 @@ class Plan(Shown, Drawable):
     cost: Cost
     gain: float
     warnings: tuple[str, ...]
-    n_rows_told: (
-        bool  # whether the release will state the exact number of rows, which changes what it protects
-    )
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
     bins: tuple[
@@ -143,35 +139,28 @@ def plan(
     >>> plan.n_cells, round(plan.tables[0].sd, 1)
     (116, 4.2)
     """
-    budget = Budget.parse(
-        epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=schema.discovers
+    privacy = Privacy.parse(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        mechanism=mechanism,
+        unit=unit,
+        max_rows=max_rows,
+        person=person,
+        n_rows_public=n_rows_public,
+        may_fail=schema.discovers,
     )
-    protects, rows = Unit.parse(unit, max_rows), _checked_rows(n_rows)
-    limit = None if person is None else Person(person, protects.max_rows)
-    check_person(schema, limit)
-    told = Terms(budget, protects, limit, n_rows_public).tells_n_rows
-    auto = parse_auto(workload, weights=weights)
-    held = held_rows(schema, rows, auto=auto, person=person is not None)
-    if auto is not None:
-        chosen = plan_auto(
-            schema, auto, budget=budget, unit=protects, sets=sets, n_rows=rows, n_rows_told=told
-        )
-        return replace(chosen, held=held, stamp=schema.stamp)
-    assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
-    request_on = partial(
-        make_request,
-        workload=workload,
-        budget=after_finding(budget, schema),
-        unit=protects,
-        sets=sets,
-        weights=weights,
-        n_rows_public=told,
-    )
-    request = request_on(schema)  # with the most that may be found: what `measure` refuses is refused
-    levels = level_plan(schema, budget, protects, rows)
+    rows = _checked_rows(n_rows)
+    check_person(schema, privacy.cap)
+    request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
+    check_auto(request)
+    held = held_rows(request, rows)
+    if request.auto is not None:
+        return replace(plan_auto(request, rows), held=held, stamp=schema.stamp)
+    levels = level_plan(schema, privacy, rows)
     likely = with_expected_levels(schema, levels)
-    bins = plan_bins(likely, budget, protects, given_tables(request), rows, n_rows_told=told)
-    planned = _plan_given(request_on(with_expected_bins(likely, bins)), rows, budget)
+    bins = plan_bins(likely, privacy, planned_tables(request), rows)
+    planned = _plan_given(request.on(with_expected_bins(likely, bins)), rows)
     warnings = (*planned.warnings, *range_warnings(bins, rows))
     return replace(
         planned,
@@ -184,64 +173,54 @@ def plan(
     )
 
 
-def _plan_given(request: MeasurementRequest, rows: int | None, whole: Budget) -> Plan:
-    """The plan of tables that get what finding bins and levels leaves of the whole budget."""
+def _plan_given(request: Request, rows: int | None) -> Plan:
+    """The plan of tables that get what finding bins and levels leaves of the budget."""
     tables = _table_plans(request, rows)
     return Plan(
-        budget=whole,
-        unit=request.unit,
+        privacy=request.privacy,
         sets=request.sets,
         n_rows=rows,
         n_columns=len(request.schema.attrs),
         tables=tables,
         cost=foresee(request, rows),
         gain=_gain(request, tables),
-        warnings=noise_warnings(replace(request, budget=whole), tables, rows),
-        n_rows_told=request.n_rows_public,
+        warnings=noise_warnings(request, tables, rows),
         headings={attr: request.schema.heading(attr) for attr in request.schema.attrs},
     )
 
 
-def _table_plans(request: MeasurementRequest, n_rows: int | None) -> tuple[TablePlan, ...]:
-    sizes, mechanisms = request.workload.cells, request.mechanisms
+def _table_plans(request: Request, n_rows: int | None) -> tuple[TablePlan, ...]:
+    sizes, mechanisms = request.given.cells, request.mechanisms
     shares = best_weights(sizes, mechanisms[0].kind)
     after, solved = _after_reconciling(request, n_rows), _after_solving(request, n_rows)
     return tuple(
         table_plan(attrs, mechanism, size, n_rows, after=sd, solved=tvd, weight=share)
         for (attrs, size, mechanism), sd, tvd, share in zip(
-            zip(request.workload.tables, sizes, mechanisms, strict=True), after, solved, shares, strict=True
+            zip(request.given.tables, sizes, mechanisms, strict=True), after, solved, shares, strict=True
         )
     )
 
 
-def _after_reconciling(request: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
-    if request.workload.n_cells > RECONCILE_CELLS:
-        return [None] * len(request.workload.tables)
-    total = n_rows if request.n_rows_public else None
-    return reconciled_sds(request.schema, request.workload.tables, request.mechanisms, n_rows=total)
+def _after_reconciling(request: Request, n_rows: int | None) -> list[float] | list[None]:
+    if request.given.n_cells > RECONCILE_CELLS:
+        return [None] * len(request.given.tables)
+    total = n_rows if request.privacy.tells_n_rows else None
+    return reconciled_sds(request.schema, request.given.tables, request.mechanisms, n_rows=total)
 
 
-def _after_solving(request: MeasurementRequest, n_rows: int | None) -> list[float] | list[None]:
-    if n_rows is None or request.workload.n_cells > RECONCILE_CELLS:
-        return [None] * len(request.workload.tables)
+def _after_solving(request: Request, n_rows: int | None) -> list[float] | list[None]:
+    if n_rows is None or request.given.n_cells > RECONCILE_CELLS:
+        return [None] * len(request.given.tables)
     variances = [mechanism.variance for mechanism in request.mechanisms]
     return solved_tvds(request.schema.shape, request.axes, variances, n_rows)
 
 
-def _gain(request: MeasurementRequest, tables: Sequence[TablePlan]) -> float:
+def _gain(request: Request, tables: Sequence[TablePlan]) -> float:
     """The relative decrease of the total expected error under the best weights."""
     weights = {table.attrs: table.weight for table in tables}
-    best = make_request(
-        request.schema,
-        workload=request.workload.tables,
-        budget=request.budget,
-        unit=request.unit,
-        sets=request.sets,
-        weights=weights,
-    )
+    best = replace(request, shares=table_shares(request.given, weights, request.sets))
     now, then = (
-        _total_error(request.workload.cells, mechanisms)
-        for mechanisms in (request.mechanisms, best.mechanisms)
+        _total_error(request.given.cells, mechanisms) for mechanisms in (request.mechanisms, best.mechanisms)
     )
     return max(0.0, 1 - then / now)
 

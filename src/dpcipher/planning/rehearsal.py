@@ -11,10 +11,9 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtr
 
-from dpcipher.curator.find import run_searches
-from dpcipher.curator.intervals import Search
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.binning import BinRisk
+from dpcipher.selection.search import Search, run_searches
 from dpcipher.tables.domain import Counts, Floats
 from dpcipher.tables.measurement import Noise
 

@@ -2,21 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from dpcipher.curator.request import MeasurementRequest, make_request
 from dpcipher.errors import DpcipherError
 from dpcipher.planning.bins import BinPlan
 from dpcipher.planning.tables import TablePlan
 from dpcipher.privacy.budget import Budget
+from dpcipher.request.request import Request
 from dpcipher.schema.open_column import AUTO
 
 DELTA = Fraction(1, 10**6)  # of the Gaussian noise that is held against Laplace noise
 
 
-def noise_warnings(
-    request: MeasurementRequest, tables: Sequence[TablePlan], n_rows: int | None
-) -> tuple[str, ...]:
+def noise_warnings(request: Request, tables: Sequence[TablePlan], n_rows: int | None) -> tuple[str, ...]:
     """One warning where the standard deviation of the noise exceeds the mean count of a cell, with remedies."""
     noisy = [table for table in tables if table.count is not None and table.sd > table.count]
     if n_rows is None or not noisy:
@@ -46,7 +45,7 @@ def range_warnings(bins: Sequence[BinPlan], n_rows: int | None) -> list[str]:
     ]
 
 
-def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
+def _remedies(request: Request, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:
     """Each with the number at which the noise equals the mean count."""
     remedies = [_larger_budget(request, ratio), f"{math.ceil(n_rows * ratio):,} rows"]
     cells = math.floor(worst.n_cells / ratio)
@@ -59,16 +58,17 @@ def _remedies(request: MeasurementRequest, worst: TablePlan, n_rows: int, ratio:
         remedies.append(
             f"delta={float(DELTA):g} (Gaussian noise): {gaussian:,.1f} rows instead of {worst.sd:,.1f}"
         )
-    if len(request.workload.tables) > 1:
+    if len(request.given.tables) > 1:
         remedies.append("fewer tables: list those that matter, or workload=1")
     return remedies
 
 
-def _larger_budget(request: MeasurementRequest, ratio: float) -> str:
+def _larger_budget(request: Request, ratio: float) -> str:
     """Laplace noise goes with 1/epsilon, Gaussian noise with 1/sqrt(rho)."""
-    if request.budget.rho is not None:
-        return f"rho={_round_up(float(request.budget.rho) * ratio**2)}"
-    return f"epsilon={_round_up(float(request.budget.epsilon or 0) * ratio)}"
+    budget = request.privacy.budget
+    if budget.rho is not None:
+        return f"rho={_round_up(float(budget.rho) * ratio**2)}"
+    return f"epsilon={_round_up(float(budget.epsilon or 0) * ratio)}"
 
 
 def _round_up(value: float) -> str:
@@ -81,19 +81,15 @@ def _round_up(value: float) -> str:
     return f"{float(math.ceil(Fraction(value) / step) * step):g}"
 
 
-def _gaussian_sd(request: MeasurementRequest) -> float | None:
+def _gaussian_sd(request: Request) -> float | None:
     """The noise that the same epsilon would buy with a small delta."""
-    if request.budget.epsilon is None or request.budget.delta is not None:
+    budget = request.privacy.budget
+    if budget.epsilon is None or budget.delta is not None:
         return None
     try:
-        budget = Budget(epsilon=request.budget.epsilon, delta=DELTA)
-        gaussian = make_request(
-            request.schema,
-            workload=request.workload.tables,
-            budget=budget,
-            unit=request.unit,
-            sets=request.sets,
-        )
+        other = replace(request.privacy, budget=Budget(epsilon=budget.epsilon, delta=DELTA))
+        equal = (Fraction(1, len(request.shares) * request.sets),) * len(request.shares)
+        gaussian = replace(request, privacy=other, shares=equal)
         return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
     except DpcipherError:
         return None

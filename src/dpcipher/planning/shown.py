@@ -38,7 +38,7 @@ def card(plan: "Plan") -> Card:
             "Columns": f"{plan.n_columns:,}",
             "Cells": f"{plan.n_cells:,}",
             "Rows": "" if plan.n_rows is None else f"about {plan.n_rows:,}",
-            "Budget": plan.budget.describe(),
+            "Budget": plan.privacy.budget.describe(),
             "Sets": f"{plan.sets}" if plan.sets > 1 else "",
         },
         (
@@ -68,7 +68,7 @@ def auto_card(plan: "AutoPlan") -> Card:
             "Candidates": f"{plan.pairs + plan.triples + plan.larger:,} tables",
             "Columns": f"{plan.n_columns:,}",
             "Rows": "" if plan.n_rows is None else f"about {plan.n_rows:,}",
-            "Budget": plan.budget.describe(),
+            "Budget": plan.privacy.budget.describe(),
         },
         ("step", "share of the budget", "tables", "noise sd (rows)"),
         lines,
@@ -99,7 +99,7 @@ def draw(plan: "Plan", columns: tuple[str, ...] | None) -> Plot:
     }
     if by_share:
         key["solved"] = element("path", d=SOLVED, transform="translate(11 7)", class_="f-bar")
-    note = f"{plan.budget.describe()}; {plan.unit.relation}.{more}"
+    note = f"{plan.privacy.budget.describe()}; {plan.privacy.unit.relation}.{more}"
     return Plot(title, {title: svg}, key if shown[0].reconciled_sd is not None else {}, note)
 
 
@@ -123,7 +123,7 @@ def auto_draw(plan: "AutoPlan", columns: tuple[str, ...] | None) -> Plot:
     told = "; ".join(f"{line.name} {line.numbers}" for line in lines)
     scale = fit_scale([dot.value for line in lines for dot in line.dots])
     svg = dot_plot(lines, title=title, description=told, axis="share of the budget", scale=scale)
-    return Plot(title, {title: svg}, note=f"{plan.budget.describe()}. Advice: {plan.advice}.")
+    return Plot(title, {title: svg}, note=f"{plan.privacy.budget.describe()}. Advice: {plan.advice}.")
 
 
 def _worst(plan: "Plan") -> Sequence[TablePlan]:

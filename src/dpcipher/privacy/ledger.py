@@ -16,6 +16,7 @@ chain after its own charge, and `verify` tells whether this ledger still contain
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -27,7 +28,7 @@ from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
 from dpcipher.privacy import durable, shown, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount
-from dpcipher.privacy.durable import check_supported
+from dpcipher.privacy.durable import check_supported, missing
 from dpcipher.privacy.records import (
     EMPTY,
     VERSION,
@@ -38,6 +39,7 @@ from dpcipher.privacy.records import (
     canonical,
     read_book,
 )
+from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.privacy.witness import Verdict, Witness, verify
 
@@ -250,6 +252,61 @@ class Ledger(Released, Shown, Drawable):
         durable.append(fd, self.path, data, keep=book.chain.keep)
         witness.write(self.path, Witness(book.chain.keep + len(data), head))
         return head
+
+
+@dataclass(frozen=True)
+class Account:
+    """Which ledger pays: one that exists, or none. With `create` it is a path where there is none yet, and one will be created with this budget as its limit.
+
+    Whoever says one and finds the other has mistaken the path. Nothing is created before a charge is due.
+    """
+
+    ledger: str | Path | Ledger | None = None
+    name: str = ""
+    create: bool = False
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.create, bool):
+            raise ParameterError(f"create ({self.create!r}) must be True or False")
+        if self.create and (self.ledger is None or isinstance(self.ledger, Ledger)):
+            given = "None" if self.ledger is None else "a Ledger, which exists already"
+            raise ParameterError(
+                f"create (True) needs a path as ledger ({given}); give the path of the new ledger, or leave create out"
+            )
+
+    def check(self, privacy: Privacy, cost: Budget) -> None:
+        """Refuse now what `charge` would refuse, without spending."""
+        book = self._book()
+        if book is None:
+            return
+        if self.create:
+            book.check_absent()
+        elif not book.path.exists():
+            raise LedgerError(
+                f"{missing(book.path)}; create=True (on the command line --create) creates one whose limit is this release"
+            )
+        else:
+            book.check(cost, unit=privacy.unit)
+
+    def charge(self, privacy: Privacy, cost: Budget, what: Mapping[str, Any]) -> Charge | None:
+        """Spend what the terms cost, durably before this returns; None where no ledger pays."""
+        book = self._book()
+        if book is None:
+            return None
+        if self.create:
+            Ledger.create(book.path, **vars(privacy.budget), unit=privacy.unit, name=self.name)
+        named = {"label": self.label} if self.label else {}
+        return book.charge(cost, unit=privacy.unit, what={**named, **what})
+
+    def mark_released(self, charge: Charge | None, checksum: str, *, file: str = "") -> None:
+        """Record that what was paid for is complete."""
+        book = self._book()
+        if charge is not None and book is not None:
+            book.mark_released(charge.id, checksum, file=file)
+
+    def _book(self) -> Ledger | None:
+        return Ledger(self.ledger) if isinstance(self.ledger, str | Path) else self.ledger
 
 
 def _now() -> str:

@@ -18,10 +18,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
-from dpcipher.selection.rounds import TYPICAL
+from dpcipher.selection.rounds import FEW, TYPICAL
 from dpcipher.tables.domain import Floats
 
 Places = NDArray[np.int64]
@@ -145,6 +146,24 @@ class PlannedTables:
 
     order: int
     number: int
+
+
+def planned_tables(request: Request) -> PlannedTables:
+    """Tables that will be measured: as many as were asked for in all sets, of their typical order, or a few pairs per column."""
+    if request.auto is not None:
+        return chosen_pairs(request.schema, request.sets)
+    return typical_tables([len(attrs) for attrs in request.given.tables], request.sets)
+
+
+def typical_tables(orders: Sequence[int], sets: int) -> PlannedTables:
+    """So many tables as there are orders, in every set, of the mean order."""
+    return PlannedTables(round(sum(orders) / len(orders)), len(orders) * sets)
+
+
+def chosen_pairs(schema: Schema, sets: int) -> PlannedTables:
+    """Tables that are yet to be chosen: a few pairs per column, as a shortlist has them, or all."""
+    columns = len(schema.attrs)
+    return PlannedTables(2, max(1, min(math.comb(columns, 2), FEW * columns)) * sets)
 
 
 def bin_risk(schema: Schema, axis: int, noise: NoiseModel, rows: float, tables: PlannedTables) -> BinRisk:

@@ -2,15 +2,17 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Integral
+from typing import Self
 
 from dpcipher.errors import ParameterError, WorkloadError
+from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.workload import MAX_TABLE_CELLS, Workload
+from dpcipher.schema.workload import Workload
 from dpcipher.tables.domain import Axes, elementary_symmetric
 
 # Errors of the parts of a table add up in squares: in a larger target table the error of a part counts half.
@@ -18,122 +20,6 @@ PART = 0.5
 LOW_ORDER = 3  # of the target tables, where none are named
 HIGH_ORDER = 4  # of the largest tables that are looked for, where nothing is said
 MAX_LISTED = 200_000  # tables that are listed in order to be counted
-LARGEST_WEIGHT = 1e6  # so that the product over a target stays finite
-
-
-@dataclass(frozen=True, kw_only=True)
-class Auto:
-    """The options of automatic selection: tables of up to `max_order` columns and `max_cells` cells are candidates.
-
-    `target` is the workload whose error should be small: an order, or a list of attrs; by default all tables of up to three columns, and larger
-    ones that no smaller table explains. `predict` names a column instead: then error counts where it helps to predict that column. A target
-    table weighs the product of its columns' `column_weights`, which are 1 unless given. Without a `max_order`, tables of up to four columns
-    are looked for, and all columns together where that is a small table. Every column is measured, whatever its size.
-
-    >>> import dpcipher as dc
-    >>> schema = dc.Schema.from_domain({name: 4 for name in "abcdefghij"})
-    >>> choose = dc.Auto(predict="a", max_order=2)
-    >>> dc.plan(schema, workload=choose, epsilon=1.0, delta=1e-6, unit="add-remove", n_rows=5_000).pairs
-    9
-    """
-
-    max_order: int | None = None
-    max_cells: int = 10_000
-    target: int | Sequence[Sequence[str]] | None = None
-    column_weights: Mapping[str, float] | None = None
-    predict: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_order is not None:
-            _whole("max_order", self.max_order, 1, 3)
-        _whole("max_cells", self.max_cells, 4, 10_000)
-        if self.max_cells > MAX_TABLE_CELLS:
-            raise ParameterError(
-                f"max_cells ({self.max_cells}) must be at most {MAX_TABLE_CELLS}; try max_cells=10_000"
-            )
-        if self.target is not None and not _is_order(self.target) and not _is_list(self.target):
-            raise WorkloadError(
-                f"target ({self.target!r}) must be an order such as 2, or a list of tables such as [('age', 'sex')]"
-            )
-        if self.predict is not None and not isinstance(self.predict, str):
-            raise ParameterError(
-                f"predict ({self.predict!r}) must be the name of a column; try predict='income'"
-            )
-        if self.predict is not None and self.target is not None:
-            raise ParameterError(
-                f"predict ({self.predict!r}) must stand alone: it says which tables count, and so does target; leave one out"
-            )
-        if not isinstance(self.column_weights, Mapping | None):
-            raise ParameterError(
-                f"column_weights ({self.column_weights!r}) must give numbers by column; try column_weights={{'income': 2.0}}"
-            )
-        for name, weight in (self.column_weights or {}).items():
-            if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= weight <= LARGEST_WEIGHT:
-                raise ParameterError(
-                    f"column_weights[{name!r}] ({weight!r}) must be a number from 0 to 1e6; try 2.0, or leave it out for 1.0"
-                )
-
-    def on(self, schema: Schema) -> "SelectionTarget":
-        """The options applied to a schema, with attributes by number."""
-        weights = [1.0] * len(schema.attrs)
-        for name, weight in (self.column_weights or {}).items():
-            weights[schema.axes((name,))[0]] = float(weight)
-        if not any(weights):
-            raise ParameterError(
-                "column_weights must leave at least one column with a weight above 0; leave a column out for 1.0"
-            )
-        order, listed = self._target(schema)
-        target = SelectionTarget(
-            schema.shape,
-            tuple(weights),
-            self._largest(order or max(map(len, listed)), len(weights)),
-            self.max_cells,
-            order,
-            listed,
-            beyond=self.target is None,
-            predict=None if self.predict is None else schema.axes((self.predict,))[0],
-            widest=self.max_order,
-        )
-        if not any(target.importance((axis,)) for axis in range(len(schema.shape))):
-            raise ParameterError(
-                "column_weights leave no target table with a weight above 0; name a target of the columns that matter"
-            )
-        return target
-
-    def _largest(self, order: int, columns: int) -> int:
-        """The columns of the largest candidate: a table that no target holds is never measured."""
-        largest = order if self.target is not None else max(order, HIGH_ORDER)
-        if self.max_order is not None:
-            largest = min(self.max_order, order) if self.target is not None else self.max_order
-        return min(largest, columns)
-
-    def _target(self, schema: Schema) -> tuple[int, tuple[Axes, ...]]:
-        """An order, or a list of tables (then the order is 0)."""
-        if self.target is None:
-            return min(self.max_order or LOW_ORDER, LOW_ORDER, len(schema.shape)), ()
-        if isinstance(self.target, int | Integral):
-            order = int(self.target)
-            if not 1 <= order <= len(schema.shape):
-                raise WorkloadError(
-                    f"target ({order}) must be an order from 1 to {len(schema.shape)}, the number of attributes; try target=2"
-                )
-            return order, ()
-        return 0, _listed(schema, self.target)
-
-
-def parse_auto(workload: object, *, weights: object = None) -> Auto | None:
-    """How to choose tables, where `workload` is "auto" or an `Auto`; None where it names them."""
-    if not isinstance(workload, Auto) and workload != "auto":
-        if isinstance(workload, str):
-            raise ParameterError(
-                f"workload ({workload!r}) must be 'auto', an order such as 2, or a list of tables such as [('age', 'sex')]"
-            )
-        return None
-    if weights is not None:
-        raise ParameterError(
-            "weights are for tables that are given; where they are chosen say workload=dc.Auto(column_weights={'income': 2.0}) instead"
-        )
-    return workload if isinstance(workload, Auto) else Auto()
 
 
 @dataclass(frozen=True)
@@ -154,6 +40,34 @@ class SelectionTarget:
     widest: int | None = (
         None  # columns of the largest table that may be measured for the sake of smaller ones; None for all
     )
+
+    @classmethod
+    def of(cls, auto: Auto, schema: Schema) -> Self:
+        """The options applied to a schema, with attributes by number."""
+        weights = [1.0] * len(schema.attrs)
+        for name, weight in (auto.column_weights or {}).items():
+            weights[schema.axes((name,))[0]] = float(weight)
+        if not any(weights):
+            raise ParameterError(
+                "column_weights must leave at least one column with a weight above 0; leave a column out for 1.0"
+            )
+        order, listed = _target(auto, schema)
+        target = cls(
+            schema.shape,
+            tuple(weights),
+            _largest(auto, order or max(map(len, listed)), len(weights)),
+            auto.max_cells,
+            order,
+            listed,
+            beyond=auto.target is None,
+            predict=None if auto.predict is None else schema.axes((auto.predict,))[0],
+            widest=auto.max_order,
+        )
+        if not any(target.importance((axis,)) for axis in range(len(schema.shape))):
+            raise ParameterError(
+                "column_weights leave no target table with a weight above 0; name a target of the columns that matter"
+            )
+        return target
 
     @cached_property
     def varying(self) -> tuple[int, ...]:
@@ -238,33 +152,31 @@ class SelectionTarget:
         return {}
 
 
+def _largest(auto: Auto, order: int, columns: int) -> int:
+    """The columns of the largest candidate: a table that no target holds is never measured."""
+    largest = order if auto.target is not None else max(order, HIGH_ORDER)
+    if auto.max_order is not None:
+        largest = min(auto.max_order, order) if auto.target is not None else auto.max_order
+    return min(largest, columns)
+
+
+def _target(auto: Auto, schema: Schema) -> tuple[int, tuple[Axes, ...]]:
+    """An order, or a list of tables (then the order is 0)."""
+    if auto.target is None:
+        return min(auto.max_order or LOW_ORDER, LOW_ORDER, len(schema.shape)), ()
+    if isinstance(auto.target, int | Integral):
+        order = int(auto.target)
+        if not 1 <= order <= len(schema.shape):
+            raise WorkloadError(
+                f"target ({order}) must be an order from 1 to {len(schema.shape)}, the number of attributes; try target=2"
+            )
+        return order, ()
+    return 0, _listed(schema, auto.target)
+
+
 def _listed(schema: Schema, target: Sequence[Sequence[str]]) -> tuple[Axes, ...]:
     """The target tables, by number. A column in none of them is allowed: its one-way table is measured anyway."""
     covered = {name for table in target for name in table}
     rest = [(attr,) for attr in schema.attrs if attr not in covered]
     tables = Workload.parse(schema, [*target, *rest]).tables
     return tuple(schema.axes(table) for table in tables[: len(target)])
-
-
-def _is_order(target: object) -> bool:
-    return isinstance(target, Integral) and not isinstance(target, bool)
-
-
-def _is_list(target: object) -> bool:
-    return isinstance(target, Sequence) and len(target) > 0 and all(map(_is_table, target))
-
-
-def _is_table(names: object) -> bool:
-    return (
-        isinstance(names, Sequence)
-        and not isinstance(names, str)
-        and len(names) > 0
-        and all(isinstance(name, str) for name in names)
-    )
-
-
-def _whole(name: str, value: object, least: int, example: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(
-            f"{name} ({value!r}) must be a whole number of at least {least}; try {name}={example}"
-        )

@@ -1,40 +1,30 @@
-"""What bounds a selection before anything is asked: the finest share, what a release file can list, and what zeros let be reconciled."""
+"""What bounds a selection before anything is asked: whether its options fit the schema, and what zeros let be reconciled."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from itertools import combinations
 
-from dpcipher.curator.request import Terms
 from dpcipher.errors import SizeError
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.release.file import most_tables
 from dpcipher.release.reconcile import check_size
+from dpcipher.request.auto import Auto
+from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.design import orders_of
-from dpcipher.selection.target import Auto, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes, Domain
 from dpcipher.tables.query import Query
 
-PARTS = 2**24  # allocated shares are rounded down to whole multiples of about 1 / PARTS of what is left
-FINEST = 4 * PARTS  # no question gets less than 1 / FINEST of the charge, counted in tables
+
+def check_auto(request: Request) -> None:
+    """Refuse options that do not fit the schema, and tables that structural zeros keep from being reconciled; nothing private is opened."""
+    if request.auto is not None:
+        check_options(request.auto, request.schema)
 
 
-def check_auto(auto: Auto, schema: Schema, terms: Terms | None = None, sets: int = 1) -> None:
-    """Refuse options that do not fit the schema, and a budget too small to be divided; nothing private is opened."""
-    if terms is not None:
-        mechanism_for(terms.budget.share(Fraction(1, FINEST * sets)), terms.unit)
-    target = auto.on(schema)
-    if most_pairs(schema, sets) < 1:
-        raise SizeError(
-            f"workload: {len(schema.attrs):,} columns in each of {sets} sets are more than one release file can list; measure fewer sets"
-        )
+def check_options(auto: Auto, schema: Schema) -> None:
+    """The same of options alone."""
+    target = SelectionTarget.of(auto, schema)
     if schema.zero_masks:
         check_size(schema.domain, list(map(Query, [*one_way_tables(schema.shape), *target.tables(2)])))
-
-
-def most_pairs(schema: Schema, sets: int) -> int:
-    """How many pairs may be measured for the release to be written: each table of it perhaps twice."""
-    return most_tables(schema, sets) // 2 - len(schema.attrs)
 
 
 def one_way_tables(shape: Sequence[int]) -> list[Axes]:

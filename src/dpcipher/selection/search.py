@@ -3,15 +3,20 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeVar, cast
 
 import numpy as np
 
-from dpcipher.curator.truth import CountSource
+from dpcipher.privacy.noise import mechanism_for
+from dpcipher.privacy.terms import Privacy
+from dpcipher.privacy.unit import Unit
+from dpcipher.request.shares import after_levels, finding_share
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.open_grid import band_edges
+from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
 from dpcipher.selection.ranges import (
     inhabited_bands,
@@ -57,7 +62,7 @@ class Split:
 class Search:
     """One open column: the intervals that are asked next, and what is known of those that were.
 
-    All of it follows from public facts and noisy answers; `truth` alone touches private counts, for a session to add noise to. `differences` is for
+    All of it follows from public facts and noisy answers; `asked` alone is given private counts, for a session to add noise to. `differences` is for
     Gaussian noise where rows are added or removed: a row that is replaced would move a difference by two.
     """
 
@@ -100,10 +105,6 @@ class Search:
     def n_asked(self) -> int:
         """How many numbers are asked for next."""
         return sum(split.n_asked for split in self._splits)
-
-    def truth(self, source: CountSource) -> Counts:
-        """What is asked for next, without noise. Private."""
-        return self.asked(source.counts((self.axis,)))
 
     def asked(self, cells: Counts) -> Counts:
         """What is asked for next of rows with these counts in the cells of the grid, and in levels beside them. As private as the counts."""
@@ -284,3 +285,55 @@ class Search:
         starts, stops = np.array(finest).T
         counts, variances = np.array([self._known[interval] for interval in finest]).T
         return Leaves(starts, int(stops[-1]), self.points[stops] - self.points[starts], counts, variances)
+
+
+def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
+    """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
+    return finding_share(schema) / sum(search.shares for search in searches)
+
+
+def check_finding(schema: Schema, privacy: Privacy) -> None:
+    """Refuse a budget too small for one level of a search for bins; nothing private is opened."""
+    whole = after_levels(privacy.budget, schema).composable()
+    searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
+    if searches:
+        mechanism_for(whole.share(level_share(searches, schema)), privacy.unit)
+
+
+def run_searches(
+    searches: Sequence[Search],
+    ask: Callable[[Sequence[Search], int], None],
+    risk: Callable[[int, float], BinRisk],
+    *,
+    n_rows: int | None,
+) -> dict[int, BinRisk]:
+    """Ask level by level, until no interval is worth cutting; the risk of each column's bins, by its axis.
+
+    `ask` asks one level of some columns, with so many shares of a level; `risk` is that of the bins of an axis of so many rows. The number of rows is
+    public, or what the first level tells. A plan that rehearses a search with made-up rows takes the same steps.
+    """
+    for first in _with_first_shares(searches):
+        ask(first, sum(search.first_shares for search in first))
+    rows = n_rows or max(1.0, float(np.mean([search.total for search in searches])))
+    risks = {search.axis: risk(search.axis, float(rows)) for search in searches}
+    asked = searches
+    while asked := [search for search in asked if search.refine(risks[search.axis])]:
+        ask(asked, len(asked))
+    return risks
+
+
+def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
+    """A search for every column with open bins; none of them is part of a compound."""
+    grid, differences = schema.on_grid(), zcdp and unit.relation == "add-remove"
+    return [
+        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp, differences=differences)
+        for axis, attr in enumerate(schema.attrs)
+        if attr not in schema.compounds and schema.column(attr).bins == AUTO
+    ]
+
+
+def _with_first_shares(searches: Sequence[Search]) -> list[list[Search]]:
+    """Those whose range is to be found, and the others: each kind is a question of its own, since the first begins with a larger share."""
+    unbounded = [search for search in searches if search.is_unbounded]
+    bounded = [search for search in searches if not search.is_unbounded]
+    return [kind for kind in (unbounded, bounded) if kind]

@@ -1,4 +1,4 @@
-"""Which ledger pays: one that exists, one that is created on purpose, or none; never one that a slip of the pen began."""
+"""Which ledger pays: one that exists, one that is created on purpose, or none; never one that a typing error began."""
 
 import os
 from fractions import Fraction
@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dpcipher.curator.request import Terms
 from dpcipher.errors import LedgerError, LedgerExceeded, ParameterError
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy import Budget, Ledger
+from dpcipher.privacy.ledger import Account
+from dpcipher.privacy.terms import Privacy
 
-UNIT, ONE = Unit("add-remove"), Budget.parse(epsilon=1)
+ONE = Budget.parse(epsilon=1)
+TERMS = Privacy.parse(epsilon=1, unit="add-remove")
 
 
 def test_a_ledger_that_does_not_exist_is_refused_with_every_way_out(
@@ -19,43 +21,46 @@ def test_a_ledger_that_does_not_exist_is_refused_with_every_way_out(
     """The message names the path and the folder it was looked for in, and how to create one; nothing is begun."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LedgerError) as told:
-        Terms(ONE, UNIT, ledger="poeple.ledger").check()
+        Account(ledger="poeple.ledger").check(TERMS, ONE)
     for words in (f"ledger (poeple.ledger) does not exist in {tmp_path}", "`dpcipher ledger create`", "Ledger.create", "create=True", "--create"):  # fmt: skip
         assert words in str(told.value)
     with pytest.raises(LedgerError, match="does not exist"):
-        Terms(ONE, UNIT, ledger="poeple.ledger").charge({})
+        Account(ledger="poeple.ledger").charge(TERMS, ONE, {})
     assert os.listdir(tmp_path) == []
 
 
 def test_a_created_ledger_is_limited_to_its_first_charge(tmp_path: Path) -> None:
     """Checking creates nothing; charging does, once, and a second charge is refused."""
     path = tmp_path / "people.ledger"
-    account = Terms(ONE, UNIT, ledger=path, name="people", create=True)
-    account.check()
+    account = Account(ledger=path, name="people", create=True)
+    account.check(TERMS, ONE)
     assert os.listdir(tmp_path) == []
-    charge = account.charge({"why": "a test"})
+    charge = account.charge(TERMS, ONE, {"why": "a test"})
     ledger = Ledger.open(path)
     assert (ledger.name, ledger.limit, ledger.spent.epsilon) == ("people", ONE, Fraction(1))
     account.mark_released(charge, "c0ffee")
     assert ledger.entries[0].checksum == "c0ffee"
     with pytest.raises(LedgerExceeded):
-        Terms(Budget.parse(epsilon=0.1), UNIT, ledger=path).check()
+        Account(ledger=path).check(TERMS, Budget.parse(epsilon=0.1))
 
 
 def test_create_refuses_a_path_that_exists(tmp_path: Path) -> None:
     """Whoever means a new ledger and finds one has mistaken the path; it stays as it was."""
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=3, unit="add-remove")
     before = ledger.path.read_bytes()
-    for attempt in (lambda account: account.check(), lambda account: account.charge({})):
+    for attempt in (
+        lambda account: account.check(TERMS, ONE),
+        lambda account: account.charge(TERMS, ONE, {}),
+    ):
         with pytest.raises(LedgerError, match="exists already, and a ledger is created once"):
-            attempt(Terms(ONE, UNIT, ledger=ledger.path, create=True))
+            attempt(Account(ledger=ledger.path, create=True))
     assert ledger.path.read_bytes() == before
 
 
 def test_create_refuses_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     """When it is asked, before any row would be read."""
     with pytest.raises(LedgerError, match=r"nowhere\) of the ledger \(l\) does not exist"):
-        Terms(ONE, UNIT, ledger=tmp_path / "nowhere" / "l", create=True).check()
+        Account(ledger=tmp_path / "nowhere" / "l", create=True).check(TERMS, ONE)
     assert os.listdir(tmp_path) == []
 
 
@@ -68,12 +73,12 @@ def test_create_needs_a_path(tmp_path: Path) -> None:
         ("new.ledger", "yes", r"create \('yes'\) must be True or False"),
     ):
         with pytest.raises(ParameterError, match=words):
-            Terms(ONE, UNIT, ledger=given, create=create)  # type: ignore[arg-type]
+            Account(ledger=given, create=create)  # type: ignore[arg-type]
     assert ledger.entries == ()
 
 
 def test_no_ledger_pays_nothing() -> None:
     """An unrecorded release is charged to nobody."""
-    account = Terms(ONE, UNIT, ledger=None)
-    account.check()
-    assert account.charge({}) is None
+    account = Account(ledger=None)
+    account.check(TERMS, ONE)
+    assert account.charge(TERMS, ONE, {}) is None
