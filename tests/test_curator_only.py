@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import dpcipher as dc
 from dpcipher.cli import main
-from dpcipher.errors import NotPrivate, ParameterError
+from dpcipher.errors import NotPrivate, ParameterError, SchemaError
 
 STAMP = "CURATOR ONLY"
 SPEC = {
@@ -265,6 +265,31 @@ def test_a_draft_is_kept_from_others_until_it_is_signed(ending: str, tmp_path: P
     read.sign("Ada", "2026-01-01", unchanged=True).save(signed)
     assert signed.stat().st_mode & 0o044
     assert STAMP not in signed.read_text(encoding="utf-8")
+
+
+def test_nothing_publishable_is_made_with_a_draft(tmp_path: Path) -> None:
+    """Its levels would travel in the release, the joint and the rows, which carry no stamp."""
+    draft = dc.Schema.draft(people())
+    tables = {("sex", "ill"): [[50, 60], [70, 80]], ("age",): np.full(draft.column("age").size, 9)}
+    for make in (
+        lambda: dc.Release.from_tables(tables, draft, scale=2.0),
+        lambda: dc.Uniform(unit="add-remove").fit(people(), draft),
+        lambda: dc.Cipher(epsilon=1, unit="add-remove").fit(people(), draft),
+        lambda: dc.measure(people(), draft, epsilon=1, unit="add-remove", ledger=ledger(tmp_path)),
+    ):
+        with pytest.raises(SchemaError, match="sign it"):
+            make()
+
+
+def test_what_is_unknown_is_taken_for_private() -> None:
+    """Objects that can be of both kinds have the stamp unless they are told otherwise."""
+    plain = dc.plan(SCHEMA, epsilon=1.0, unit="add-remove")
+    bare = {
+        field.name: getattr(plain, field.name) for field in dataclasses.fields(plain) if field.name != "stamp"
+    }
+    assert STAMP in str(type(plain)(**bare))
+    picture = dc.plot(release(), "sex")
+    assert STAMP in repr(type(picture)(picture.title, picture.panels))
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from dpcipher.curator.auto_limits import check_auto, fitting_orders, most_pairs
 from dpcipher.curator.find import after_finding, chosen_pairs
 from dpcipher.curator.request import Terms, check_sets
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import UNSIGNED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.planning import page, shown
 from dpcipher.planning.bins import BinPlan, plan_bins
@@ -87,7 +88,7 @@ class AutoPlan(Shown, Drawable):
     bins: tuple[BinPlan, ...] = ()  # as in Plan
     held: Held | None = None  # as in Plan
     levels: LevelPlan | None = None  # as in Plan
-    stamp: str = ""  # as in Plan
+    stamp: str = UNSIGNED  # as in Plan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""

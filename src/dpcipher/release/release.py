@@ -89,6 +89,7 @@ class Release(Shown, Drawable):
         `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
         nothing is certified.
         """
+        schema.require_signed()
         checked = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
         statement = Statement("declared", n_rows=declared.checked_rows(n_rows))
         return cls(schema.without_notes(), checked, statement)
