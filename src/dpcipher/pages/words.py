@@ -104,7 +104,7 @@ def noise(release: Release) -> list[str]:
     return [
         f"Every count{' of a table' if runs else ''} carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
         f"estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count{of_rows(release)} in "
-        f"19 cases out of 20. {release.statement.scope}".rstrip(),
+        f"about 19 cases out of 20. {release.statement.scope}".rstrip(),
         f"Typical margins of one count: {'; '.join(margins)}.",
         *(
             [f"Counted by themselves too were {runs}: that narrows the margins of sums over many bins."]

@@ -7,7 +7,8 @@ matrix that reads table q's part of t off its possible cells. Each table contrib
     t̂ = (Σ_q Ω_q)⁻¹ Σ_q Ω_q s_q,   Ω = Σ⁻¹,      μ_q = y_q + vBᵀΩ(t̂_q − s_q),
     Var(wᵀμ_q) = v|w|² − aᵀΩa + (Ωa)ᵀ Cov(t̂_q) (Ωa),   a = vBw,
 
-which is exactly generalised least squares. Exact tables and a public total fix entries of t; zeros can make rows of B dependent,
+which is exactly generalised least squares, but for what zeros tie together beyond shared columns: where "work = no" stands exactly with "job = none", (sex, work) and
+(sex, job) count the same people by different columns, and each keeps its own estimate, unbiased and with its own variance, larger than it could be. Exact tables and a public total fix entries of t; zeros can make rows of B dependent,
 and a null vector n of BBᵀ then fixes nᵀt = 0. Those equations Kt = k are met exactly: t is sought in t₀ + null(K). Coarse counts (`coarse`) are sums
 of entries of t, once the one-way table of their attribute is among them, and so one more source of it.
 """

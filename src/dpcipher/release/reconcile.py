@@ -2,7 +2,7 @@
 
 Generalised least squares, no more: nothing is clipped, shrunk or rounded, so every estimate is unbiased and its variance is
 known. Complete tables go through `components` (closed form), with counts of runs of levels through `coarse`; structural zeros through `gls` (small dense
-systems).
+systems), which join tables by the columns they share and not by counts that only zeros make equal.
 """
 
 from collections import defaultdict

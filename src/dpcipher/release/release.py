@@ -180,7 +180,10 @@ class Release(Shown, Drawable):
         return re.sub(r"\((\d+(?:, \d+)*),?\)", names, message).replace("on axes ", "on ")
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
-        """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
+        """The reconciled counts of any columns inside a measured table, axes in the order asked for.
+
+        Levels of two columns that structural zeros make the same people may have two estimates, each unbiased and within its own margin.
+        """
         cover = self._inside(attrs)
         return self._labelled(cover, cover.fold(self.reconciled.table(cover.axes)))
 
@@ -192,9 +195,9 @@ class Release(Shown, Drawable):
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
 
-        Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level` or more. Where the estimate is
-        negative, the interval is 0 to an upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the
-        model's, which no such interval contains.
+        Centred on the reconciled estimate; a cell's true count lies inside with a chance of about `level`: the noise of many tables
+        together is close to normal (Laplace noise of one table alone: .937 at .95). Where the estimate is negative, the interval is 0 to an
+        upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
         """
         cover = self._inside(attrs)
         estimate = cover.fold(self.reconciled.table(cover.axes))
