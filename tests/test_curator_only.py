@@ -300,6 +300,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people(7).to_csv(folder / "synthetic.csv", index=False)
     SCHEMA.save(folder / "people.yaml")
     dc.Schema.draft(people()).save(folder / "draft.yaml")
+    (folder / "dictionary.json").write_text(json.dumps(SCHEMA.to_frictionless()), encoding="utf-8")
     return folder
 
 
@@ -309,6 +310,8 @@ COMMANDS = {
     "show": "schema show {f}/draft.yaml",
     "export": "schema export {f}/draft.yaml -o {o}/new.yaml",
     "export for others": "schema export {f}/draft.yaml -o {o}/new.json",
+    "import": "schema import {f}/dictionary.json -o {o}/new.yaml",
+    "import as JSON": "schema import {f}/dictionary.json -o {o}/new.json",
     "check": "schema check {f}/people.yaml --data {f}/people.csv",
     "plan": "plan {f}/draft.yaml --epsilon 1 --unit add-remove",
     "evaluate": "evaluate {f}/people.csv {f}/synthetic.csv --schema {f}/people.yaml --model 'age~sex' --report {o}/own",
