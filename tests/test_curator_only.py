@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import dpcipher as dc
 from dpcipher.cli import main
-from dpcipher.errors import NotPrivate, ParameterError
+from dpcipher.errors import NotPrivate, ParameterError, SchemaError
 
 STAMP = "CURATOR ONLY"
 SPEC = {
@@ -267,6 +267,31 @@ def test_a_draft_is_kept_from_others_until_it_is_signed(ending: str, tmp_path: P
     assert STAMP not in signed.read_text(encoding="utf-8")
 
 
+def test_nothing_publishable_is_made_with_a_draft(tmp_path: Path) -> None:
+    """Its levels would travel in the release, the joint and the rows, which carry no stamp."""
+    draft = dc.Schema.draft(people())
+    tables = {("sex", "ill"): [[50, 60], [70, 80]], ("age",): np.full(draft.column("age").size, 9)}
+    for make in (
+        lambda: dc.Release.from_tables(tables, draft, scale=2.0),
+        lambda: dc.Uniform(unit="add-remove").fit(people(), draft),
+        lambda: dc.Cipher(epsilon=1, unit="add-remove").fit(people(), draft),
+        lambda: dc.measure(people(), draft, epsilon=1, unit="add-remove", ledger=ledger(tmp_path)),
+    ):
+        with pytest.raises(SchemaError, match="sign it"):
+            make()
+
+
+def test_what_is_unknown_is_taken_for_private() -> None:
+    """Objects that can be of both kinds have the stamp unless they are told otherwise."""
+    plain = dc.plan(SCHEMA, epsilon=1.0, unit="add-remove")
+    bare = {
+        field.name: getattr(plain, field.name) for field in dataclasses.fields(plain) if field.name != "stamp"
+    }
+    assert STAMP in str(type(plain)(**bare))
+    picture = dc.plot(release(), "sex")
+    assert STAMP in repr(type(picture)(picture.title, picture.panels))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table, synthetic rows, a schema and a draft."""
@@ -275,6 +300,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people(7).to_csv(folder / "synthetic.csv", index=False)
     SCHEMA.save(folder / "people.yaml")
     dc.Schema.draft(people()).save(folder / "draft.yaml")
+    (folder / "dictionary.json").write_text(json.dumps(SCHEMA.to_frictionless()), encoding="utf-8")
     return folder
 
 
@@ -284,6 +310,8 @@ COMMANDS = {
     "show": "schema show {f}/draft.yaml",
     "export": "schema export {f}/draft.yaml -o {o}/new.yaml",
     "export for others": "schema export {f}/draft.yaml -o {o}/new.json",
+    "import": "schema import {f}/dictionary.json -o {o}/new.yaml",
+    "import as JSON": "schema import {f}/dictionary.json -o {o}/new.json",
     "check": "schema check {f}/people.yaml --data {f}/people.csv",
     "plan": "plan {f}/draft.yaml --epsilon 1 --unit add-remove",
     "evaluate": "evaluate {f}/people.csv {f}/synthetic.csv --schema {f}/people.yaml --model 'age~sex' --report {o}/own",

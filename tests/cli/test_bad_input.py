@@ -89,6 +89,21 @@ def test_swapped_files_are_told_apart(folder: Path, run: Run) -> None:
     assert "swap them, dpcipher measure people.csv people.yaml" in " ".join(refused.stderr.split())
 
 
+def test_a_ledger_in_the_place_of_another_file_is_named(folder: Path, run: Run) -> None:
+    """And another file in its place: neither is called damaged, and nothing is charged or changed."""
+    before = {path.name: path.read_bytes() for path in Path().iterdir()}
+    words = measure()
+    words[1] = "people.ledger"
+    refused = run(*words)
+    assert refused.exit_code == 1
+    assert "people.ledger: is a ledger, no table" in " ".join(refused.stderr.split())
+    for args in (measure(replacing={"--ledger": "people.csv"}), ["ledger", "show", "people.csv"]):
+        refused = run(*args)
+        assert refused.exit_code == 1
+        assert "is no ledger: it is a text file, such as CSV rows" in " ".join(refused.stderr.split())
+    assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
+
+
 ADVICE = [
     ("try max_rows=1", "try --max-rows 1"),
     ("use engine='table' (small) or engine='rows'.", "use --engine table (small) or --engine rows."),

@@ -76,6 +76,20 @@ def test_every_mismatch_of_every_column_is_listed_at_once() -> None:
     assert len(found.frame) == len(found.findings)
 
 
+def test_spaces_around_a_declared_value_are_said() -> None:
+    """They count, and nothing in a printed table shows them; measure's refusal names them without looking."""
+    rows = frame({"sex": " F"}, {"sex": "M "}, {"sex": " X"}, {"job": " pilot "}, {"job": " yes"})
+    assert counts(rows) == {
+        ("sex", "spaces"): (2, True),
+        ("sex", "undeclared"): (1, True),
+        ("job", "spaces"): (1, False),
+        ("job", "undeclared"): (1, False),
+    }
+    assert "declared, but for the spaces around them" in str(SCHEMA.check(rows))
+    with pytest.raises(DpcipherError, match="capitals and spaces included"):
+        dc.measure(rows, SCHEMA, workload=1, epsilon=1, unit="add-remove")
+
+
 def test_what_fits_is_measured_and_what_does_not_is_refused() -> None:
     """One mismatch at a time: the check says refused exactly where reading the rows is refused."""
     rng = np.random.default_rng(0)

@@ -464,6 +464,13 @@ def test_levels_that_look_alike_are_pointed_at() -> None:
     ]
 
 
+def test_spaces_around_every_level_are_pointed_at() -> None:
+    """As in files that are separated by a comma and a space: such levels are none of a table without the spaces."""
+    schema = draft(pd.DataFrame({"sex": [" F", " M"] * 50, "land": ["OR", "IN"] * 50}))
+    (note,) = (note for note in schema.provenance.notes if "spaces" in note)
+    assert note.startswith("check: 'sex' has levels with spaces around them")
+
+
 def test_few_numbers_with_a_fraction_are_levels() -> None:
     """Grades of 1.5, 2 and 2.5 are no amounts, and nothing lies between them."""
     column = draft(pd.DataFrame({"grade": [1.5, 2.0, 2.5] * 50, "sex": ["F", "M"] * 75})).column("grade")

@@ -15,7 +15,7 @@ import pytest
 
 import dpcipher
 from dpcipher.curator.draft import draft
-from dpcipher.errors import MissingExtra, SchemaError, TableFileError
+from dpcipher.errors import DpcipherWarning, MissingExtra, SchemaError, TableFileError
 from dpcipher.io.detect import detect
 from dpcipher.io.read import coded_rows, open_declared, open_table
 from dpcipher.schema import Column, Schema
@@ -264,6 +264,25 @@ def test_cells_of_a_sheet_are_what_was_stored(tmp_path: Path) -> None:
         if any(cell is not None for cell in row)
     ]
     assert one_by_one == expected
+
+
+def test_several_sheets_are_said_where_none_is_named(tmp_path: Path) -> None:
+    """The first is read, with a warning; who names one needs none."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for sheet in (book.active, book.create_sheet("more")):
+        sheet.append(["a"])
+        sheet.append([sheet.title])
+    path = tmp_path / "two.xlsx"
+    book.save(path)
+    with pytest.warns(
+        DpcipherWarning, match=r"two.xlsx: has 2 sheets, and the first is read; name one: two.xlsx::SHEET"
+    ):
+        first = open_table(path)
+    (batch,) = first.batches(["a"])
+    assert batch.column(0).to_pylist() == ["Sheet"]
+    (batch,) = open_table(f"{path}::more").batches(["a"])
+    assert batch.column(0).to_pylist() == ["more"]
 
 
 def test_workbooks_that_are_refused_quote_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

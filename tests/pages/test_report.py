@@ -90,7 +90,8 @@ def test_the_promise_is_in_words_and_in_the_certificate(text: str) -> None:
     """Who is protected, how strongly (e³ is 20.1), by which noise, under which checksum."""
     for words in (
         "Protects the presence of any one row.",
-        "by a factor of 20.1",
+        "at most 20.1 times as likely, or as unlikely, as it would have been without those rows",
+        "may be held against one of them",
         "discrete Laplace noise of scale 15",
         "epsilon = 3",
         pages.release().checksum,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpcipher as dc
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
 from dpcipher.curator.truth import TableCounts
@@ -117,18 +118,46 @@ def test_noise_is_what_a_session_draws(budget: dict[str, float]) -> None:
     sds = {step.name: step.sd for step in foreseen.steps}
     shares = {step.name: float(step.share) for step in foreseen.steps}
     one_way, distances = sds["one-way tables"], sds["distances of pairs"]
-    read, left = shares["distances of pairs"], shares["tables worth measuring"]
+    read = shares["distances of pairs"]
     if (
         "rho" in budget
     ):  # sigma² = squared L2 distance / (2 rho), which is 2 for a table and 4 for each of 15 distances
         expected = [
             math.sqrt(2 / (2 * 0.5 / 120)),
             math.sqrt(15 * 4 / (2 * 0.5 * read)),
-            math.sqrt(2 / (2 * 0.5 * left / 15)),
         ]
     else:  # b = L1 distance / epsilon, which is 2 for either
-        expected = [math.sqrt(2) * 2 * 120, math.sqrt(2) * 2 * 15 / read, math.sqrt(2) * 2 * 15 / left]
-    assert [one_way, distances, sds["tables worth measuring"]] == pytest.approx(expected, rel=1e-3)
+        expected = [math.sqrt(2) * 2 * 120, math.sqrt(2) * 2 * 15 / read]
+    assert [one_way, distances] == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_rows", [20_000, 40_000, None])
+def test_what_the_rows_decide_is_not_predicted(n_rows: int | None) -> None:
+    """Nor its number, noise or error, in text, JSON, card and picture: one plan stands for runs that measure different tables."""
+    foreseen = make(n_rows=n_rows, **REPLACE)
+    words = "not predicted"
+    assert not foreseen.predicted
+    assert foreseen.steps[-1].tables is foreseen.steps[-1].sd is foreseen.solved_tvd is None
+    plain = foreseen.to_dict()
+    assert (plain["measured"], plain["steps"][-1]["tables"], plain["solved_tvd"]) == (words, None, None)
+    lines = str(foreseen).splitlines()
+    assert all(any(line.startswith(head) and words in line for line in lines) for head in ("tables worth", "Tables  ", "Error  "))  # fmt: skip
+    assert words in foreseen._repr_html_()
+    assert words in dc.plot(foreseen).svg
+    if n_rows:
+        measured = {run(n_rows, dependent=dependent, epsilon=1.0)[0]["tables"] for dependent in (True, False)}
+        assert len(measured) == 2
+    else:
+        assert "of a table with very many rows" in str(foreseen)
+
+
+def test_what_public_numbers_decide_is_predicted() -> None:
+    """Then nothing says that it is not."""
+    foreseen = make(Schema.from_domain({f"c{axis}": 4 for axis in range(10)}), n_rows=5_000)
+    assert foreseen.predicted
+    assert foreseen.to_dict()["measured"] == "as the steps say"
+    assert [(step.name, step.tables) for step in foreseen.steps] == [("number of rows", 1), ("pairs", 45)]
+    assert "not predicted" not in str(foreseen) + foreseen._repr_html_() + dc.plot(foreseen).svg
 
 
 def test_from_the_stated_rows_on_every_pair_is_looked_at() -> None:
@@ -259,14 +288,14 @@ def test_a_word_that_is_no_workload_is_refused() -> None:
 
 def test_the_error_of_solved_pairs_is_foreseen() -> None:
     """Within twice of what a release of generated rows has, where noise alone would be several times that."""
-    rng, shape, n_rows = np.random.default_rng(3), (8, 6, 5, 9, 4, 7, 3, 6, 5, 8), 6_000
+    rng, shape, n_rows = np.random.default_rng(3), (12, 10, 8), 10_000
     kind = rng.integers(0, 4, n_rows)
     chances = [rng.dirichlet(np.ones(size), 4) for size in shape]
     codes = np.column_stack([[rng.choice(len(of[0]), p=of[k]) for k in kind] for of in chances])
     schema = Schema.from_domain({f"c{axis}": size for axis, size in enumerate(shape)})
-    terms = {"epsilon": 0.3, "delta": 1e-6, "unit": "add-remove"}
+    terms = {"epsilon": 0.1, "delta": 1e-6, "unit": "add-remove"}
     foreseen = plan(schema, workload="auto", n_rows=n_rows, **terms)
-    fitted = Cipher(0.3, delta=1e-6, unit="add-remove", workload="auto").fit_counts(
+    fitted = Cipher(0.1, delta=1e-6, unit="add-remove", workload="auto").fit_counts(
         codes, schema, draws=Draws.seeded(1), codes=True
     )
     errors = []

@@ -194,7 +194,7 @@ def test_paths_that_are_no_ledger_are_refused(tmp_path: Path) -> None:
         (tmp_path, "regular file"),
         (pipe, "regular file"),
         (empty, "make no sense"),
-        (stranger, "damaged"),
+        (stranger, "is no ledger: it is a text file"),
     ):
         with pytest.raises(LedgerError, match=message):
             Ledger.open(path)

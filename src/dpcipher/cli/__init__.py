@@ -24,7 +24,7 @@ COMMANDS = {
     "synth": "Make synthetic rows from a release or from published tables.",
     "evaluate": "Score synthetic rows against private ones. Curator only.",
     "report": "Write a publishable page about a release and its rows.",
-    "model": "Fit a regression to a release, with honest intervals.",
+    "model": "Fit a regression to a release; intervals hold its noise.",
     "compare": "Compare methods on private rows. Curator only.",
     "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
     "release": "Make keys; sign, verify and show releases.",

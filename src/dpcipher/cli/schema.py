@@ -275,7 +275,8 @@ def _open_levels(column: "Column") -> str:
 def _some(labels: tuple[str, ...], most: int = 6) -> str:
     """The first levels, and the last one, of many."""
     some = labels if len(labels) <= most else (*labels[: most - 2], "…", labels[-1])
-    lines = (" ".join(label.split()) for label in some)  # a level may hold the ends of lines
+    # A level may hold the ends of lines, and spaces around it, which count.
+    lines = (f'"{label}"' if label != label.strip() else " ".join(label.split()) for label in some)
     return ", ".join(label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…" for label in lines)
 
 

@@ -302,6 +302,8 @@ def _texts_note(look: Look) -> str:
         return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
     if len({" ".join(text.split()).casefold() for text in look.texts}) < look.distinct:
         return f"check: {look.name!r} has levels that differ in case or spaces alone; if they are the same, make them so in the table"
+    if any(text != text.strip() for text in look.texts):
+        return f"check: {look.name!r} has levels with spaces around them, which are part of the level; take them away in the table, unless they belong there"
     return ""
 
 

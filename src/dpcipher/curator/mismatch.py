@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpcipher.drawing.card import Card, CuratorOnly
 from dpcipher.errors import DataError
 from dpcipher.schema.binned import Binned
-from dpcipher.schema.cells import by_type
+from dpcipher.schema.cells import as_text, by_type
 from dpcipher.schema.column import Column
 from dpcipher.tables.domain import Bools, Codes, Counts, Floats
 
@@ -148,6 +149,9 @@ class ColumnCheck:
     ) -> Iterator[tuple[str, Bools]]:
         """In what ways cells are not declared; with `other: nearest` those outside the range count too."""
         domain = self.column.domain
+        spaced = self._spaced(cells, unlisted)
+        yield "spaces", spaced
+        unlisted = unlisted & ~spaced
         if not isinstance(domain, Binned):
             yield "undeclared", unlisted
             return
@@ -163,6 +167,14 @@ class ColumnCheck:
         yield "above the range", above
         yield "no number", unlisted & np.isnan(numbers)
         yield "not whole", unlisted & ~np.isnan(numbers) & ~below & ~above
+
+    def _spaced(self, cells: pa.Array, unlisted: Bools) -> Bools:
+        """The cells that are not declared, but would be without the spaces around them."""
+        spaced = np.zeros(len(unlisted), dtype=bool)
+        if unlisted.any():
+            texts = by_type(cells.filter(pa.array(unlisted)), as_text)
+            spaced[unlisted] = self.column.judged(pc.utf8_trim_whitespace(texts))[2] >= 0
+        return spaced
 
     def _count(self, problem: str, rows: Bools, start: int) -> None:
         if rows.any():
@@ -190,6 +202,7 @@ class ColumnCheck:
 
 _WORDS = {
     "missing": "missing values",
+    "spaces": "values that are declared, but for the spaces around them, which count; take them away in the table",
     "undeclared": "values that are not among the levels",
     "below the range": "numbers below the declared range",
     "above the range": "numbers above the declared range",

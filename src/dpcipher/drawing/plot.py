@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from dpcipher.drawing import html
 from dpcipher.drawing.card import carded
-from dpcipher.drawing.curator_only import Stamped, save_plot
+from dpcipher.drawing.curator_only import UNKNOWN, Stamped, save_plot
 from dpcipher.drawing.svg import clip, element, image, standalone, text
 from dpcipher.errors import ParameterError, TableFileError
 from dpcipher.files import write_text
@@ -30,7 +30,7 @@ class Plot:
     panels: Mapping[str, str]
     key: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
-    stamp: str = ""
+    stamp: str = UNKNOWN  # `plot` knows
     columns: int = 3
 
     @property

@@ -69,10 +69,7 @@ def fit_release(
         task.formula, task.cells, task.family, task.weights(fit.opened).mean(axis=0), drawn.std_error
     )
     dominated = prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED
-    scope, chosen = (
-        release.statement.scope,
-        selection_notes(release, joint.assumed, opened=unmeasured == "open"),
-    )
+    chosen = selection_notes(release, joint.assumed, opened=unmeasured == "open")
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
@@ -81,7 +78,7 @@ def fit_release(
         *missing_notes(task, joint),
         *prior_notes(task, dominated, shown, noise),
         *fit_notes(task, drawn, fit.converged),
-        *([Note(scope, f"counts are {release.statement.counted}", Rank.ABOUT)] if scope else []),
+        *_row_notes(release),
         *(Note(note) for note in chosen),
         *(Note(note) for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
         Note(f"the sampler passed its checks: {joint.report.facts}"),
@@ -100,6 +97,19 @@ def fit_release(
         in_short(notes),
         stamp="",
     )
+
+
+def _row_notes(release: Release) -> list[Note]:
+    """Which rows are counted, and how those of one person are taken."""
+    scope, notes = release.statement.scope, list[Note]()
+    if scope:
+        notes.append(Note(scope, f"counts are {release.statement.counted}", Rank.ABOUT))
+    if release.statement.unit and release.statement.unit["max_rows"] > 1:
+        text = "rows of one person count as independent rows: where they are alike, the sampling part of the intervals is too short"
+        notes.append(
+            Note(text, "rows of one person count as independent: intervals may be too short", Rank.ABOUT)
+        )
+    return notes
 
 
 @dataclass(frozen=True)

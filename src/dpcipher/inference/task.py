@@ -71,7 +71,7 @@ def assumption_notes(
             f"{task.named(~measured)}: no measured table holds {' and '.join(task.formula.outcome)} together with the columns of these terms, or of an interaction that they "
             "are part of, so the release shows them only as far as the other tables leave no room; the rest is the prior's. Leave the interaction out, or measure such a table"
         )
-        short = f"no table shows {listed(task.marked(~measured), 2)}; measure one, or leave the term out"
+        short = f"no table shows {(~measured).sum()} of the {measured.size} terms: they rest on a weak prior"
         notes.append(Note(text, short, Rank.UNMEASURED))
     if drawn.zero.any():
         notes.append(Note(f"{task.named(drawn.zero)}: 0 in every draw, by the model and not by the data"))

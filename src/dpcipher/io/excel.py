@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpcipher.errors import DpcipherError, MissingExtra, TableFileError
+from dpcipher.errors import DpcipherError, MissingExtra, TableFileError, warn
 from dpcipher.io.frame import object_cells
 from dpcipher.io.header import spelt_hint
 from dpcipher.io.packed import check_growth
@@ -24,6 +24,14 @@ def sheet_names(path: Path, sheet: str | None = None) -> tuple[str, ...]:
     """The column names: the first row of a sheet, without empty cells at its end."""
     with _rows(path, sheet) as rows, _quiet():
         return _header(path, next(rows, ()))
+
+
+def tell_sheets(path: Path) -> None:
+    """Warn where a workbook that is read without the name of a sheet has several."""
+    with _book(path) as book:
+        number = len(book.sheetnames)
+    if number > 1:
+        warn(f"{path}: has {number} sheets, and the first is read; name one: {path.name}::SHEET")
 
 
 def sheet_batches(path: Path, columns: tuple[str, ...], sheet: str | None = None) -> Iterator[pa.RecordBatch]:
@@ -67,7 +75,14 @@ def _checked(row: Row, width: int, path: Path) -> Row:
 
 @contextmanager
 def _rows(path: Path, sheet: str | None) -> Iterator[Iterator[Row]]:
-    """The rows of a sheet, of the first where none is named. What openpyxl says may quote a cell, so none of it is passed on."""
+    """The rows of a sheet, of the first where none is named."""
+    with _book(path) as book:
+        yield book[_chosen(path, book.sheetnames, sheet)].iter_rows(values_only=True)
+
+
+@contextmanager
+def _book(path: Path) -> Iterator[Any]:
+    """An open workbook. What openpyxl says may quote a cell, so none of it is passed on."""
     try:
         import openpyxl
     except ImportError:
@@ -77,7 +92,7 @@ def _rows(path: Path, sheet: str | None) -> Iterator[Iterator[Row]]:
         with open(path, "rb") as file:  # closed here, whatever openpyxl still holds
             with _quiet():
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-            yield book[_chosen(path, book.sheetnames, sheet)].iter_rows(values_only=True)
+            yield book
     except (DpcipherError, MemoryError):
         raise
     except Exception:

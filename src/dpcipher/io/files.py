@@ -11,6 +11,7 @@ from dpcipher.errors import TableFileError
 from dpcipher.io.database import ENDINGS, MARK
 from dpcipher.io.delimited import damaged, text_batches, text_names
 from dpcipher.io.excel import sheet_batches, sheet_names
+from dpcipher.io.foreign import foreign
 from dpcipher.schema.format import PLAIN, FileFormat
 
 BATCH_ROWS = 2**17
@@ -46,6 +47,12 @@ def find_files(text: str) -> list[Path]:
         raise TableFileError(f"{text}: no CSV or Parquet file is there; check the path")
     for file in files:
         check_file(file)
+    if (
+        len(files) == 1
+        and file_kind(files[0]) is None
+        and (other := foreign(files[0])) in ("a ledger", "a schema")
+    ):
+        raise TableFileError(f"{text}: is {other}, no table; name the file of the rows")
     kinds = {file_kind(file) for file in files}
     if len(kinds) > 1 or None in kinds:
         raise TableFileError(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
 from dpcipher.io.database import MARK, open_database
-from dpcipher.io.excel import sheet_batches, sheet_names
+from dpcipher.io.excel import sheet_batches, sheet_names, tell_sheets
 from dpcipher.io.files import check_file, file_batches, file_kind, file_names, find_files, is_text
 from dpcipher.io.frame import frame_batches
 from dpcipher.io.header import check_names
@@ -145,6 +145,9 @@ def _open_path(text: str, format: FileFormat, numbers: frozenset[str]) -> Source
             reached[place] = sizes[place]
 
     names = file_names(files[0], format)
+    if file_kind(files[0]) == "Excel":
+        for file in files:
+            tell_sheets(file)
     return Source(
         "path",
         names,

@@ -134,6 +134,7 @@ class Synthesizer(ABC):
     def fit(self, data: Any, schema: Schema) -> Fitted:
         """Learn from private rows: charge the whole budget, then ask through the session. Noise cannot be seeded."""
         self._refuse(schema)
+        schema.require_signed()
         if self._asks_nothing and schema.is_open:
             raise ParameterError(
                 "epsilon (None) must be given where bins are open (bins: auto): finding them costs budget"

@@ -87,7 +87,7 @@ def matching(matches: Sequence[Match]) -> str:
         closest(matches)[1]
         + f" Of {cells:,} cells, noise alone would make the largest gap about {usual:.1f} standard errors.",
         "RMS is the typical gap in standard errors. Near 1, the synthetic rows are as far from the noisy tables as the truth is; well below 1 they "
-        "follow the noise; well above, they miss something that the release shows.",
+        "follow the noise; well above, they miss something that the release shows. The worst of many tables are above 1 by chance alone.",
     ]
     lines = [
         (

@@ -33,7 +33,9 @@ def pairs(release: Release, synthetic: Codes, *, most: int = MOST_PAIRS) -> str:
     if len(ordered) > most:
         says.append(f"Shown are {most} of {len(ordered):,} pairs. {CHOSEN}")
     else:
-        says.append(f"Rows that match the true counts{of_rows(release)} would be within 2 in 19 cells of 20.")
+        says.append(
+            f"Rows that match the true counts{of_rows(release)} would be within 2 in about 19 cells of 20."
+        )
     if release.schema.zero_masks:
         says.append("Hatched cells are empty by the schema: it declares that no row can be there.")
     if any(release.schema.shape[axis] > MOST_ACROSS for pair in ordered[:most] for axis in pair):

@@ -144,7 +144,7 @@ def columns(release: Release, synthetic: Codes) -> str:
     """Every column: the released counts with their intervals, and the synthetic rows beside them."""
     attrs = release.schema.attrs
     says = [
-        f"Bars are the released estimates; whiskers hold the true count{words.of_rows(release)} in 19 cases out of 20; triangles or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right; its interval begins at 0."
+        f"Bars are the released estimates; whiskers hold the true count{words.of_rows(release)} in about 19 cases out of 20; triangles or ticks are the synthetic rows, scaled to the same total. An estimate can fall below zero: the noise is left as it is, so that sums stay right; its interval begins at 0."
     ]
     if max(release.schema.shape) > MOST_BARS:
         says.append(EXPLAINED)

@@ -71,28 +71,30 @@ def protection(release: Release) -> list[str]:
             "The publisher of these tables declared how much noise they carry, but not under which promise it was drawn. "
             "What the noise protects, and whom, is not known here and not certified."
         ]
+    presence = statement.unit["relation"] == "add-remove" and not statement.tells_presence
     return [
         statement.protection,
-        _strength(statement.guarantee),
+        _strength(
+            statement.guarantee, without="without those rows" if presence else "with other values in them"
+        ),
         *found_bins(release),
         *found_levels(statement),
     ]
 
 
-def _strength(budget: Budget) -> str:
-    """The budget, and what it means for the odds of any conclusion."""
+def _strength(budget: Budget, *, without: str) -> str:
+    """The budget, and by how much one person can change what is seen."""
     if budget.rho is None:
         epsilon, delta = budget.epsilon_at(budget.delta or Fraction(0)), budget.delta
     else:
         delta = max(SPOKEN_DELTA, 2 * budget.failure)
         epsilon = budget.epsilon_at(delta)
     factor = math.exp(min(float(epsilon), 700.0))
-    odds = (
-        f"The budget is {budget.describe()}. In words: whatever somebody learns from this release, they would have learnt "
-        f"nearly the same without that person. The odds of any conclusion about the person change at most by a factor of {factor:,.3g}"
-    )
     exception = "" if delta is None else f", except with a chance of at most {float(delta):.1g}"
-    return f"{odds}{exception}."
+    return (
+        f"The budget is {budget.describe()}. In words: whatever is seen in this release is at most {factor:,.3g} times as likely, or as "
+        f"unlikely, as it would have been {without}{exception}. What holds of many people can be learnt from it all the same, and may be held against one of them."
+    )
 
 
 def noise(release: Release) -> list[str]:
@@ -102,7 +104,7 @@ def noise(release: Release) -> list[str]:
     return [
         f"Every count{' of a table' if runs else ''} carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
         f"estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count{of_rows(release)} in "
-        f"19 cases out of 20. {release.statement.scope}".rstrip(),
+        f"about 19 cases out of 20. {release.statement.scope}".rstrip(),
         f"Typical margins of one count: {'; '.join(margins)}.",
         *(
             [f"Counted by themselves too were {runs}: that narrows the margins of sums over many bins."]

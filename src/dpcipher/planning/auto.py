@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from statistics import fmean
 from typing import Any
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import UNSIGNED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.planning import page, shown
 from dpcipher.planning.bins import BinPlan, plan_bins
@@ -46,13 +46,16 @@ MANY_ROWS = 1e9  # stands for a number of rows that was not given
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its share of the budget, how many tables out of how many it is about, and the standard deviation of its noise in rows."""
+    """One step: its share of the budget, how many tables out of how many it is about, and the standard deviation of its noise in rows.
+
+    `tables` and `sd` are None where the rows decide which tables are measured.
+    """
 
     name: str
     share: Fraction
-    tables: int
+    tables: int | None
     of: int
-    sd: float
+    sd: float | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +66,7 @@ class AutoPlan(Shown, Drawable):
     `clear_rows` is the number of rows from which the distances of all candidate pairs are read; with fewer, those of a shortlist.
     `second_tvd` is the mean TVD of the pairs from independence at which the second round is held; None where it never is, or no number of
     rows was given. `all_pairs_tvd` is the mean TVD from noise alone if all candidate pairs were measured with equal shares, and `solved_tvd` what is expected of pairs in
-    a solved release (`planning.solved`); None where not all of them will be measured.
+    a solved release (`planning.solved`); None unless it is known that all of them will be measured.
     """
 
     privacy: Privacy
@@ -84,7 +87,12 @@ class AutoPlan(Shown, Drawable):
     bins: tuple[BinPlan, ...] = ()  # as in Plan
     held: Held | None = None  # as in Plan
     levels: LevelPlan | None = None  # as in Plan
-    stamp: str = ""  # as in Plan
+    stamp: str = UNSIGNED  # as in Plan
+
+    @property
+    def predicted(self) -> bool:
+        """Whether it is known which tables will be measured; else the rows decide, and it may be none but single columns."""
+        return all(step.tables is not None for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for programs."""
@@ -164,15 +172,13 @@ def _second_tvd(
 
 
 def _solved_tvd(target: SelectionTarget, steps: Sequence[Step], n_rows: int | None) -> float | None:
-    """The mean TVD that is expected of solved pairs, if all of them are measured alike."""
+    """The mean TVD that is expected of solved pairs, where it is known that all of them are measured alike."""
     pairs, columns = list(target.tables(2)), [(axis,) for axis in range(len(target.shape))]
-    every = [
-        step for step in steps if step.name.startswith((WORTH, _tables_of(2))) and step.tables == len(pairs)
-    ]
-    if not n_rows or not pairs or not every:
+    each = [step.sd for step in steps if step.name.startswith(_tables_of(2)) and step.tables == len(pairs)]
+    if not n_rows or not pairs or not each or each[-1] is None:
         return None
-    alone = next((step.sd for step in steps if step.name == _tables_of(1)), math.inf)
-    variances = [*[every[-1].sd ** 2] * len(pairs), *[alone**2] * len(columns)]
+    alone = next((step.sd for step in steps if step.name == _tables_of(1)), None)
+    variances = [*[each[-1] ** 2] * len(pairs), *[math.inf if alone is None else alone**2] * len(columns)]
     return fmean(solved_tvds(target.shape, [*pairs, *columns], variances, n_rows)[: len(pairs)])
 
 
@@ -215,16 +221,16 @@ def _steps(
     *,
     centred: bool,
 ) -> list[Step]:
-    """The steps in order; of the tables worth measuring, the noise if all whose distances are read got equal shares. The noise of centred tables is a mean over them."""
-    less = partial(_less, centred=centred)
+    """The steps in order. The noise of centred tables is a mean over them."""
     columns, n_read, candidates = len(target.shape), pairs.n_read, pairs.candidates
     whole = None if not candidates else unlooked(target, noise, rows, pairs)
     if not candidates or (whole is not None and not noise.is_zcdp):
         whole = whole or {(axis,): 1 / columns for axis in range(columns)}
         return _designed(noise, whole, rest)
     first = column_share(noise, target.shape, rows, pairs)
+    less = math.sqrt(fmean(1 - 1 / size for size in target.shape)) if centred else 1.0
     steps, rest = (
-        [Step("one-way tables", first, columns, columns, noise.cell(first / columns) * less(target.shape))],
+        [Step("one-way tables", first, columns, columns, noise.cell(first / columns) * less)],
         rest - first,
     )
     if whole is not None:
@@ -238,14 +244,7 @@ def _steps(
     for name, look in looks:
         steps += _look(noise, name, look)
         rest -= look.share
-    taken = candidates if pairs.blind else n_read
-    sd = noise.cell(rest / taken) * less(n_cells(target.shape, list(target.tables(2))))
-    return [*steps, Step(WORTH, rest, taken, candidates, sd)]
-
-
-def _less(cells: Sequence[int], *, centred: bool) -> float:
-    """The noise of centred tables of so many cells over that of counts, on average."""
-    return math.sqrt(sum(1 - 1 / size for size in cells) / len(cells)) if centred and cells else 1.0
+    return [*steps, Step(WORTH, rest, None, candidates, None)]
 
 
 def _look(noise: NoiseModel, name: str, look: Round) -> list[Step]:

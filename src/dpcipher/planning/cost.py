@@ -1,8 +1,8 @@
 """Memory and time of a release and of its solution, from the work that each step states and the speed of this machine.
 
 An operation is a pass over one number in numpy. The speed is measured once, in processor time, on a small task of the table engine;
-`benchmarks/results/plan.md` compares plans with what was then measured. Expect the time within a factor of two, or three where the
-number of raking sweeps, which depends on the data, is unusual.
+`benchmarks/results/plan.md` compares plans with what was then measured. Expect the time of all tables of an order within a factor
+of two; it is off by more where the number of raking sweeps, which depends on the data, is unusual, and by up to ten where few tables are measured.
 """
 
 import math

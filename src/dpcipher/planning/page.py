@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpcipher.planning.plan import Plan
 
 SHOWN = 12
+NOT_PREDICTED = "not predicted"
 _HEADS = (
     "table",
     "cells",
@@ -160,7 +161,8 @@ def auto_text(plan: "AutoPlan") -> str:
         "",
         *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
         "",
-        "noise sd: standard deviation in rows, of a cell, a distance or a choice; of tables worth measuring, if all got the same.",
+        "noise sd: standard deviation in rows, of a cell, a distance or a choice.",
+        *_measured(plan),
         *_bins(plan.bins),
         *(plan.levels.lines() if plan.levels else []),
         *_shortlist(plan),
@@ -186,6 +188,7 @@ def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
             "max_cells": plan.max_cells,
         },
         "design": plan.design,
+        "measured": "as the steps say" if plan.predicted else NOT_PREDICTED,
         "steps": [vars(step) | {"share": str(step.share)} for step in plan.steps],
         "clear_rows": plan.clear_rows,
         "second_tvd": plan.second_tvd,
@@ -273,7 +276,7 @@ def _held(plan: "Plan | AutoPlan") -> list[str]:
 def _expected_error(plan: "AutoPlan") -> list[str]:
     """What synthetic rows will be like, as far as that can be foreseen."""
     if plan.solved_tvd is None:
-        return []
+        return [] if plan.predicted else [f"Error    {NOT_PREDICTED}."]
     return [
         f"Error    pairs of synthetic rows: an expected TVD of {plan.solved_tvd:.2g} on average. Rough: for columns of typical dependence, all pairs measured alike."
     ]
@@ -286,8 +289,27 @@ def _candidates(plan: "AutoPlan") -> str:
 
 
 def _step_line(step: "Step") -> tuple[str, ...]:
-    tables = f"{step.tables:,}" if step.tables == step.of else f"{step.tables:,} of {step.of:,}"
-    return step.name, percent(step.share), tables, f"{step.sd:,.1f}"
+    sd = NOT_PREDICTED if step.sd is None else f"{step.sd:,.1f}"
+    return step.name, percent(step.share), step_tables(step), sd
+
+
+def step_tables(step: "Step") -> str:
+    """How many tables a step is about, out of how many."""
+    if step.tables is None:
+        return NOT_PREDICTED
+    return f"{step.tables:,}" if step.tables == step.of else f"{step.tables:,} of {step.of:,}"
+
+
+def _measured(plan: "AutoPlan") -> list[str]:
+    """What the rows alone decide."""
+    told = [] if plan.n_rows else ["Steps    of a table with very many rows; say n_rows for those of yours."]
+    if plan.predicted:
+        return told
+    return [
+        *told,
+        "Tables   not predicted: the rows decide which pairs and larger tables are measured, and with how much noise. It may be "
+        "none: then single columns get all that is left.",
+    ]
 
 
 def _shortlist(plan: "AutoPlan") -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 import numpy as np
 
 from dpcipher.drawing.card import Card, Shown
+from dpcipher.drawing.curator_only import UNSIGNED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
 from dpcipher.planning import page, shown
@@ -51,7 +52,7 @@ class Plan(Shown, Drawable):
         BinPlan, ...
     ] = ()  # of columns whose bins are found: tables are planned with as many as are expected
     levels: LevelPlan | None = None  # what will be found where levels are left open
-    stamp: str = ""  # that of the schema: sizes of a draft are private facts
+    stamp: str = UNSIGNED  # that of the schema: sizes of a draft are private facts
 
     @property
     def n_cells(self) -> int:

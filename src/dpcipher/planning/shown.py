@@ -9,10 +9,11 @@ from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot, no_columns
 from dpcipher.drawing.svg import element
 from dpcipher.errors import ParameterError
+from dpcipher.planning.page import NOT_PREDICTED, step_tables
 from dpcipher.planning.tables import TablePlan
 
 if TYPE_CHECKING:
-    from dpcipher.planning.auto import AutoPlan
+    from dpcipher.planning.auto import AutoPlan, Step
     from dpcipher.planning.plan import Plan
 
 MOST_DRAWN = 24
@@ -58,10 +59,7 @@ def card(plan: "Plan") -> Card:
 
 def auto_card(plan: "AutoPlan") -> Card:
     """What will be chosen from, the steps, and advice."""
-    lines = [
-        (step.name, f"{float(step.share):.1%}", f"{step.tables:,} of {step.of:,}", rows(step.sd))
-        for step in plan.steps
-    ]
+    lines = [(step.name, f"{float(step.share):.1%}", step_tables(step), _noise(step)) for step in plan.steps]
     return Card(
         "Plan of a selection",
         {
@@ -112,10 +110,10 @@ def auto_draw(plan: "AutoPlan", columns: tuple[str, ...] | None) -> Plot:
             (
                 Dot(
                     float(step.share),
-                    f"{step.name}: {float(step.share):.1%} of the budget, noise of {rows(step.sd)} rows",
+                    f"{step.name}: {float(step.share):.1%} of the budget, noise in rows: {_noise(step)}",
                 ),
             ),
-            f"{float(step.share):.0%}, noise ±{rows(step.sd)}",
+            f"{float(step.share):.0%}, noise {_noise(step)}",
         )
         for step in plan.steps
     ]
@@ -124,6 +122,10 @@ def auto_draw(plan: "AutoPlan", columns: tuple[str, ...] | None) -> Plot:
     scale = fit_scale([dot.value for line in lines for dot in line.dots])
     svg = dot_plot(lines, title=title, description=told, axis="share of the budget", scale=scale)
     return Plot(title, {title: svg}, note=f"{plan.privacy.budget.describe()}. Advice: {plan.advice}.")
+
+
+def _noise(step: "Step") -> str:
+    return NOT_PREDICTED if step.sd is None else f"±{rows(step.sd)}"
 
 
 def _worst(plan: "Plan") -> Sequence[TablePlan]:

@@ -25,6 +25,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import LedgerDamaged, LedgerError, ParameterError
+from dpcipher.io.foreign import foreign
 from dpcipher.privacy import durable, shown, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount
@@ -124,7 +125,7 @@ class Ledger(Released, Shown, Drawable):
             data = durable.read_all(fd, self.path)
             if witnessed:
                 witness.check(self.path, data)
-            return read_book(data).state
+            return self._book(data).state
 
     def check(self, cost: Budget, *, unit: Unit) -> None:
         """Refuse now what `charge` would refuse, an unwritable file included, without spending."""
@@ -241,7 +242,19 @@ class Ledger(Released, Shown, Drawable):
         """The whole file, verified, and as its witness saw it."""
         data = durable.read_all(fd, self.path)
         witness.check(self.path, data)
-        return read_book(data)
+        return self._book(data)
+
+    def _book(self, data: bytes) -> Book:
+        """What the bytes say; of a file that was never a ledger, what it is."""
+        try:
+            return read_book(data)
+        except LedgerDamaged:
+            if data.strip() and b'"previous"' not in data:
+                other = foreign(self.path) or "a Parquet file"
+                raise LedgerDamaged(
+                    f"ledger ({self.path}) is no ledger: it is {other}; name the ledger of the table"
+                ) from None
+            raise
 
     def _append(self, fd: int, book: Book, record: dict[str, Any]) -> str:
         """Add a record and let the witness see it, both durably; the new head.

@@ -19,10 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import DpcipherError, ReleaseError
+from dpcipher.io.foreign import foreign
 from dpcipher.release import file
 from dpcipher.release.columns import Layout, Texts, holds, read_layout, read_numbers
 from dpcipher.release.file import Described
-from dpcipher.release.foreign import foreign
 from dpcipher.release.statement import Statement
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.schema import Schema

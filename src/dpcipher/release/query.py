@@ -61,7 +61,7 @@ class Answer:
     label: str = field(default="", compare=False)  # what was asked
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Normal bounds `(low, high)`; the chance that the private table's own answer lies inside is `level`."""
+        """Normal bounds `(low, high)`; the private table's own answer lies inside with a chance of about `level`."""
         half = quantile(level) * self.std_error
         return self.estimate - half, self.estimate + half
 

@@ -79,6 +79,7 @@ class Release(Shown, Drawable):
         `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
         nothing is certified.
         """
+        schema.require_signed()
         checked = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
         statement = Statement("declared", n_rows=declared.checked_rows(n_rows))
         return cls(schema.without_notes(), checked, statement)
@@ -150,9 +151,9 @@ class Release(Shown, Drawable):
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
 
-        Centred on the reconciled estimate; the chance that a cell's true count lies inside is `level` or more. Where the estimate is
-        negative, the interval is 0 to an upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the
-        model's, which no such interval contains.
+        Centred on the reconciled estimate; a cell's true count lies inside with a chance of about `level`: the noise of many tables
+        together is close to normal (Laplace noise of one table alone: .937 at .95). Where the estimate is negative, the interval is 0 to an
+        upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
         """
         cover = self._inside(attrs)
         estimate = cover.fold(self.reconciled.table(cover.axes))

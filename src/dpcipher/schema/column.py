@@ -362,7 +362,7 @@ class Column:
         if self.other in ("refuse", "nearest"):
             raise DataError(
                 f"column {self.name!r}: values that the schema does not declare are refused (other: {self.other}); "
-                "declare them, or say where they go with other"
+                "declare them as they are written, capitals and spaces included, or say where they go with other"
             )
         code = self.find(self.other) if isinstance(self.domain, Listed) else self._kind_code(self.other)
         if code is None and self.other == "missing" and self.missing == "level":

@@ -1,4 +1,4 @@
-"""What a file is that was given as a release and is none, by its first bytes; nothing of it is quoted."""
+"""What a file is that was given for another, such as a ledger for a table, by its first bytes; nothing of it is quoted."""
 
 from pathlib import Path
 
