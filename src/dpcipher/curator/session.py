@@ -188,7 +188,8 @@ class Session:
         n_tables = len(request.given.tables)
         what = f"{n_tables} table{'s' if n_tables > 1 else ''}"
         self._spending.record(TablesMeasured(what, share, cost, n_tables, request.sets))
-        counted = [self._truth.counts(axes) for axes in request.axes]
+        queries = request.queries
+        counted = [query.apply(self._truth.counts(query.axes), query.axes) for query in queries]
         cells = request.sets * sum(counts.size for counts in counted)
         noisy = self._draws.noise.add_many(
             counted * request.sets,
@@ -201,7 +202,7 @@ class Session:
         )
         return tuple(
             Measurement(
-                Query(request.axes[place % n_tables]),
+                queries[place % n_tables],
                 answer,
                 request.mechanisms[place % n_tables],
                 place // n_tables,

@@ -45,7 +45,7 @@ class Request:
             return
         check_fits_file(self.schema, self.given, self.sets)
         if self.schema.zero_masks:
-            check_size(self.schema.domain, list(map(Query, self.axes)))
+            check_size(self.schema.domain, self.queries)
         self.mechanisms  # noqa: B018 - a budget too small or too large for them is refused
 
     @classmethod
@@ -82,6 +82,11 @@ class Request:
     def axes(self) -> list[Axes]:
         """The axes of each given table."""
         return [self.schema.axes(attrs) for attrs in self.given.tables]
+
+    @property
+    def queries(self) -> list[Query]:
+        """What is asked of the rows for each given table."""
+        return [Query(axes) for axes in self.axes]
 
     @property
     def left(self) -> Budget:
