@@ -37,5 +37,7 @@ def has(module: str, name: str) -> bool:
 
 def test_a_name_that_is_gone_is_noticed() -> None:
     """The check fails on a module and on a name that are not there."""
-    assert has("dpcipher.release.reconcile", "reconcile") and has("dpcipher.tables", "query")
-    assert not has("dpcipher.release.reconcile", "Noisy") and not has("dpcipher.release.components", "centre")
+    assert has("dpcipher.release.reconcile", "reconcile")
+    assert has("dpcipher.tables", "query")
+    assert not has("dpcipher.release.reconcile", "Noisy")
+    assert not has("dpcipher.release.components", "centre")
