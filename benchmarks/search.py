@@ -17,7 +17,7 @@ from common import markdown, write_page
 from raw_errors import METRICS, errors
 
 import dpcipher as dc
-from dpcipher.curator import find, intervals
+from dpcipher.selection import search as intervals
 from dpcipher.selection.binning import clear_of_noise
 
 EPSILON = 1.0
@@ -30,11 +30,13 @@ Scores = dict[str, dict[str, float]]
 def asking(differences: bool, chance: int) -> Iterator[None]:
     """A search that asks so."""
 
+    real = intervals.Search
+
     def search(*args: Any, **options: Any) -> intervals.Search:
-        return intervals.Search(*args, **{**options, "differences": differences})
+        return real(*args, **{**options, "differences": differences})
 
     limit = partial(clear_of_noise, chance=chance)
-    with patch.object(find, "Search", search), patch.object(intervals, "clear_of_noise", limit):
+    with patch.object(intervals, "Search", search), patch.object(intervals, "clear_of_noise", limit):
         yield
 
 
