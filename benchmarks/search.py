@@ -30,8 +30,10 @@ Scores = dict[str, dict[str, float]]
 def asking(differences: bool, chance: int) -> Iterator[None]:
     """A search that asks so."""
 
+    real = bin_search.Search
+
     def search(*args: Any, **options: Any) -> bin_search.Search:
-        return bin_search.Search(*args, **{**options, "differences": differences})
+        return real(*args, **{**options, "differences": differences})
 
     limit = partial(clear_of_noise, chance=chance)
     with patch.object(bin_search, "Search", search), patch.object(bin_search, "clear_of_noise", limit):
@@ -78,7 +80,7 @@ def main() -> None:
     lines = [line for name in TABLES for line in lines_of(name, seeds)]
     note = (
         f"Errors of synthetic rows over those of the first line, geometric mean over the found columns, {seeds} seeds each, and the mean number of bins. The search takes a tenth of the budget at most, whatever "
-        "it asks for; with 1 in so many chances noise alone is taken for rows, in one of the intervals."
+        "it asks for; with 1 in so many chances noise alone is taken for rows, in one of the bin_search."
     )
     head = ["table", "halves are asked for by their", "noise taken for rows", *METRICS, "bins"]
     write_page(
