@@ -60,8 +60,8 @@ def test_several_keys_are_pinned_through_a_rotation(signed: Path, run: Run) -> N
     assert run(f"release verify {RELEASE} --retired ada.pub=2999-12-31 --key bob.pub").exit_code == 0
     refused = run(f"release sign {RELEASE} --key bob.key")
     assert refused.exit_code == 1
-    assert "is there already; replace it on purpose (--replace" in " ".join(refused.stderr.split())
-    assert run(f"release sign {RELEASE} --key bob.key --replace").exit_code == 0
+    assert "is there already, and nothing is overwritten unasked" in " ".join(refused.stderr.split())
+    assert run(f"release sign {RELEASE} --key bob.key --force").exit_code == 0
     assert run(f"release verify {RELEASE} --retired ada.pub=2020-12-31 --key bob.pub").exit_code == 0
 
 
@@ -124,7 +124,7 @@ def test_a_passphrase_comes_from_a_prompt_or_the_environment(
     assert "could not be unlocked" in " ".join(wrong.stderr.split())
     assert CliRunner().invoke(main, words, input="sesame\n").exit_code == 0
     monkeypatch.setenv("DPCIPHER_PASSPHRASE", "sesame")
-    again = run(*words, "--replace")
+    again = run(*words, "--force")
     assert again.exit_code == 0
     assert run("release key bob").exit_code == 0
     assert b"ENCRYPTED" in Path("bob.key").read_bytes()

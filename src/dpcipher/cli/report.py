@@ -8,10 +8,10 @@ import dpcipher as dc
 from dpcipher.cli import options, output
 
 
-@click.command("report")
+@click.command("report", cls=options.Writer)
 @click.argument("release", type=options.FILE)
 @click.argument("synthetic", type=click.Path(path_type=Path))
-@options.output("target", "Write the page here: one .html file.")
+@options.output("target", "Write the page here: one .html file.", endings=(".html", ".htm"))
 @options.evidence
 @options.as_json
 def command(
@@ -21,6 +21,7 @@ def command(
     keys: tuple[Path, ...],
     retired: tuple[tuple[str, str], ...],
     ledger: Path | None,
+    force: bool,
     json_: bool,
 ) -> None:
     """Write a page about RELEASE and the SYNTHETIC rows made from it, for everybody to read.
@@ -37,6 +38,7 @@ def command(
     """
     with output.progress() as say:
         say("drawing the report")
-        written = dc.report(release, synthetic, target, key=options.trusted(keys, retired), ledger=ledger)
+        trusted = options.trusted(keys, retired)
+        written = dc.report(release, synthetic, target, key=trusted, ledger=ledger, force=force)
     size = written.stat().st_size
     output.show(f"Wrote    {written}: {size:,} bytes", {"report": str(written), "bytes": size}, as_json=json_)

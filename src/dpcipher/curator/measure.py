@@ -5,13 +5,15 @@ The order is the contract: check everything, read and count, charge the ledger d
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.find import find_bins
 from dpcipher.curator.select import measure_chosen
 from dpcipher.curator.session import Session
-from dpcipher.errors import LedgerError
+from dpcipher.errors import LedgerError, warn
+from dpcipher.files import PaidFor
 from dpcipher.io.write import check_writable
 from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
@@ -48,7 +50,8 @@ def measure(
     name: str = "",
     create: bool = False,
     label: str = "",
-    save: str | Path | None = None,
+    save: str | PathLike[str] | None = None,
+    force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Release:
     """Measure noisy tables of private rows under differential privacy.
@@ -63,7 +66,8 @@ def measure(
     the word says. Given tables share the budget equally, or by `weights`, and over
     `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
     `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked;
-    the ledger keeps the name of its file, and its `label`, what you call it.
+    the ledger keeps the name of its file, and its `label`, what you call it. A file that is there already is refused before the charge, unless `force`
+    says that it may be replaced.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -89,10 +93,13 @@ def measure(
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
     check_auto(request)
     check_finding(schema, privacy)
+    target = None
     if save is not None:
-        check_writable(save)
+        path = ledger.path if isinstance(ledger, Ledger) else ledger
+        check_writable(save, (".parquet",), force=force, inputs=(data, path))
+        target = save if isinstance(save, PaidFor) else PaidFor(save, force=force)
     say = progress or (lambda _: None)
-    return _finished(*_measured(data, request, account, say), save, say)
+    return _finished(*_measured(data, request, account, say), target, say)
 
 
 def _measured(
@@ -119,19 +126,19 @@ def _measured(
 
 
 def _finished(
-    opened: Session, tables: Sequence[Measurement], save: str | Path | None, say: Callable[[str], None]
+    opened: Session, tables: Sequence[Measurement], target: PaidFor | None, say: Callable[[str], None]
 ) -> Release:
-    """The release: written where it was asked for, and then recorded in the ledger."""
+    """The release: written where it was asked for, and then recorded in the ledger. It is paid for, so what goes wrong now is a warning."""
     release = opened.release(tables)
-    if save is not None:
+    if target is not None:
         say("writing the release")
-        release.save(save)
+        asked = target.path
+        if not target.write(lambda path: release.save(path, force=target.force)):
+            warn(f"{asked}: another file appeared there, so the release was written to {target.path}")
     try:
-        opened.close(release.checksum, file="" if save is None else Path(save).name)
+        opened.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:
-        if save is None:
-            raise
-        raise type(error)(
-            f"{error}. The release ({save}) is written and paid for, and can be used; only that it is finished was not recorded"
-        ) from None
+        warn(
+            f"{error}. The release is paid for, and can be used; only that it is finished was not recorded in the ledger"
+        )
     return release

@@ -99,6 +99,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
         unit=UNIT,
         ledger=ledger,
         save=path["people.release.parquet"],
+        force=True,
         progress=say,
     )
     say("solving")
@@ -106,9 +107,9 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
     assert isinstance(joint, Joint)  # one set was measured, so there is one joint
     say("drawing synthetic rows")
     rows = pa.concat_tables(joint.batches(seed=1))
-    write_table(path["synthetic.csv"], rows)
+    write_table(path["synthetic.csv"], rows, force=True)
     say("drawing the summary")
-    write_text(path["summary.html"], render(release, rows, ledger))
+    write_text(path["summary.html"], render(release, rows, ledger), force=True)
     return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 

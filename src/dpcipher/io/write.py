@@ -17,14 +17,14 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpcipher.errors import MissingExtra, ParameterError, TableFileError, warn
-from dpcipher.files import beside, replacing
+from dpcipher.files import beside, check_output, replacing
 from dpcipher.schema.cells import quoted, quoted_text, starts_formula
 
 Formulas = Literal["quote", "keep"]
 
 PANDAS_ATTRS = b"PANDAS_ATTRS"  # where Parquet files and Arrow tables have the `attrs` of a pandas frame
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
-_LABELLED = (".dta", ".sav")
+ROWS_ENDINGS = (*_ENDINGS, ".dta", ".sav")  # of synthetic rows
 _GROUP_ROWS, _GROUP_BYTES = 2**20, 2**26  # in a group of rows of a Parquet file, at least one of them
 
 
@@ -66,13 +66,16 @@ def write_table(
     batches: pa.Table | Iterable[pa.RecordBatch | pa.Table],
     *,
     formulas: Formulas = "quote",
+    force: bool = False,
 ) -> None:
     """Write rows as CSV (also gzipped) or Parquet, by the ending of the path; at least one batch, which may be empty.
 
     A spreadsheet that opens a CSV file runs texts that begin with = + - @ as formulas. So in CSV they get a quote (') before them, names of columns
     too, with a warning; reading the file back takes it off again. Numbers stay as they are. `formulas="keep"` writes every text as it is.
+    `force` replaces a file that is there already.
     """
     target, quoting = _checked(path), _Quoting()
+    check_output(target, force=force)
     parts = iter([batches] if isinstance(batches, pa.Table) else batches)
     if not target.name.endswith(".parquet"):
         parts = map(_without_dictionaries, parts)
@@ -85,7 +88,7 @@ def write_table(
         raise TableFileError(f"{path}: there is nothing to write, not even column names")
     with (
         _as_table_error(target),
-        replacing(target) as temporary,
+        replacing(target, force=force) as temporary,
         _writer(target, temporary, first.schema) as writer,
     ):
         for part in chain([first], parts):
@@ -132,9 +135,15 @@ def _checked_formulas(formulas: str) -> str:
     return formulas
 
 
-def check_writable(path: str | PathLike[str], *, labelled: bool = False) -> None:
-    """Refuse a path that could not be written, before anything is spent on what would go there; `labelled` files are for rows with a schema."""
-    target = _checked(path, (*_ENDINGS, *_LABELLED) if labelled else _ENDINGS)
+def check_writable(
+    path: str | PathLike[str],
+    endings: tuple[str, ...] = _ENDINGS,
+    *,
+    force: bool = False,
+    inputs: Iterable[object] = (),
+) -> None:
+    """Refuse a path that could not be written, before anything is spent on what would go there."""
+    target = check_output(_checked(path, endings), force=force, inputs=inputs)
     with _as_table_error(target), beside(target):
         pass
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import JointError
-from dpcipher.files import replacing
+from dpcipher.files import check_output, replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
 from dpcipher.joint.link import groups_by_link
 from dpcipher.joint.report import SolveReport
@@ -41,6 +41,8 @@ def write(
     schema: Schema,
     n_rows: int,
     health: SolveReport,
+    *,
+    force: bool = False,
 ) -> Path:
     """Write the archive so that it is either absent or complete."""
     facts = {
@@ -50,9 +52,10 @@ def write(
         "schema": schema.to_dict(),
         "health": health.to_dict(),
     }
+    check_output(path, endings=(".npz",), force=force)
     header = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     try:
-        with replacing(path) as temporary, temporary.open("wb") as sink:
+        with replacing(path, force=force) as temporary, temporary.open("wb") as sink:
             np.savez_compressed(sink, allow_pickle=False, **{HEADER: header}, **arrays)
     except OSError as error:
         raise JointError(

@@ -252,10 +252,11 @@ class Joint(Released, Shown, Drawable):
         table = rows if isinstance(rows, (pa.Table, pa.RecordBatch)) else pa.table(rows)
         return self.core.log_prob(self.schema.encode(table))
 
-    def save(self, path: str | Path) -> Path:
-        """Write the joint as a NumPy archive of plain arrays; nothing in it is executable."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the joint as a NumPy archive (.npz) of plain arrays; nothing in it is executable. `force` replaces a file that is there already."""
         kind = next(name for name, core in _CORES.items() if isinstance(self.core, core))
-        return file.write(Path(path), kind, self.core.to_arrays(), self.schema, self.n_rows, self.health)
+        arrays = self.core.to_arrays()
+        return file.write(Path(path), kind, arrays, self.schema, self.n_rows, self.health, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> "Joint":

@@ -120,18 +120,19 @@ class RowStream:
         workers: int | None = None,
         tally: Tally | None = None,
         progress: Callable[[str], None] | None = None,
+        force: bool = False,
     ) -> None:
         """Write all rows as CSV (also gzipped) or Parquet, by the ending of the path, without ever holding more than a few batches.
 
         `workers` batches are drawn at once, by default as many as there are processors; the file is the same for any number. Stata (.dta) and
-        SPSS (.sav) files, with the labels of the schema, are written from memory.
+        SPSS (.sav) files, with the labels of the schema, are written from memory. `force` replaces a file that is there already.
         """
         rows = map(self._marked, self._drawn(_checked_workers(workers), tally, progress))
         if is_labelled(path):
             said = {} if self.imputed is None else {"about": LABEL, "note": self.imputed.note}
-            write_labelled(path, rows, self.schema, **said)
+            write_labelled(path, rows, self.schema, force=force, **said)
         else:
-            write_table(path, rows, formulas=formulas)
+            write_table(path, rows, formulas=formulas, force=force)
 
     def _drawn(
         self, workers: int, tally: Tally | None, progress: Callable[[str], None] | None

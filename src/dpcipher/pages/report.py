@@ -11,7 +11,7 @@ from dpcipher.drawing.figures import charts, column_figure, legend
 from dpcipher.drawing.groups import EXPLAINED, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, table
 from dpcipher.errors import NotPrivate, ReleaseError, warn
-from dpcipher.files import write_text
+from dpcipher.files import check_output, write_text
 from dpcipher.io.read import coded_rows
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 MOST_COLUMNS = 60
+PAGES = (".html", ".htm")
 
 
 def report(
@@ -45,12 +46,13 @@ def report(
     *,
     key: Key | Iterable[Key] = (),
     ledger: Ledger | str | Path | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a page about a release and the synthetic rows made from it, for everybody to read.
 
     It sees no private row, so it may be published with the release. The page says "certified" only where a public `key` that you trust signed the
     release's file, or a `ledger` at hand paid for it; else "as stated by the file". A release that either refutes is refused, and so are one that
-    is stamped NOT PRIVATE and a folder that holds a curator's files.
+    is stamped NOT PRIVATE and a folder that holds a curator's files. `force` replaces a page that is there already.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -62,12 +64,14 @@ def report(
     'report.html'
     >>> folder.cleanup()
     """
+    given = (release, synthetic, ledger)
+    target = check_output(path, endings=PAGES, force=force, inputs=given)
     standing = _standing(release, key, ledger)
-    shown, target = standing.release, Path(path)
+    shown = standing.release
     check_target(shown, target)
     text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), standing)
     try:
-        return write_text(target, text)
+        return write_text(target, text, force=force)
     except OSError as error:
         raise ReleaseError(
             f"report ({target}) cannot be written: {error.strerror}; choose another place"

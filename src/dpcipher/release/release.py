@@ -89,14 +89,14 @@ class Release(Shown, Drawable):
         """Read a release file, refusing a damaged one or one of a later version."""
         return cls(*load.read(Path(path)))
 
-    def save(self, path: str | Path) -> Path:
-        """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write one Parquet file, complete or not at all; `force` replaces a file that is there already."""
         if not self.statement.may_be_released:
             raise NotPrivate(
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self.measurements, self.statement)
+        return file.write(Path(path), self.schema, self.measurements, self.statement, force=force)
 
     @property
     def checksum(self) -> str:
