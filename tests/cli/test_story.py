@@ -146,7 +146,9 @@ def test_synth_given_a_range_draws_the_bins_inside_it(measured: Path, run: Run) 
         assert ages.between(low, high).all()
         assert ages.nunique() > 5
         assert "cuts bins" not in drawn.stderr
-    assert "cuts bins" in run("synth people.release.parquet -n 60 --given age=20..60 --force -o rows.csv").stderr
+    assert (
+        "cuts bins" in run("synth people.release.parquet -n 60 --given age=20..60 --force -o rows.csv").stderr
+    )
 
 
 def test_a_saved_joint_gives_the_same_rows_again(measured: Path, run: Run) -> None:

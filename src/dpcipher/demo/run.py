@@ -15,7 +15,6 @@ from dpcipher.drawing.html import facts, page, paragraphs, table
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
 from dpcipher.files import write_text
-from dpcipher.io.write import write_table
 from dpcipher.joint.joint import Joint
 from dpcipher.pages import words
 from dpcipher.pages.report import cards, columns, pairs
@@ -106,8 +105,9 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
     joint = solve(release)
     assert isinstance(joint, Joint)  # one set was measured, so there is one joint
     say("drawing synthetic rows")
-    rows = pa.concat_tables(joint.batches(seed=1))
-    write_table(path["synthetic.csv"], rows, force=True)
+    drawn = joint.stream(seed=1)
+    drawn.write(path["synthetic.csv"], force=True)
+    rows = drawn.table()
     say("drawing the summary")
     write_text(path["summary.html"], render(release, rows, ledger), force=True)
     return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)

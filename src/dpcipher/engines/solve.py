@@ -190,7 +190,9 @@ def solve_set(
         notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
+    return with_rule_cost(
+        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
+    )
 
 
 def pick(engine: str, shape: Shape) -> tuple[str, str]:
@@ -229,7 +231,9 @@ def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
     """The uniform joint over a release's schema, with a warning: its tables gave no other."""
     core = independent(uniform(release.schema.shape), release.schema.zero_masks)
     health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
-    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
+    return with_rule_cost(
+        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
+    )
 
 
 def uniform(shape: Sequence[int]) -> list[Floats]:

@@ -3,12 +3,12 @@
 import base64
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 import pyarrow as pa
@@ -67,12 +67,13 @@ def write_table(
     *,
     formulas: Formulas = "quote",
     force: bool = False,
+    said: Callable[[], Mapping[bytes, bytes]] = dict,
 ) -> None:
     """Write rows as CSV (also gzipped) or Parquet, by the ending of the path; at least one batch, which may be empty.
 
     A spreadsheet that opens a CSV file runs texts that begin with = + - @ as formulas. So in CSV they get a quote (') before them, names of columns
     too, with a warning; reading the file back takes it off again. Numbers stay as they are. `formulas="keep"` writes every text as it is.
-    `force` replaces a file that is there already.
+    `force` replaces a file that is there already. `said` gives metadata for a Parquet file when all rows are written.
     """
     target, quoting = _checked(path), _Quoting()
     check_output(target, force=force)
@@ -89,7 +90,7 @@ def write_table(
     with (
         _as_table_error(target),
         replacing(target, force=force) as temporary,
-        _writer(target, temporary, first.schema) as writer,
+        _writer(target, temporary, first.schema, said) as writer,
     ):
         for part in chain([first], parts):
             writer.write(part)
@@ -149,11 +150,13 @@ def check_writable(
 
 
 @contextmanager
-def _writer(target: Path, temporary: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
+def _writer(
+    target: Path, temporary: Path, schema: pa.Schema, said: Callable[[], Mapping[bytes, bytes]]
+) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
     if target.name.endswith(".parquet"):
-        described, options = _described(schema)
-        with pq.ParquetWriter(temporary, described, **options) as parquet:
+        with pq.ParquetWriter(temporary, schema, store_schema=False) as parquet:
             yield parquet
+            parquet.add_key_value_metadata(_described(schema, said()))
         return
     compression = "gzip" if target.name.endswith(".gz") else None
     with (
@@ -178,16 +181,14 @@ def _row_groups(parts: Iterator[pa.RecordBatch | pa.Table]) -> Iterator[pa.Table
         yield pa.concat_tables(held)
 
 
-def _described(schema: pa.Schema) -> tuple[pa.Schema, dict[str, Any]]:
-    """The schema of a Parquet file, and options of its writer: dictionaries are how texts are stored, and are read back as texts.
+def _described(schema: pa.Schema, said: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """What a Parquet file says of itself: dictionaries are how texts are stored, and are read back as texts.
 
-    Readers take the Arrow types of columns from the entry `ARROW:schema` of the file, which the writer would make of the batches.
+    Readers take the Arrow types of columns, and all metadata, from the entry `ARROW:schema`, which the writer would make of the first batch.
     """
-    plain = _plain(schema)
-    if plain.equals(schema):
-        return schema, {}
-    entry = base64.b64encode(plain.remove_metadata().serialize().to_pybytes())
-    return schema.with_metadata({**(schema.metadata or {}), b"ARROW:schema": entry}), {"store_schema": False}
+    metadata = {**(schema.metadata or {}), **said}
+    entry = base64.b64encode(_plain(schema).with_metadata(metadata).serialize().to_pybytes())
+    return {**metadata, b"ARROW:schema": entry}
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

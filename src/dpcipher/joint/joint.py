@@ -65,7 +65,8 @@ _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "networ
 class Joint(Released, Shown, Drawable):
     """A distribution over all columns of a schema.
 
-    `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+    `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went, and `release` is the
+    checksum of the release behind it, which its rows carry, too.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -82,6 +83,7 @@ class Joint(Released, Shown, Drawable):
     n_rows: int
     health: SolveReport
     kind: str = field(default="pandas", compare=False)
+    release: str = ""
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The probabilities of any table, labelled; `numpy.asarray` gives the plain array.
@@ -168,6 +170,7 @@ class Joint(Released, Shown, Drawable):
             self._masses,
             checked_values(values),
             self._imputed(count, bool(given), independent, values),
+            self.release,
         )
 
     def _imputed(self, n_rows: int, given: bool, independent: bool, values: Values) -> Imputed | None:
@@ -256,13 +259,15 @@ class Joint(Released, Shown, Drawable):
         """Write the joint as a NumPy archive (.npz) of plain arrays; nothing in it is executable. `force` replaces a file that is there already."""
         kind = next(name for name, core in _CORES.items() if isinstance(self.core, core))
         arrays = self.core.to_arrays()
-        return file.write(Path(path), kind, arrays, self.schema, self.n_rows, self.health, force=force)
+        return file.write(
+            Path(path), kind, arrays, self.schema, self.n_rows, self.health, self.release, force=force
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> "Joint":
         """Read a saved joint, refusing a damaged one or one of a later version."""
-        kind, arrays, schema, n_rows, health = file.read(Path(path))
-        return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health)
+        kind, arrays, schema, n_rows, health, release = file.read(Path(path))
+        return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health, release=release)
 
 
 def with_rule_cost(joint: Joint) -> Joint:

@@ -98,10 +98,15 @@ class Release(Shown, Drawable):
             )
         return file.write(Path(path), self.schema, self.measurements, self.statement, force=force)
 
-    @property
+    @cached_property
     def checksum(self) -> str:
         """SHA-256 over the content: schema, statement, and what was measured."""
         return file.checksum(self.schema, self.measurements, self.statement)
+
+    @property
+    def origin(self) -> str:
+        """The checksum, as what is made from the release carries it; empty where noise was seeded, since nothing of that may be published."""
+        return self.checksum if self.statement.may_be_released else ""
 
     @property
     def sets(self) -> int:
