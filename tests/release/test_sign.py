@@ -21,7 +21,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from dpcipher.cli import main
 from dpcipher.curator.measure import measure
-from dpcipher.errors import DpcipherWarning, MissingExtra, NotPrivate, ParameterError, ReleaseError
+from dpcipher.errors import (
+    DpcipherWarning,
+    FileExists,
+    MissingExtra,
+    NotPrivate,
+    ParameterError,
+    ReleaseError,
+)
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.keys import create_key, is_locked, pin, read_private
 from dpcipher.release.release import Release
@@ -180,7 +187,7 @@ def test_a_release_with_other_counts_and_a_right_checksum_is_refuted(folder: Pat
     release = Release.load(path)
     counts = release.measurements[0].values.copy()
     counts.flat[0] += 10
-    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path)  # fmt: skip
+    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path, force=True)  # fmt: skip
     standing = verify(path, keys=folder / "ada.pub", ledger=folder / "people.ledger")
     assert [check.word for check in standing.checks] == ["ALTERED", "ALTERED"]
     assert standing.status == "refuted"
@@ -422,7 +429,7 @@ def test_wrong_requests_are_refused(folder: Path) -> None:
         verify(path)
     with pytest.raises(ParameterError, match="must be given as the path of its file"):
         verify(Release.load(path), keys=folder / "ada.pub")
-    with pytest.raises(ReleaseError, match="is there already; replace it on purpose"):
+    with pytest.raises(FileExists, match="is there already, and nothing is overwritten unasked"):
         sign(path, folder / "ada.key")
     with pytest.raises(ReleaseError, match="is no release: it is a key"):
         sign(folder / "ada.pub", folder / "ada.key")

@@ -86,8 +86,8 @@ def report(
 
 def _origin(release: Release, synthetic: Any, codes: Codes, rows_from: str | None) -> str:
     """A sentence on where the rows came from. Rows of another release are refused, and so are rows of which nobody says that they are of this one."""
-    said, digest = marks(synthetic), RowDigest(len(release.schema.attrs)).add(codes).text
-    found = {mark.release for mark in said if mark.rows == digest}
+    digest = RowDigest(len(release.schema.attrs)).add(codes).text
+    found = {mark.release for mark in marks(synthetic) if mark.rows == digest}
     if release.checksum in found:
         return MARKED
     if found:
@@ -95,14 +95,9 @@ def _origin(release: Release, synthetic: Any, codes: Codes, rows_from: str | Non
             "synthetic rows are marked as made from another release; draw rows from this one, or name the release that they are from"
         )
     if rows_from is None:
-        why = (
-            "were changed since they were drawn"
-            if said
-            else "do not say that they were drawn from this release"
-        )
         raise NotPrivate(
-            f"synthetic rows {why}, so they may be private, and a publishable page would show their counts. Draw them with dpcipher synth "
-            "or sample; if they are from this release, say on whose word: rows_from='WORDS'"
+            "synthetic rows have no mark of this release, or were changed since they were drawn: they may be private, and a publishable page would "
+            "show their counts. Draw them with dpcipher synth or sample; if they are from this release, say on whose word with rows_from='WORDS'"
         )
     word_of(rows_from)
     return f"That the synthetic rows come from this release is on this word alone: {rows_from.strip()}"
