@@ -54,12 +54,9 @@ def _is_read(target: Path, given: str | os.PathLike[str]) -> bool:
     """Whether a file is what a path, a folder, a pattern or FILE::TABLE stands for, by whatever name or link."""
     text = os.fspath(given).partition("::")[0]
     with suppress(OSError, ValueError):
-        named = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
-        return target.exists() and any(
-            target.resolve().is_relative_to(Path(name).resolve())
-            or (os.path.isfile(name) and target.samefile(name))
-            for name in named
-        )
+        named = [Path(text)] if os.path.exists(text) else map(Path, glob.glob(text, recursive=True))
+        files = (file for path in named for file in (path.rglob("*") if path.is_dir() else [path]))
+        return target.is_file() and any(file.is_file() and file.samefile(target) for file in files)
     return False
 
 
