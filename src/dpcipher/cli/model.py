@@ -133,8 +133,9 @@ def command(
     from dpcipher.inference.shown import as_text, in_full
     from dpcipher.inference.term_labels import with_labels
     from dpcipher.io.write import check_writable, write_table
+    from dpcipher.joint.joint import check_seed
     from dpcipher.pages.model import check_page, model_report
-    from dpcipher.posteriors.requests import check_draws, check_seed
+    from dpcipher.posteriors.requests import check_draws
 
     checked_level(level)
     if draws is not None:

@@ -199,14 +199,14 @@ def output(
 ) -> Decorator:
     """`-o`: where the result is written; required where there is no default."""
     kind: dict[str, Any] = {} if folder else {"cls": Output, "endings": endings}
+    if default is not None:  # one that is None would make the option optional
+        kind |= {"default": default, "show_default": True}
     return click.option(
         "-o",
         "--output",
         name,
         type=click.Path(file_okay=not folder, dir_okay=folder, path_type=Path),
         required=default is None,
-        default=default,
-        show_default=True,
         help=words,
         **kind,
     )

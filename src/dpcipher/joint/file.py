@@ -96,7 +96,7 @@ def _facts(archive: Archive) -> dict[str, Any]:
     if length > MAX_HEADER:
         raise ValueError(f"its header must have at most {MAX_HEADER} bytes")
     facts = read_json(archive.read(HEADER, "bytes", (length,)).tobytes())
-    if not isinstance(facts, dict) or set(facts) != _FACTS:
+    if not isinstance(facts, dict) or set(facts) | {"release"} != _FACTS:
         raise ValueError("its header must hold version, kind, n_rows, schema, health and release")
     return facts
 
@@ -109,7 +109,7 @@ def _check_version(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _known(facts: Mapping[str, Any]) -> tuple[Schema, int, SolveReport, str]:
-    release = facts["release"]
+    release = facts.get("release", "")
     if not isinstance(release, str) or not _CHECKSUM.fullmatch(release):
         raise ValueError("release must be the checksum of a release")
     n_rows = facts["n_rows"]

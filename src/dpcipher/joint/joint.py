@@ -157,6 +157,7 @@ class Joint(Released, Shown, Drawable):
         machine. Another `size` gives other rows of the same distribution.
         """
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
+        check_seed(seed)
         drawn_seed = secrets.randbits(63) if seed is None else seed
         most = CHUNK if size is None else checked_n_rows(size, "size")
         return RowStream(
@@ -279,6 +280,16 @@ def with_rule_cost(joint: Joint) -> Joint:
     except (SolveError, ConditionError) as error:
         warnings = (*joint.health.warnings, f"no rows can be drawn: {error}")
         return replace(joint, health=replace(joint.health, warnings=warnings))
+
+
+def check_seed(seed: int | None) -> None:
+    """Refuse what NumPy cannot seed a generator with."""
+    try:
+        np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"seed ({seed!r:.60}) must be a whole number of 0 or more, or None; try seed=1"
+        ) from None
 
 
 def checked_n_rows(n_rows: int, name: str = "n_rows") -> int:
