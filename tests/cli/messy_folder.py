@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from click.testing import CliRunner
 
-import dpcipher as dc
 from dpcipher.cli import main
 
 SCHEMA = """\
@@ -29,7 +28,6 @@ TEXTS = {
     "people.docx": "not rows",
     "notes.txt": "call Ada about the release\n",
     "people.yaml": SCHEMA,
-    "edited.yaml": "drawn_from_data: true\nsigned: {by: Ada, date: '2024-01-01', hash: 'x'}\n" + SCHEMA,
     "misspelt.yaml": SCHEMA.replace("kind: integer", "kind: intger"),
     "junk.yaml": "columns: [}",
     "junk.json": "{",
@@ -51,7 +49,7 @@ TEXTS = {
 }
 
 
-def build(folder: Path) -> None:
+def build() -> None:
     """Make it in the working directory."""
     for name, text in TEXTS.items():
         Path(name).write_text(text, encoding="utf-8")
@@ -90,6 +88,8 @@ def _releases() -> None:
         "measure people.csv people.yaml --epsilon 1 --unit add-remove --ledger people.ledger -o release.parquet",
         "measure people.csv people.yaml --epsilon 1 --unit add-remove --ledger other.ledger --create -o other.parquet",
         "schema draft people.csv -o draft.yaml",
+        "schema draft people.csv -o edited.yaml",
+        "schema sign edited.yaml --name Ada --unchanged",
         "synth release.parquet -n 300 --seed 1 --save-joint joint.npz -o synthetic.csv",
         "synth release.parquet -n 300 --seed 1 -o synthetic.parquet",
         "synth other.parquet -n 300 --seed 1 -o other-rows.csv",
@@ -100,7 +100,12 @@ def _releases() -> None:
     ):
         done = CliRunner().invoke(main, words.split())
         assert done.exit_code == 0, (words, done.output)
-    plan = CliRunner().invoke(main, "plan people.yaml --epsilon 1 --unit add-remove --json".split())
+    signed = Path("edited.yaml").read_text(encoding="utf-8")
+    assert "levels: [F, M]" in signed
+    Path("edited.yaml").write_text(signed.replace("levels: [F, M]", "levels: [F, M, X]"), encoding="utf-8")
+    plan = CliRunner().invoke(
+        main, ["plan", "people.yaml", "--epsilon", "1", "--unit", "add-remove", "--json"]
+    )
     Path("plan.json").write_text(plan.stdout, encoding="utf-8")
     whole = Path("release.parquet").read_bytes()
     Path("cut.parquet").write_bytes(whole[:-100])
@@ -130,6 +135,3 @@ def digests(folder: Path) -> dict[str, tuple[int, str]]:
             content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
             found[str(path.relative_to(folder))] = (path.stat().st_mode, content)
     return found
-
-
-__all__ = ["build", "dc", "digests"]

@@ -358,6 +358,6 @@ def tables_or_workload(
 
         return Auto(**given)
     if given:
-        name = next(iter(given)).replace("_", "-").removesuffix("s")
+        name = next(iter(given)).replace("weights", "weight").replace("_", "-")
         raise click.UsageError(f"--{name} is for --workload auto; leave it out, or let the tables be chosen")
     return list(tables) or workload
