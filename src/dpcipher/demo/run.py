@@ -37,6 +37,7 @@ FILES = {
     "people.ledger.witness": "notices a ledger that is cut or put back; stays beside it",
     "people.release.parquet": "noisy tables and how they were made; can be published",
     "synthetic.csv": "synthetic rows; can be published",
+    "synthetic.csv.mark": "says which release they are from; published beside them",
     "summary.html": "release and synthetic rows side by side; can be published",
 }
 
