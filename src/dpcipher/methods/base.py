@@ -165,7 +165,11 @@ class Synthesizer(ABC):
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         self._refuse(schema)
         truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
-        privacy = replace(self.privacy, cap=None)  # rows that are counted were all let in
+        privacy = self.privacy
+        if (
+            privacy.cap is not None
+        ):  # rows that are counted were all let in; how many were not stays as secret as in `fit`
+            privacy = replace(privacy, cap=None, every_row_counts=False)
         return self._through(Session(truth, schema, privacy, draws=draws, may_fail=self._may_fail))
 
     def sized(self, n_rows: int) -> "Synthesizer":

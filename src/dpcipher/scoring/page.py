@@ -39,13 +39,9 @@ def curator_report(
     place = private_folder(folder)
     for name in (NUMBERS, PAGE):
         check_output(place / name, force=force)
-    first = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
-    text = render(
-        scores,
-        coded_rows(private, schema, "private"),
-        coded_rows(first, schema, "synthetic", ours=True),
-        schema,
-    )
+    sets = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
+    drawn = [coded_rows(each, schema, "synthetic", ours=True) for each in sets]
+    text = render(scores, coded_rows(private, schema, "private"), np.concatenate(drawn), schema)
     write(place / NUMBERS, json.dumps(scores.to_dict(), indent=2) + "\n", force=force)
     return write(place / PAGE, text, force=force)
 
@@ -174,12 +170,15 @@ def _worst(scores: Scores) -> str:
 
 
 def _model(model: ModelScore) -> str:
-    ours, theirs = model.private.table(), model.synthetic.table()
+    ours = model.private.table()
+    theirs = model.synthetic.table().reindex(
+        ours.index
+    )  # rows may lack a level, and then its terms are not there
     body = [
         (
             str(term),
             *(
-                f"{side.loc[term, name]:.3g}"
+                "none" if np.isnan(side.loc[term, name]) else f"{side.loc[term, name]:.3g}"
                 for side in (ours, theirs)
                 for name in ("estimate", "low", "high")
             ),
