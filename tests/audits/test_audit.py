@@ -190,7 +190,7 @@ def test_the_command_writes_a_page_and_fails_where_a_check_fails(monkeypatch, tm
     path = tmp_path / "audit.html"
     for checks, code in (((good,), 0), ((good, bad), 1)):
         monkeypatch.setattr("dpcipher.audit", lambda checks=checks, **_: Audit(checks, 2.0))
-        ran = CliRunner().invoke(main, ["audit", "--json", "--report", str(path)])
+        ran = CliRunner().invoke(main, ["audit", "--json", "--force", "--report", str(path)])
         assert ran.exit_code == code
         said = json.loads(ran.stdout)
         assert said["passed"] == (code == 0)

@@ -60,15 +60,15 @@ def test_several_keys_are_pinned_through_a_rotation(signed: Path, run: Run) -> N
     assert run(f"release verify {RELEASE} --retired ada.pub=2999-12-31 --key bob.pub").exit_code == 0
     refused = run(f"release sign {RELEASE} --key bob.key")
     assert refused.exit_code == 1
-    assert "is there already; replace it on purpose (--replace" in " ".join(refused.stderr.split())
-    assert run(f"release sign {RELEASE} --key bob.key --replace").exit_code == 0
+    assert "is there already, and nothing is overwritten unasked" in " ".join(refused.stderr.split())
+    assert run(f"release sign {RELEASE} --key bob.key --force").exit_code == 0
     assert run(f"release verify {RELEASE} --retired ada.pub=2020-12-31 --key bob.pub").exit_code == 0
 
 
 def test_an_altered_release_is_refuted(signed: Path, run: Run) -> None:
     """A release of the same ledger in the place of the signed one."""
     words = ("measure", "people.csv", "people.yaml", *PROMISE, "--ledger", "people.ledger", "-o", RELEASE)
-    assert run(*words).exit_code == 0
+    assert run(*words, "--force").exit_code == 0
     done = run(f"release verify {RELEASE} --key ada.pub")
     assert done.exit_code == 1
     assert "Signed   ALTERED: this is not the file that ada.pub signed" in done.stdout
@@ -124,7 +124,7 @@ def test_a_passphrase_comes_from_a_prompt_or_the_environment(
     assert "could not be unlocked" in " ".join(wrong.stderr.split())
     assert CliRunner().invoke(main, words, input="sesame\n").exit_code == 0
     monkeypatch.setenv("DPCIPHER_PASSPHRASE", "sesame")
-    again = run(*words, "--replace")
+    again = run(*words, "--force")
     assert again.exit_code == 0
     assert run("release key bob").exit_code == 0
     assert b"ENCRYPTED" in Path("bob.key").read_bytes()
@@ -135,7 +135,7 @@ def test_a_report_says_certified_with_a_key(signed: Path, run: Run) -> None:
     """Without one, as stated by the file; with another's, the same and a warning."""
     assert run(f"synth {RELEASE} -n 50 --seed 1 -o s.csv").exit_code == 0
     for words, word in (("--key ada.pub", "certified"), ("--ledger people.ledger", "certified"), ("", "as stated by the file"), ("--key bob.pub", "as stated by the file")):  # fmt: skip
-        done = run(f"report {RELEASE} s.csv -o r.html {words}")
+        done = run(f"report {RELEASE} s.csv -o r.html --force {words}")
         assert done.exit_code == 0, done.output
         assert f"<dt>Status</dt><dd>{word}</dd>" in Path("r.html").read_text(encoding="utf-8")
         assert ("signed by an unknown key" in done.stderr) == (words == "--key bob.pub")

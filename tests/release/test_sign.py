@@ -21,7 +21,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from dpcipher.cli import main
 from dpcipher.curator.measure import measure
-from dpcipher.errors import DpcipherWarning, MissingExtra, NotPrivate, ParameterError, ReleaseError
+from dpcipher.errors import (
+    DpcipherWarning,
+    FileExists,
+    MissingExtra,
+    NotPrivate,
+    ParameterError,
+    ReleaseError,
+)
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.keys import create_key, is_locked, pin, read_private
 from dpcipher.release.release import Release
@@ -119,7 +126,7 @@ def test_a_key_of_openssl_signs_too(folder: Path) -> None:
     subprocess.run([openssl, "genpkey", "-algorithm", "ed25519", "-out", made], check=True, timeout=60)
     subprocess.run([openssl, "pkey", "-in", made, "-pubout", "-out", public], check=True, timeout=60)
     made.chmod(0o600)
-    sign(folder / "people.parquet", made, replace=True)
+    sign(folder / "people.parquet", made, force=True)
     assert signature_word(folder, "eve.pub") == "signed"
 
 
@@ -180,7 +187,7 @@ def test_a_release_with_other_counts_and_a_right_checksum_is_refuted(folder: Pat
     release = Release.load(path)
     counts = release.measurements[0].values.copy()
     counts.flat[0] += 10
-    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path)  # fmt: skip
+    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path, force=True)  # fmt: skip
     standing = verify(path, keys=folder / "ada.pub", ledger=folder / "people.ledger")
     assert [check.word for check in standing.checks] == ["ALTERED", "ALTERED"]
     assert standing.status == "refuted"
@@ -226,7 +233,7 @@ def test_rotation(folder: Path) -> None:
     create_key(folder / "ada-2")
     assert signature_word(folder, "ada.pub", "ada-2.pub") == "signed"
     assert signature_word(folder, "ada-2.pub") == "signed by an unknown key"
-    sign(folder / "people.parquet", folder / "ada-2.key", replace=True)
+    sign(folder / "people.parquet", folder / "ada-2.key", force=True)
     assert signature_word(folder, "ada-2.pub") == "signed"
 
 
@@ -294,11 +301,11 @@ def test_a_locked_key_opens_with_its_passphrase_alone(folder: Path) -> None:
     assert is_locked(folder / "eve.key")
     assert b"ENCRYPTED" in (folder / "eve.key").read_bytes()
     with pytest.raises(ParameterError, match="is locked; give its passphrase"):
-        sign(folder / "people.parquet", folder / "eve.key", replace=True)
+        sign(folder / "people.parquet", folder / "eve.key", force=True)
     with pytest.raises(ParameterError, match="could not be unlocked; check its passphrase") as refused:
-        sign(folder / "people.parquet", folder / "eve.key", passphrase="a wrong one", replace=True)
+        sign(folder / "people.parquet", folder / "eve.key", passphrase="a wrong one", force=True)
     assert "wrong one" not in str(refused.value)
-    sign(folder / "people.parquet", folder / "eve.key", passphrase="a long secret", replace=True)
+    sign(folder / "people.parquet", folder / "eve.key", passphrase="a long secret", force=True)
     assert signature_word(folder, "eve.pub") == "signed"
     with pytest.raises(ParameterError, match="at least one character"):
         create_key(folder / "mallory", passphrase="")
@@ -308,7 +315,7 @@ def test_a_private_key_that_others_can_read_warns(folder: Path) -> None:
     """It still signs."""
     (folder / "ada.key").chmod(0o644)
     with pytest.warns(DpcipherWarning, match="chmod 600"):
-        sign(folder / "people.parquet", folder / "ada.key", replace=True)
+        sign(folder / "people.parquet", folder / "ada.key", force=True)
     assert signature_word(folder, "ada.pub") == "signed"
 
 
@@ -422,7 +429,7 @@ def test_wrong_requests_are_refused(folder: Path) -> None:
         verify(path)
     with pytest.raises(ParameterError, match="must be given as the path of its file"):
         verify(Release.load(path), keys=folder / "ada.pub")
-    with pytest.raises(ReleaseError, match="is there already; replace it on purpose"):
+    with pytest.raises(FileExists, match="is there already, and nothing is overwritten unasked"):
         sign(path, folder / "ada.key")
     with pytest.raises(ReleaseError, match="is no release: it is a key"):
         sign(folder / "ada.pub", folder / "ada.key")
@@ -434,7 +441,7 @@ def test_nobody_signs_what_is_stamped_not_private(folder: Path, monkeypatch: pyt
     seeded = replace(release, statement=replace(release.statement, status="NOT PRIVATE"))
     monkeypatch.setattr(Release, "load", classmethod(lambda cls, path: seeded))
     with pytest.raises(NotPrivate, match="nobody should sign it"):
-        sign(folder / "people.parquet", folder / "ada.key", replace=True)
+        sign(folder / "people.parquet", folder / "ada.key", force=True)
 
 
 def test_without_the_extra_the_message_names_the_command(

@@ -68,13 +68,20 @@ def key(name: str, locked: bool, json_: bool) -> None:
     output.show(text, facts, as_json=json_)
 
 
-@command.command("sign")
+@command.command("sign", cls=options.Writer)
 @click.argument("release", type=options.FILE)
 @click.option("--key", "private", type=options.FILE, required=True, help="Your private key (NAME.key).")
-@click.option("-o", "--output", "target", type=options.FILE, help="The signature; by default RELEASE.sig.")
-@click.option("--replace", is_flag=True, help="Replace a signature that is there already.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    cls=options.Output,
+    endings=(".sig",),
+    type=options.FILE,
+    help="The signature; by default RELEASE.sig.",
+)
 @options.as_json
-def sign_(release: Path, private: Path, target: Path | None, replace: bool, json_: bool) -> None:
+def sign_(release: Path, private: Path, target: Path | None, force: bool, json_: bool) -> None:
     """Sign RELEASE: you answer for every byte of it.
 
     Sign what you have just measured, or what `dpcipher release verify --ledger` confirms. A locked key asks for its passphrase, unless
@@ -90,7 +97,7 @@ def sign_(release: Path, private: Path, target: Path | None, replace: bool, json
     passphrase = None
     if is_locked(private):
         passphrase = os.environ.get(PASSPHRASE) or click.prompt("Passphrase", hide_input=True, err=True)
-    written = sign(release, private, passphrase=passphrase, save=target, replace=replace)
+    written = sign(release, private, passphrase=passphrase, save=target, force=force)
     signature = read_signature(written)
     assert signature is not None  # it was written just now
     text = f"Wrote    {written}: signed with key {signature.signed.key}\n"

@@ -1,6 +1,5 @@
 """Compare methods on the same private rows, over epsilons and repeats. Curator only; the noise is seeded."""
 
-import hashlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpcipher.comparison.comparison import Comparison
@@ -52,7 +50,8 @@ def compare(
 ) -> Comparison:
     """Fit every method at every epsilon `repeats` times, and score synthetic rows against the private ones. CURATOR ONLY.
 
-    `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced.
+    `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced; unit, `max_rows` and delta must be those
+    of the comparison.
     Every run has a seed of its own, so results do not depend on the order, the workers or the other methods. With `out`, finished runs are
     kept in that folder (mode 0700): the same call after a kill goes on where it stopped, to the same result. Noise is seeded and nothing is
     charged: this is how a curator or researcher learns which method suits, not a release. A method that cannot run on this schema or budget is left
@@ -134,7 +133,7 @@ def _experiment(
     _check_whole("n_rows", rows)
     sized = {name: method.sized(rows) for name, method in methods.items()}
     codes, scored = private.scored()
-    return Experiment(private.truth(), codes, schema, scored, sized, wanted, rows, seed)
+    return Experiment(private.truth(), codes, schema, scored, sized, wanted, rows, seed, private.digest)
 
 
 def _methods(
@@ -159,6 +158,8 @@ def _methods(
         try:
             given = methods[name] if isinstance(methods, Mapping) else None
             method = given or METHODS[name](1.0, unit=unit, max_rows=max_rows, delta=delta)
+            if given is not None:
+                _check_alike(name, given, unit=unit, max_rows=max_rows, delta=delta)
             method.check_schema(schema)
             able[name] = method
         except DpcipherError as error:
@@ -168,12 +169,28 @@ def _methods(
     return able, {name: str(error) for name, error in refused.items()}
 
 
+def _check_alike(name: str, method: Synthesizer, **asked: object) -> None:
+    """Refuse a method that promises something else than the others, or whose budget cannot be replaced: their scores say nothing of one another."""
+    unit = method.protects
+    promised = {"unit": unit.relation, "max_rows": unit.max_rows, "delta": method.delta}
+    for word, value in asked.items():
+        own = promised.get(word)
+        if own != value:
+            raise ParameterError(
+                f"methods[{name!r}] has {word}={own!r} and the comparison {word}={value!r}: give both the same"
+            )
+    if getattr(method, "rho", None) is not None:
+        raise ParameterError(
+            f"methods[{name!r}] has rho, and its epsilon is to be replaced; give it epsilon=1.0"
+        )
+
+
 def _epsilons(epsilons: Sequence[float]) -> list[float]:
     if isinstance(epsilons, (str, int, float)) or not len(epsilons):
         raise ParameterError(f"epsilons ({epsilons!r}) must be a list of numbers; try epsilons=[0.1, 1.0]")
     for epsilon in epsilons:
         positive_fraction("epsilon", epsilon)
-    return [float(epsilon) for epsilon in epsilons]
+    return list(dict.fromkeys(map(float, epsilons)))
 
 
 def _check_whole(name: str, value: object) -> None:
@@ -185,7 +202,7 @@ def _journal(out: str | Path, experiment: Experiment, methods: Mapping[str, Synt
     """The finished runs of the same experiment; epsilons and repeats may be added later."""
     request = {
         "schema": experiment.schema.fingerprint(),
-        "data": hashlib.sha256(np.ascontiguousarray(experiment.codes).tobytes()).hexdigest(),
+        "data": experiment.digest,
         "methods": {name: repr(method) for name, method in methods.items()},
         "orders": list(experiment.orders),
         "n_rows": experiment.n_rows,

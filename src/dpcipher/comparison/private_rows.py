@@ -1,5 +1,6 @@
 """The private rows of a comparison: coded once, counted for the methods, and coded in a closed schema for the scores. Curator only."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from contextlib import closing
@@ -27,6 +28,15 @@ class PrivateRows:
     schema: Schema
     codes: Codes
     texts: Mapping[int, PrivateTexts]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rows, with the values in open bins and the texts to be found."""
+        whole = hashlib.sha256(np.ascontiguousarray(self.codes).tobytes())
+        for axis, own in sorted(self.texts.items()):
+            counts = self.truth().text_counts(axis) if own.size else {}
+            whole.update(repr((axis, sorted(counts.items()))).encode())
+        return whole.hexdigest()
 
     def truth(self) -> CountSource:
         """The counts that methods ask for, through a session."""

@@ -15,7 +15,6 @@ from dpcipher.drawing.html import facts, page, paragraphs, table
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
 from dpcipher.files import write_text
-from dpcipher.io.write import write_table
 from dpcipher.joint.joint import Joint
 from dpcipher.pages import words
 from dpcipher.pages.report import cards, columns, pairs
@@ -38,6 +37,7 @@ FILES = {
     "people.ledger.witness": "notices a ledger that is cut or put back; stays beside it",
     "people.release.parquet": "noisy tables and how they were made; can be published",
     "synthetic.csv": "synthetic rows; can be published",
+    "synthetic.csv.mark": "says which release they are from; published beside them",
     "summary.html": "release and synthetic rows side by side; can be published",
 }
 
@@ -99,16 +99,18 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
         unit=UNIT,
         ledger=ledger,
         save=path["people.release.parquet"],
+        force=True,
         progress=say,
     )
     say("solving")
     joint = solve(release)
     assert isinstance(joint, Joint)  # one set was measured, so there is one joint
     say("drawing synthetic rows")
-    rows = pa.concat_tables(joint.batches(seed=1))
-    write_table(path["synthetic.csv"], rows)
+    drawn = joint.stream(seed=1)
+    drawn.write(path["synthetic.csv"], force=True)
+    rows = drawn.table()
     say("drawing the summary")
-    write_text(path["summary.html"], render(release, rows, ledger))
+    write_text(path["summary.html"], render(release, rows, ledger), force=True)
     return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 

@@ -180,7 +180,9 @@ class Synthesizer(ABC):
                     f"counts of shape {counts.shape} must be the full table, of shape {shape}"
                 )
             counts = TableCounts(np.asarray(counts, dtype=np.int64))
-        privacy = replace(self.privacy, cap=None)  # rows that are counted were all let in
+        privacy = self.privacy
+        if privacy.cap is not None:  # rows that are counted were all let in; how many were not stays secret
+            privacy = replace(privacy, cap=None, every_row_counts=False)
         return self._through(Session(schema, privacy, PrivateRows(counts, draws), may_fail=self._may_fail))
 
     def sized(self, n_rows: int) -> "Synthesizer":

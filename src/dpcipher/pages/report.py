@@ -11,8 +11,10 @@ from dpcipher.drawing.figures import charts, column_figure, legend
 from dpcipher.drawing.groups import EXPLAINED, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, table
 from dpcipher.errors import NotPrivate, ReleaseError, warn
-from dpcipher.files import write_text
+from dpcipher.files import check_output, write_text
+from dpcipher.inference.combine import word_of
 from dpcipher.io.read import coded_rows
+from dpcipher.joint.origin import RowDigest, marks
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 MOST_COLUMNS = 60
+MARKED = "The synthetic rows are marked as made from this release. Anybody can write such a mark: it tells mistakes, not lies."
+PAGES = (".html", ".htm")
 
 
 def report(
@@ -45,12 +49,15 @@ def report(
     *,
     key: Key | Iterable[Key] = (),
     ledger: Ledger | str | Path | None = None,
+    rows_from: str | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a page about a release and the synthetic rows made from it, for everybody to read.
 
-    It sees no private row, so it may be published with the release. The page says "certified" only where a public `key` that you trust signed the
+    It sees no private row, so it may be published with the release: rows that do not say that they were drawn from this release, or were changed since, are
+    refused unless `rows_from` says in words where they came from, which the page then quotes. (Anybody can write such a mark.) The page says "certified" only where a public `key` that you trust signed the
     release's file, or a `ledger` at hand paid for it; else "as stated by the file". A release that either refutes is refused, and so are one that
-    is stamped NOT PRIVATE and a folder that holds a curator's files.
+    is stamped NOT PRIVATE and a folder that holds a curator's files. `force` replaces a page that is there already.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -62,16 +69,38 @@ def report(
     'report.html'
     >>> folder.cleanup()
     """
+    given = (release, synthetic, ledger)
+    target = check_output(path, endings=PAGES, force=force, inputs=given)
     standing = _standing(release, key, ledger)
-    shown, target = standing.release, Path(path)
+    shown = standing.release
     check_target(shown, target)
-    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), standing)
+    codes = coded_rows(synthetic, shown.schema, "synthetic", ours=True)
+    text = render(shown, codes, standing, origin=_origin(shown, synthetic, codes, rows_from))
     try:
-        return write_text(target, text)
+        return write_text(target, text, force=force)
     except OSError as error:
         raise ReleaseError(
             f"report ({target}) cannot be written: {error.strerror}; choose another place"
         ) from None
+
+
+def _origin(release: Release, synthetic: Any, codes: Codes, rows_from: str | None) -> str:
+    """A sentence on where the rows came from. Rows of another release are refused, and so are rows of which nobody says that they are of this one."""
+    digest = RowDigest(len(release.schema.attrs)).add(codes).text
+    found = {mark.release for mark in marks(synthetic) if mark.rows == digest}
+    if release.checksum in found:
+        return MARKED
+    if found:
+        raise ReleaseError(
+            "synthetic rows are marked as made from another release; draw rows from this one, or name the release that they are from"
+        )
+    if rows_from is None:
+        raise NotPrivate(
+            "synthetic rows have no mark of this release, or were changed since they were drawn: they may be private, and a publishable page would "
+            "show their counts. Draw them with dpcipher synth or sample; if they are from this release, say on whose word with rows_from='WORDS'"
+        )
+    word_of(rows_from)
+    return f"That the synthetic rows come from this release is on this word alone: {rows_from.strip()}"
 
 
 def _standing(
@@ -90,15 +119,15 @@ def _standing(
     return standing
 
 
-def render(release: Release, synthetic: Codes, standing: Standing | None = None) -> str:
-    """The text of the page."""
+def render(release: Release, synthetic: Codes, standing: Standing | None = None, *, origin: str = "") -> str:
+    """The text of the page; `origin` says where the synthetic rows come from."""
     known = standing or Standing(release)
     matches = match_tables(release, synthetic)
     gap, close = closest(matches)
     may, may_not = words.conclusions(release)
     sections = {
         "In short": cards(release, len(synthetic), known, gap=gap)
-        + paragraphs([close, *words.summary(release, len(synthetic))]),
+        + paragraphs([close, *([origin] if origin else []), *words.summary(release, len(synthetic))]),
         "How people are protected": paragraphs(words.protection(release)),
         "How large the noise is": paragraphs(words.noise(release)),
         "Every column": columns(release, synthetic),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcipher.drawing.curator_only import RELEASE_KEY
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.files import replacing
+from dpcipher.files import check_output, replacing
 from dpcipher.release.columns import Texts
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema
@@ -80,8 +80,16 @@ def _plain(groups: Groups) -> dict[str, Any]:
     return {**levels, "names": list(groups.names)} if groups.names else levels
 
 
-def write(path: Path, schema: Schema, measurements: Sequence[Measurement], statement: Statement) -> Path:
+def write(
+    path: Path,
+    schema: Schema,
+    measurements: Sequence[Measurement],
+    statement: Statement,
+    *,
+    force: bool = False,
+) -> Path:
     """Write the file so that it is either absent or complete."""
+    check_output(path, endings=(".parquet",), force=force)
     check_sizes([one.values.shape for one in measurements])
     grouped = {
         (axis, groups, groups.names)
@@ -101,7 +109,7 @@ def write(path: Path, schema: Schema, measurements: Sequence[Measurement], state
             "measure fewer tables"
         )
     try:
-        with replacing(path) as temporary, temporary.open("wb") as sink:
+        with replacing(path, force=force) as temporary, temporary.open("wb") as sink:
             rows = sum(one.values.size for one in measurements)
             _write_cells(sink, dict(cells(schema, measurements)), rows, facts)
     except OSError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
-from dpcipher.files import write_new, write_text
+from dpcipher.files import check_output, write_text
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import RECORDED
 from dpcipher.release.keys import ID_DIGITS, PinnedKey, key_id, pin, read_private
@@ -153,11 +153,11 @@ def sign(
     *,
     passphrase: str | None = None,
     save: str | Path | None = None,
-    replace: bool = False,
+    force: bool = False,
 ) -> Path:
     """Sign the release at `path` with a private key; the signature is written to `path`.sig or to `save`, and its path returned.
 
-    A signature that is there already is kept unless `replace` is set.
+    A signature that is there already is kept unless `force` is set.
     """
     private = read_private(key, passphrase=passphrase)
     release = Release.load(path)
@@ -172,7 +172,8 @@ def sign(
         time,
     )
     text = Signature(signed, private.sign(signed.message)).to_text()
-    return _write(signature_path(path) if save is None else Path(save), text, replace=replace)
+    target = signature_path(path) if save is None else Path(save)
+    return _write(check_output(target, endings=(SUFFIX,), force=force, inputs=(path, key)), text, force=force)
 
 
 def verify(
@@ -285,13 +286,9 @@ def _sha256(path: Path) -> str:
         raise ReleaseError(f"release file ({path}) cannot be read: {error.strerror}") from None
 
 
-def _write(path: Path, text: str, *, replace: bool) -> Path:
+def _write(path: Path, text: str, *, force: bool) -> Path:
     try:
-        return write_text(path, text) if replace else write_new(path, text.encode("ascii"))
-    except FileExistsError:
-        raise ReleaseError(
-            f"signature ({path}) is there already; replace it on purpose (--replace, replace=True), or name another file"
-        ) from None
+        return write_text(path, text, force=force)
     except OSError as error:
         raise ReleaseError(
             f"signature ({path}) cannot be written: {error.strerror}; choose another place"

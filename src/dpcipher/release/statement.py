@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, Self
 
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
@@ -154,7 +154,15 @@ class Statement:
 @cache
 def software() -> dict[str, str]:
     """What a release of this installation is made with."""
-    return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}
+    return {name: _version(name) for name in ("dpcipher", "opendp")}
+
+
+def _version(name: str) -> str:
+    """The version of a package; it may run from a folder without being installed, which must not fail after the charge."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _is_number(value: object) -> bool:
