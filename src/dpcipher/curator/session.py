@@ -44,6 +44,7 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.request.request import Request, check_person
+from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, Axes, Counts
 from dpcipher.tables.measurement import Measurement, Noise
@@ -212,11 +213,11 @@ class Session:
 
     def measure(self, attrs: Attrs, share: Fraction, *, set: int = 0) -> Measurement:
         """The counts of a table with noise on every cell, observed or not; centred where the number of rows was measured by itself."""
-        query = Query(self.schema.axes(attrs), centred=self.centred)
+        query = replace(query_of(self.schema, attrs), centred=self.centred)
         what = " × ".join(self.schema.attrs_on(query.axes))
         far = Sensitivity(*map(Fraction, query.moved(self.schema.shape, "add-remove")))
         counts, mechanism = self._answer(
-            lambda truth: query.contrast(truth.counts(query.axes)),
+            lambda truth: query.apply(truth.counts(query.axes), query.axes),
             share,
             far,
             lambda cost: (

@@ -20,13 +20,13 @@ from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto, parse_auto
 from dpcipher.request.shares import FINEST, table_shares
+from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.limits import check_options
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
-from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Cipher(Synthesizer):
             return
         shares = self._shares(schema)
         if schema.zero_masks:
-            check_size(schema.domain, [Query(schema.axes(attrs)) for attrs, _ in shares])
+            check_size(schema.domain, [query_of(schema, attrs) for attrs, _ in shares])
 
     def _finest(self, schema: Schema) -> Fraction:
         # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.
@@ -125,7 +125,7 @@ class Cipher(Synthesizer):
     def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
         """Each table with its share of the budget in one set."""
         assert not isinstance(self.workload, str | Auto)  # then tables are chosen
-        workload = tables_of(schema, self.workload)
+        workload = tables_of(schema, self.workload, grouped=True)
         return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 
     def _solved(self, release: Release, number: int) -> Joint:
