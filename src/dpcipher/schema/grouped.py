@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpcipher.errors import WorkloadError, did_you_mean
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.possible import named_number
@@ -91,6 +93,16 @@ def said(table: Sequence[str]) -> str:
     return " × ".join(f"{name} ({len(groups[name])} groups)" if name in groups else name for name in table)
 
 
+def plain_table(table: Sequence[str]) -> dict[str, Any]:
+    """A table as plain values, as `table_of_plain` reads it."""
+    return {"attrs": list(table), **({"groups": dict(table.groups)} if isinstance(table, Grouped) else {})}
+
+
+def table_of_plain(plain: Mapping[str, Any]) -> Attrs:
+    """A table from plain values."""
+    return Grouped(plain["attrs"], **plain["groups"]) if plain.get("groups") else tuple(plain["attrs"])
+
+
 def _plain(name: str, spec: object) -> Any:
     """First levels, lists of levels, or lists by name; a single level may stand for a list of one."""
     if isinstance(spec, Mapping) and spec:
@@ -102,11 +114,12 @@ def _plain(name: str, spec: object) -> Any:
         raise WorkloadError(
             f"groups of {name} ({spec!r:.60}) must be first levels, or a list for every group; {_TRY}"
         )
-    return [_levels(item) for item in items] if all(lists) else items
+    return [_levels(item) for item in items] if all(lists) else _levels(items)
 
 
 def _levels(levels: object) -> list[Any]:
-    return list(levels) if _is_list(levels) else [levels]  # type: ignore[call-overload]
+    listed = list(levels) if _is_list(levels) else [levels]  # type: ignore[call-overload]
+    return [level.item() if isinstance(level, np.generic) else level for level in listed]
 
 
 def _is_list(item: object) -> bool:
