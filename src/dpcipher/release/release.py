@@ -174,12 +174,12 @@ class Release(Shown, Drawable):
 
         Where levels were measured in groups, the table is as fine as one measured table is; `dc.Grouped(attrs, age=[0, 18, 65])` asks for a coarser one.
         """
-        cover, query = self._inside(attrs)
+        cover, query = self.inside(attrs)
         return self._labelled(cover, cover.fold(self.reconciled.table(query)))
 
     def std_error(self, attrs: str | Sequence[str]) -> Marginal:
         """The standard error that the privacy noise gives every count of a table inside a measured one; labelled like `project`."""
-        cover, query = self._inside(attrs)
+        cover, query = self.inside(attrs)
         return self._labelled(cover, np.sqrt(self._variance(cover, query)))
 
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
@@ -189,7 +189,7 @@ class Release(Shown, Drawable):
         together is close to normal (Laplace noise of one table alone: .937 at .95). Where the estimate is negative, the interval is 0 to an
         upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
         """
-        cover, query = self._inside(attrs)
+        cover, query = self.inside(attrs)
         estimate = cover.fold(self.reconciled.table(query))
         bounds = interval(estimate, self._variance(cover, query), level)
         low, high, middle = (self._labelled(cover, values) for values in (*bounds, estimate))
@@ -208,7 +208,7 @@ class Release(Shown, Drawable):
         `weights` has one number per cell, in the order of `attrs`; `where={"sex": "F"}` counts the rows that meet a condition instead;
         `share=True` asks for the share of all rows.
         """
-        cover, table = self._inside(attrs)
+        cover, table = self.inside(attrs)
         return ask(self.schema, self.reconciled, cover, weights, query=table, where=where, share=share)
 
     def _labelled(self, cover: Cover, values: Floats) -> Marginal:
@@ -233,7 +233,7 @@ class Release(Shown, Drawable):
         )
         return np.fromiter(cells, dtype=np.float64).reshape(shape)
 
-    def _inside(self, attrs: str | Sequence[str]) -> tuple[Cover, Query]:
+    def inside(self, attrs: str | Sequence[str]) -> tuple[Cover, Query]:
         """The columns that cover some names, and the finest table of them that was measured."""
         cover = self.schema.cover(attrs)
         specs = attrs.groups if isinstance(attrs, Grouped) else {}

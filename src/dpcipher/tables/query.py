@@ -257,6 +257,7 @@ class Combination:
 
     terms: tuple[tuple[Query, Floats], ...]
     groups: ClassVar[tuple[()]] = ()
+    contrasts: ClassVar[tuple[()]] = ()
     centred: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
