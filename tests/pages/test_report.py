@@ -126,17 +126,16 @@ def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], sa
     assert "Choice of tables" not in certificate(given)
 
 
-def test_what_is_counted_coarsely_too_is_said() -> None:
-    """The columns and their own noise, in the text and in the certificate; of other releases nothing."""
+def test_tables_in_groups_of_levels_are_said_and_listed() -> None:
+    """How many there are in the text, each with its own noise in the list of tables; of other releases nothing."""
     given = pages.release()
     query = Query(given.schema.axes("score"), (Groups.runs((0, 15), 30),))
     runs = Measurement(query, np.array([10, 20]), Noise("laplace", 7.5))
     coarse = Release(given.schema, (*given.measurements, runs), given.statement)
-    said = "runs of bins of score, with discrete Laplace noise of scale 7.5"
-    assert said in certificate(coarse)
-    assert any(said in text for text in noise(coarse))
-    assert "coarsely" not in certificate(given)
-    assert not any("runs of bins" in text for text in noise(given))
+    assert "score (2 groups)</th><td>2</td><td>10.6" in certificate(coarse)
+    assert any("1 of 46 tables count levels in groups" in text for text in noise(coarse))
+    assert "groups" not in certificate(given)
+    assert not any("in groups" in text for text in noise(given))
 
 
 def test_a_page_without_evidence_says_as_stated_by_the_file(text: str) -> None:

@@ -113,10 +113,12 @@ def _check_order(data: str, schema: Path) -> None:
 
 def _read_weights(path: Path) -> dict[tuple[str, ...], float]:
     """The weights in a plan that was printed with --json."""
+    from dpcipher.schema.grouped import table_of_plain
+
     try:
         tables = json.loads(path.read_text(encoding="utf-8"))["tables"]
-        return {tuple(table["attrs"]): float(table["weight"]) for table in tables}
-    except (OSError, ValueError, KeyError, TypeError):
+        return {table_of_plain(table): float(table["weight"]) for table in tables}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise click.BadParameter(
             f"({path}) must be a plan printed as JSON; try: dpcipher plan ... --json > plan.json",
             param_hint="--weights",
@@ -138,7 +140,8 @@ def release_lines(release: "dc.Release") -> list[str]:
 
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
     chosen, searched = choice(release), found(release)
-    tables = [one for one in release.measurements if one.query.axes and not one.query.groups]
+    tables = [one for one in release.measurements if len(one.query.axes) > 1 or not one.query.groups]
+    tables = [one for one in tables or release.measurements if one.query.axes]
     noise = sorted({table.noise.describe() for table in tables})
     scales = noise[0] if len(noise) == 1 else f"{noise[0]} and {len(noise) - 1} other scales"
     return [
@@ -155,9 +158,13 @@ def release_lines(release: "dc.Release") -> list[str]:
 
 def release_facts(release: "dc.Release", path: Path) -> dict[str, Any]:
     """The same as plain values."""
+    from dpcipher.schema.grouped import Grouped, plain_table
+
     return {
         "release": str(path),
-        "tables": [list(attrs) for attrs in release.workload],
+        "tables": [
+            plain_table(attrs) if isinstance(attrs, Grouped) else list(attrs) for attrs in release.workload
+        ],
         "n_cells": _cells(release),
         "sets": release.sets,
         "checksum": release.checksum,

@@ -56,6 +56,40 @@ class Attrs(click.ParamType[tuple[str, ...]]):
         return value if isinstance(value, tuple) else tuple(part.strip() for part in str(value).split(","))
 
 
+class Table(click.ParamType[tuple[str, ...]]):
+    """Column names joined by commas, each with its groups of levels in brackets where it has some."""
+
+    name = "columns"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split at commas outside of brackets: `age[0,18,65],state[north=NY|ME,south=TX|CA]`."""
+        if isinstance(value, tuple):
+            return value
+        from dpcipher.errors import WorkloadError
+        from dpcipher.schema.grouped import Grouped
+
+        columns, groups = [], {}
+        for part in re.split(r",(?![^\[\]]*\])", str(value)):
+            name, bracket, inner = part.strip().partition("[")
+            columns.append(name if bracket and inner.endswith("]") else part.strip())
+            if bracket and inner.endswith("]"):
+                groups[name] = _groups([level.strip() for level in inner[:-1].split(",")])
+        try:
+            return Grouped(columns, **groups) if groups else tuple(columns)
+        except WorkloadError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+def _groups(parts: list[str]) -> Any:
+    """The first level of each run, lists of levels joined by |, or such lists by name."""
+    if all("=" in part for part in parts):
+        named = (part.partition("=") for part in parts)
+        return {name: levels.split("|") for name, _, levels in named}
+    return [part.split("|") for part in parts] if any("|" in part for part in parts) else parts
+
+
 class Pair(click.ParamType[tuple[str, str]]):
     """NAME=VALUE."""
 
@@ -282,9 +316,9 @@ workload = _together(
     click.option(
         "--table",
         "tables",
-        type=Attrs(),
+        type=Table(),
         multiple=True,
-        help="Measure this table instead, e.g. --table age,income; repeat for more.",
+        help="Measure this table instead, e.g. --table age,income, or with levels of age in groups --table 'age[0,18,65],income'; repeat for more.",
     ),
     click.option(
         "--mechanism", metavar="laplace|gaussian", help="The noise; by default what the budget implies."

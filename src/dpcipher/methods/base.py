@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot, plot
-from dpcipher.errors import DpcipherWarning, ParameterError
+from dpcipher.errors import DpcipherWarning, ParameterError, WorkloadError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
@@ -270,10 +270,15 @@ def _nothing_asked(unit: Unit) -> Statement:
 
 
 def tables_of(schema: Schema, workload: int | Sequence[Sequence[str]]) -> Workload:
-    """The workload of a method; an order beyond the number of columns means the full table."""
+    """The workload of a method; an order beyond the number of columns means the full table. Few methods take tables with levels in groups."""
     if isinstance(workload, int) and not isinstance(workload, bool):
         return Workload.parse(schema, min(workload, len(schema.attrs)))
-    return Workload.parse(schema, workload)
+    parsed = Workload.parse(schema, workload)
+    if any(query.groups for query in parsed.queries):
+        raise WorkloadError(
+            "workload must hold tables with every level here; Cipher and measure take dc.Grouped tables"
+        )
+    return parsed
 
 
 def check_whole(name: str, value: object, least: int, example: int) -> None:

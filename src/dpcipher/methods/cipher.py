@@ -19,6 +19,7 @@ from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto, parse_auto
 from dpcipher.request.session import Session
 from dpcipher.request.shares import FINEST, table_shares
+from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
@@ -27,7 +28,6 @@ from dpcipher.selection.limits import check_options
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
-from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Cipher(Synthesizer):
             return
         shares = self._shares(schema)
         if schema.zero_masks:
-            check_size(schema.domain, [Query(schema.axes(attrs)) for attrs, _ in shares])
+            check_size(schema.domain, [query_of(schema, attrs) for attrs, _ in shares])
 
     def _finest(self, schema: Schema) -> Fraction:
         # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.
@@ -110,7 +110,7 @@ class Cipher(Synthesizer):
         auto = self._auto()
         if auto is None:
             tables = tuple(
-                session.measure(Query(session.schema.axes(attrs)), share, set=number)
+                session.measure(query_of(session.schema, attrs), share, set=number)
                 for number in range(self.sets)
                 for attrs, share in self._shares(session.schema)
             )

@@ -188,14 +188,15 @@ def columns(release: Release, synthetic: Codes) -> str:
 
 def _column(release: Release, synthetic: Codes, axis: int) -> str:
     name = release.schema.attrs[axis]
-    labels, heading = release.schema.shown_labels(name), release.schema.heading(name)
-    counts = release.reconciled.table((axis,))
+    heading, table_, query = release.schema.heading(name), release.project(name), release.finest((axis,))
+    assert query is not None  # every column is in a measured table
+    counts = np.asarray(table_, dtype=float)
     low, high = (np.asarray(bound, dtype=float) for bound in release.interval((name,)))
-    drawn = scaled(release, synthetic, (axis,))
+    drawn = scaled(release, synthetic, query)
     lines = [
         (label, rows(estimate), f"{rows(least)} to {rows(most)}", rows(count))
         for label, estimate, least, most, count in zip(
-            labels, *(values.tolist() for values in (counts, low, high, drawn)), strict=True
+            table_.shown[0], *(values.tolist() for values in (counts, low, high, drawn)), strict=True
         )
     ]
     heads = ["level", "estimate", "95 % interval", "synthetic, scaled"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dpcipher.drawing.card import counted
 from dpcipher.planning.tables import TablePlan
 from dpcipher.privacy.budget import percent
+from dpcipher.schema.grouped import plain_table, said
 from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _table(table: TablePlan) -> dict[str, Any]:
         "solved_tvd",
         "weight",
     )
-    facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.kind, "scale": table.mechanism.scale}
+    facts = {**plain_table(table.attrs), "mechanism": table.mechanism.kind, "scale": table.mechanism.scale}
     return facts | {name: getattr(table, name) for name in names}
 
 
@@ -106,7 +107,7 @@ def _sets(plan: "Plan") -> str:
 
 def _line(table: TablePlan) -> tuple[str, ...]:
     return (
-        " × ".join(table.attrs),
+        said(table.attrs),
         f"{table.n_cells:,}",
         _number(table.count),
         _number(table.sd),

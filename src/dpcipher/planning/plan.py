@@ -215,7 +215,7 @@ def _after_solving(request: Request, n_rows: int | None) -> list[float] | list[N
     if n_rows is None or request.given.n_cells > RECONCILE_CELLS:
         return [None] * len(request.given.tables)
     variances = [mechanism.variance for mechanism in request.mechanisms]
-    return solved_tvds(request.schema.shape, request.axes, variances, n_rows)
+    return solved_tvds(request.schema.shape, request.queries, variances, n_rows)
 
 
 def _gain(request: Request, tables: Sequence[TablePlan]) -> float:

@@ -10,6 +10,7 @@ from dpcipher.planning.bins import BinPlan
 from dpcipher.planning.tables import TablePlan
 from dpcipher.privacy.budget import Budget
 from dpcipher.request.request import Request
+from dpcipher.schema.grouped import said
 from dpcipher.schema.open_column import AUTO
 
 DELTA = Fraction(1, 10**6)  # of the Gaussian noise that is held against Laplace noise
@@ -24,7 +25,7 @@ def noise_warnings(request: Request, tables: Sequence[TablePlan], n_rows: int | 
     ratio = worst.sd * worst.n_cells / n_rows
     return (
         f"in {len(noisy)} of {len(tables)} tables the noise on a cell is larger than the rows it can expect. "
-        f"The worst is {' × '.join(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
+        f"The worst is {said(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
         f"What would help: {'; '.join(_remedies(request, worst, n_rows, ratio))}",
     )
 

@@ -11,6 +11,7 @@ from dpcipher.drawing.svg import element
 from dpcipher.errors import ParameterError
 from dpcipher.planning.page import NOT_PREDICTED, step_tables
 from dpcipher.planning.tables import TablePlan
+from dpcipher.schema.grouped import said
 
 if TYPE_CHECKING:
     from dpcipher.planning.auto import AutoPlan, Step
@@ -24,7 +25,7 @@ def card(plan: "Plan") -> Card:
     """Tables, budget, and the tables with the largest errors."""
     lines = [
         (
-            " × ".join(table.attrs),
+            said(table.attrs),
             f"{table.n_cells:,}",
             _rows(table.sd),
             _rows(table.reconciled_sd),
@@ -133,7 +134,7 @@ def _worst(plan: "Plan") -> Sequence[TablePlan]:
 
 
 def _line(table: TablePlan, by_share: bool) -> Line:
-    name = " × ".join(table.attrs)
+    name = said(table.attrs)
     before, after = (table.tvd, table.reconciled_tvd) if by_share else (table.sd, table.reconciled_sd)
     show = _share if by_share else _rows
     dots = [Dot(before or 0.0, f"{name}: {show(before)} as measured", "hatch")]

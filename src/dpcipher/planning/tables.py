@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcipher.release.reconcile import reconcile
+from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.measurement import NORMAL_ABSOLUTE, Measurement, Noise
-from dpcipher.tables.query import Query
 
 
 def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
@@ -28,14 +28,14 @@ def reconciled_sds(
 
     Least squares has variances that do not depend on the counts, so zeros serve. `n_rows` is passed where it is public.
     """
-    axes = [schema.axes(attrs) for attrs in tables]
-    blank = [np.zeros([schema.shape[axis] for axis in table]) for table in axes]
+    queries = [query_of(schema, table) for table in tables]
+    blank = [np.zeros(query.shape(schema.shape)) for query in queries]
     if n_rows is not None:
         blank = [counts + n_rows / counts.size for counts in blank]
-    both = zip(axes, blank, mechanisms, strict=True)
-    measured = [Measurement(Query(table), counts, noise) for table, counts, noise in both]
+    both = zip(queries, blank, mechanisms, strict=True)
+    measured = [Measurement(query, counts, noise) for query, counts, noise in both]
     reconciled = reconcile(schema.domain, measured, total=n_rows)
-    return [math.sqrt(max(0.0, float(np.mean(reconciled.variance(table))))) for table in axes]
+    return [math.sqrt(max(0.0, float(np.mean(reconciled.variance(query))))) for query in queries]
 
 
 def best_weights(sizes: Sequence[int], mechanism: str) -> list[float]:

@@ -192,7 +192,11 @@ def check_fits_file(schema: Schema, workload: Workload, sets: int) -> None:
         raise SizeError(
             f"workload: {workload.n_cells:,} cells in each of {sets} sets; a release holds at most {MAX_CELLS:,}: measure fewer sets or tables"
         )
-    described = sum(_TABLE_BYTES + len(json.dumps(attrs)) for attrs in workload.tables) * sets
+    grouped = [[_plain(groups) for groups in query.groups if groups] for query in workload.queries]
+    known = {form for query in workload.queries for form in zip(query.axes, query.groups, strict=False)}
+    check_grouped(sum(len(groups.of) for _, groups in known if groups))
+    tables = zip(workload.tables, grouped, strict=True)
+    described = sum(_TABLE_BYTES + len(json.dumps(table)) for table in tables) * sets
     if described + len(json.dumps(schema.to_dict())) > MAX_METADATA:
         raise SizeError(
             f"workload: {len(workload.tables):,} tables in each of {sets} sets are more than one release file can list; measure fewer"
