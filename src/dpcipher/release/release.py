@@ -13,7 +13,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release import declared, file, load, shown
+from dpcipher.release import declared, file, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
@@ -87,7 +87,7 @@ class Release(Shown, Drawable):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        return cls(*load.read(Path(path)))
+        return cls(*file.read(Path(path)))
 
     def save(self, path: str | Path) -> Path:
         """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
