@@ -19,7 +19,6 @@ def command(
     synthetic: Path,
     target: Path,
     keys: tuple[Path, ...],
-    retired: tuple[tuple[str, str], ...],
     ledger: Path | None,
     json_: bool,
 ) -> None:
@@ -37,6 +36,6 @@ def command(
     """
     with output.progress() as say:
         say("drawing the report")
-        written = dc.report(release, synthetic, target, key=options.trusted(keys, retired), ledger=ledger)
+        written = dc.report(release, synthetic, target, key=keys, ledger=ledger)
     size = written.stat().st_size
     output.show(f"Wrote    {written}: {size:,} bytes", {"report": str(written), "bytes": size}, as_json=json_)

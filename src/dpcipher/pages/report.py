@@ -18,9 +18,10 @@ from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
 from dpcipher.pages.pairs import pairs, strongest_pairs
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.release.keys import trusted_keys
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
-from dpcipher.release.sign import Key, Standing, pinned_keys, verify
+from dpcipher.release.sign import Key, Verification, verify
 from dpcipher.tables.domain import Codes
 
 __all__ = [
@@ -62,10 +63,10 @@ def report(
     'report.html'
     >>> folder.cleanup()
     """
-    standing = _standing(release, key, ledger)
-    shown, target = standing.release, Path(path)
+    verification = _verification(release, key, ledger)
+    shown, target = verification.release, Path(path)
     check_target(shown, target)
-    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), standing)
+    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), verification)
     try:
         return write_text(target, text)
     except OSError as error:
@@ -74,25 +75,25 @@ def report(
         ) from None
 
 
-def _standing(
+def _verification(
     release: Release | str | Path, key: Key | Iterable[Key], ledger: Ledger | str | Path | None
-) -> Standing:
+) -> Verification:
     """Who answers for the release. One that was altered is refused; one that nobody confirms is shown, and said to be so."""
-    keys = pinned_keys(key)
+    keys = trusted_keys(key)
     if not keys and ledger is None:
-        return Standing(release if isinstance(release, Release) else Release.load(release))
-    standing = verify(release, keys=keys, ledger=ledger)
-    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in standing.checks if not check.passed)
-    if standing.refuted:
+        return Verification(release if isinstance(release, Release) else Release.load(release))
+    verification = verify(release, keys=keys, ledger=ledger)
+    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in verification.checks if not check.passed)
+    if verification.contradicted:
         raise ReleaseError(f"release cannot be what it states, so no page is written ({reasons})")
-    if not standing.confirmed:
+    if not verification.confirmed:
         warn(f"the page does not say certified: nothing confirms the release ({reasons})")
-    return standing
+    return verification
 
 
-def render(release: Release, synthetic: Codes, standing: Standing | None = None) -> str:
+def render(release: Release, synthetic: Codes, verification: Verification | None = None) -> str:
     """The text of the page."""
-    known = standing or Standing(release)
+    known = verification or Verification(release)
     matches = match_tables(release, synthetic)
     gap, close = closest(matches)
     may, may_not = words.conclusions(release)
@@ -125,7 +126,7 @@ def check_target(release: Release, target: Path) -> None:
         )
 
 
-def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = "") -> str:
+def cards(release: Release, n_synthetic: int, verification: Verification, *, gap: str = "") -> str:
     """The budget, the sizes and the status of a release at a glance."""
     counted = "estimate" if release.reconciled.total_variance else "public"
     numbers = {
@@ -135,7 +136,7 @@ def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = 
         "Columns": f"{len(release.schema.attrs):,}",
         "Measured tables": f"{len(release.workload):,}",
         **({"Largest gap": gap} if gap else {}),
-        "Status": standing.status,
+        "Status": verification.status,
     }
     return facts(numbers, style="cards")
 

@@ -191,9 +191,9 @@ def _check_pages(pages: bytes, encoding: int, rows: int, room: int) -> None:
     while at < len(pages):
         reader = Thrift(pages, at, 64)
         head = reader.struct()
-        size, packed, data, words = (head.get(number) for number in (2, 3, 5, 7))
-        about = words if head.get(1) == 2 else data
-        values = about.get(1) if isinstance(about, dict) else None
+        size, packed, data = head.get(2, -1), head.get(3, -1), head.get(5)
+        about = head.get(7) if head.get(1) == 2 else data
+        values = about.get(1, -1) if isinstance(about, dict) else -1
         if not all(type(number) is int and number >= 0 for number in (size, packed, values)):
             raise ValueError("a page has no size, or fewer than no values")
         if isinstance(data, dict) and data.get(5) == {}:
