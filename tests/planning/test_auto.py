@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Session
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.truth import TableCounts
 from dpcipher.methods.cipher import Cipher
 from dpcipher.planning.auto import AutoPlan
@@ -21,8 +20,10 @@ from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD
+from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 
 SHAPE = (4, 3, 3, 2, 5, 2)
@@ -56,12 +57,12 @@ def run(
     table = np.zeros(SHAPE, np.int64)
     np.add.at(table, tuple(codes.T), 1)
     session = Session(
-        TableCounts(table),
         SCHEMA,
         Privacy(Budget.parse(**budget), Unit("replace")),
-        draws=Draws.seeded(2),
+        PrivateRows(TableCounts(table), Draws.seeded(2)),
     )
-    return measure_chosen(session, Auto(max_cells=max_cells), sets=sets).note, session
+    select(session, Auto(max_cells=max_cells), sets=sets)
+    return session.remarked("selection"), session
 
 
 @pytest.mark.parametrize(
@@ -101,9 +102,11 @@ def test_the_design_of_a_small_table_is_that_of_the_choice(n_rows: int, budget: 
     rng = np.random.default_rng(3)
     table = rng.multinomial(n_rows, rng.dirichlet(np.ones(48))).reshape(schema.shape)
     session = Session(
-        TableCounts(table), schema, Privacy(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
+        schema,
+        Privacy(Budget.parse(**budget), Unit("replace")),
+        PrivateRows(TableCounts(table), Draws.seeded(2)),
     )
-    release = session.release(measure_chosen(session, Auto()).tables)
+    release = session.release(select(session, Auto()))
     assert sorted(step.tables for step in foreseen.steps) == sorted(
         sum(len(attrs) == order for attrs in release.workload)
         for order in {len(attrs) for attrs in release.workload}

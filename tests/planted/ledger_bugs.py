@@ -6,9 +6,9 @@ LEDGER_BUGS = (
     Bug(
         "noise before the charge",
         "devised here",
-        "curator/session.py",
-        "        charge = account.charge(privacy, cost, asked)\n",
-        "        charge = None\n",
+        "curator/measure.py",
+        "    charge = account.charge(privacy, cost, asked)\n",
+        "    charge = None\n",
         "curator/test_sanitize.py::test_budget_is_charged_before_noise_is_drawn",
     ),
     Bug(

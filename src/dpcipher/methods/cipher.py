@@ -8,8 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Session
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
@@ -19,11 +17,13 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto, parse_auto
+from dpcipher.request.session import Session
 from dpcipher.request.shares import FINEST, table_shares
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.limits import check_options
+from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.query import Query
@@ -109,12 +109,12 @@ class Cipher(Synthesizer):
         auto = self._auto()
         if auto is None:
             tables = tuple(
-                session.measure(attrs, share, set=number)
+                session.measure(Query(session.schema.axes(attrs)), share, set=number)
                 for number in range(self.sets)
                 for attrs, share in self._shares(session.schema)
             )
         else:
-            tables = measure_chosen(session, auto, sets=self.sets).tables
+            tables = tuple(select(session, auto, sets=self.sets))
         release = session.release(tables)
         return [self._solved(release, number) for number in range(self.sets)]
 

@@ -26,6 +26,7 @@ from dpcipher.request.request import Request, check_person
 from dpcipher.request.shares import table_shares
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import planned_tables
+from dpcipher.selection.find import check_finding
 from dpcipher.selection.limits import check_auto
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.measurement import Noise
@@ -155,6 +156,7 @@ def plan(
     check_person(schema, privacy.cap)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
     check_auto(request)
+    check_finding(schema, privacy, sets)
     held = held_rows(request, rows)
     if request.auto is not None:
         return replace(plan_auto(request, rows), held=held, stamp=schema.stamp)

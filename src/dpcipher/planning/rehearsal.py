@@ -13,6 +13,7 @@ from scipy.special import ndtr
 
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.binning import BinRisk
+from dpcipher.selection.find import Intervals
 from dpcipher.selection.search import Search, run_searches
 from dpcipher.tables.domain import Counts, Floats
 from dpcipher.tables.measurement import Noise
@@ -69,8 +70,9 @@ def _answer(
     """What a session would answer: columns that are asked together share what all of them pay."""
     mechanism = noise(Fraction(shares, len(searches)))
     for search in searches:
-        asked = search.asked(cells[search.axis]).astype(float)
-        search.learn(asked + _drawn(mechanism, len(asked), rng), mechanism.variance)
+        question = Intervals(search.axis, len(search.points) - 1, tuple(search.splits))
+        asked = question._asked(cells[search.axis]).astype(float)
+        search.update(asked + _drawn(mechanism, len(asked), rng), mechanism.variance)
 
 
 def _drawn(mechanism: Noise, number: int, rng: np.random.Generator) -> Floats:
