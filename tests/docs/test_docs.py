@@ -62,7 +62,7 @@ def test_there_is_documentation_to_check() -> None:
 
 def shape(text: str) -> list[str]:
     """Lines without what noise and machines change: hashes, numbers, and the width of columns; the table of the worst fit."""
-    masked = re.sub(r"\b[0-9a-f]{16,}\b", "#", text)
+    masked = re.sub(r"\b[0-9a-f]{16,}\b|SHA256:[0-9A-Za-z+/]{43}", "#", text)
     masked = re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", masked)
     masked = re.sub(r"(worst residual # sigmas, table) .*", r"\1 …", masked)
     return [" ".join(line.split()) for line in masked.strip().split("\n")]

@@ -212,7 +212,7 @@ def test_contradictory_exact_tables_are_named(zeros):
     """Two exact tables that disagree are an error that names their axes; so is an exact table against a public total."""
     joint, measured = simulate(np.random.default_rng(2), [((0, 1), 0.0), ((1, 2), 0.0), ((2, 3), 0.0)], zeros)
     wrong = noisy((1, 2), measured[1].values + (measured[1].values > 0), 0.0)
-    with pytest.raises(ReleaseError, match="column 1 × column 2.*contradict"):
+    with pytest.raises(ReleaseError, match=r"column 1 × column 2.*contradict"):
         reconcile(SHAPE, [measured[0], wrong, measured[2]], zeros=zeros)
     with pytest.raises(ReleaseError, match="contradict"):
         reconcile(SHAPE, measured, total=joint.sum() + 1, zeros=zeros)
@@ -244,7 +244,11 @@ def test_an_isolated_wide_table_is_left_alone():
         (lambda: noisy((1, 0), np.ones((2, 2)), 1.0), WorkloadError, "must ascend"),
         (lambda: noisy((0,), np.array([1.0, np.nan]), 1.0), ReleaseError, "finite counts"),
         (lambda: reconcile(SHAPE, []), ReleaseError, "at least one table"),
-        (lambda: reconcile(SHAPE, [noisy((0,), np.ones((2, 2)), 1.0)]), ReleaseError, "levels of its columns"),
+        (
+            lambda: reconcile(SHAPE, [noisy((0,), np.ones((2, 2)), 1.0)]),
+            ReleaseError,
+            "levels of its columns",
+        ),
         (lambda: reconcile(SHAPE, [noisy((0,), np.ones(5), 1.0)]), ReleaseError, "levels of its columns"),
         (lambda: reconcile(SHAPE, [noisy((9,), np.ones(5), 1.0)]), ReleaseError, "levels of its columns"),
     ],

@@ -4,12 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import click
-
-if TYPE_CHECKING:
-    from dpcipher.release.keys import PinnedKey
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -152,21 +149,14 @@ def _together(*options: Decorator) -> Decorator:
     return decorate
 
 
-# What a release is held against: keys that the reader trusts, and a ledger.
+# What a release is compared with: keys that the reader trusts, and a ledger.
 evidence = _together(
     click.option(
         "--key",
         "keys",
         type=FILE,
         multiple=True,
-        help="A public key that you trust; repeat for more. A signature by any of them counts.",
-    ),
-    click.option(
-        "--retired",
-        type=Pair(),
-        multiple=True,
-        metavar="KEY=DATE",
-        help="Trust this public key for what it signed up to that day, e.g. --retired old.pub=2026-12-31.",
+        help="A file of public keys that you trust, a line each; repeat for more. A signature by any of them counts.",
     ),
     click.option("--ledger", type=FILE, help="The ledger that paid for the release, where it is at hand."),
 )
@@ -365,13 +355,6 @@ choice = _together(
         help="With auto: how much a column matters, e.g. --column-weight income=2; by default 1. Repeat for more.",
     ),
 )
-
-
-def trusted(keys: Sequence[Path], retired: Sequence[tuple[str, str]]) -> tuple["PinnedKey", ...]:
-    """The keys that `--retired` and `--key` name; a key that both name is retired."""
-    from dpcipher.release.keys import pin
-
-    return (*(pin(path, retired=day) for path, day in retired), *map(pin, keys))
 
 
 def tables_or_workload(

@@ -24,7 +24,6 @@ def command(
     synthetic: Path,
     target: Path,
     keys: tuple[Path, ...],
-    retired: tuple[tuple[str, str], ...],
     ledger: Path | None,
     rows_from: str | None,
     force: bool,
@@ -47,9 +46,8 @@ def command(
     """
     with output.progress() as say:
         say("drawing the report")
-        trusted = options.trusted(keys, retired)
         written = dc.report(
-            release, synthetic, target, key=trusted, ledger=ledger, rows_from=rows_from, force=force
+            release, synthetic, target, key=keys, ledger=ledger, rows_from=rows_from, force=force
         )
     size = written.stat().st_size
     output.show(f"Wrote    {written}: {size:,} bytes", {"report": str(written), "bytes": size}, as_json=json_)

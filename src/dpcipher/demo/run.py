@@ -145,13 +145,13 @@ def render(release: Release, rows: pa.Table, ledger: Ledger) -> str:
 
     The ledger at hand confirms that it paid for the release, so the page may say certified.
     """
-    standing = verify(release, ledger=ledger)
+    verification = verify(release, ledger=ledger)
     synthetic = release.schema.encode(rows)
     made_from = (
         "This page was made from the release and the synthetic rows alone, so it can be published with them."
     )
     sections = {
-        "In short": cards(release, rows.num_rows, standing)
+        "In short": cards(release, rows.num_rows, verification)
         + paragraphs([*words.summary(release, rows.num_rows), made_from]),
         "How people are protected": paragraphs([*words.protection(release), *words.noise(release)]),
         "Every column": columns(release, synthetic),

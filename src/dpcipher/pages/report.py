@@ -20,9 +20,10 @@ from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
 from dpcipher.pages.pairs import pairs, strongest_pairs
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.release.keys import trusted_keys
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
-from dpcipher.release.sign import Key, Standing, pinned_keys, verify
+from dpcipher.release.sign import Key, Verification, verify
 from dpcipher.tables.domain import Codes
 
 __all__ = [
@@ -71,11 +72,11 @@ def report(
     """
     given = (release, synthetic, ledger)
     target = check_output(path, endings=PAGES, force=force, inputs=given)
-    standing = _standing(release, key, ledger)
-    shown = standing.release
+    verification = _verification(release, key, ledger)
+    shown = verification.release
     check_target(shown, target)
     codes = coded_rows(synthetic, shown.schema, "synthetic", ours=True)
-    text = render(shown, codes, standing, origin=_origin(shown, synthetic, codes, rows_from))
+    text = render(shown, codes, verification, origin=_origin(shown, synthetic, codes, rows_from))
     try:
         return write_text(target, text, force=force)
     except OSError as error:
@@ -103,25 +104,27 @@ def _origin(release: Release, synthetic: Any, codes: Codes, rows_from: str | Non
     return f"That the synthetic rows come from this release is on this word alone: {rows_from.strip()}"
 
 
-def _standing(
+def _verification(
     release: Release | str | Path, key: Key | Iterable[Key], ledger: Ledger | str | Path | None
-) -> Standing:
+) -> Verification:
     """Who answers for the release. One that was altered is refused; one that nobody confirms is shown, and said to be so."""
-    keys = pinned_keys(key)
+    keys = trusted_keys(key)
     if not keys and ledger is None:
-        return Standing(release if isinstance(release, Release) else Release.load(release))
-    standing = verify(release, keys=keys, ledger=ledger)
-    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in standing.checks if not check.passed)
-    if standing.refuted:
+        return Verification(release if isinstance(release, Release) else Release.load(release))
+    verification = verify(release, keys=keys, ledger=ledger)
+    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in verification.checks if not check.passed)
+    if verification.contradicted:
         raise ReleaseError(f"release cannot be what it states, so no page is written ({reasons})")
-    if not standing.confirmed:
+    if not verification.confirmed:
         warn(f"the page does not say certified: nothing confirms the release ({reasons})")
-    return standing
+    return verification
 
 
-def render(release: Release, synthetic: Codes, standing: Standing | None = None, *, origin: str = "") -> str:
+def render(
+    release: Release, synthetic: Codes, verification: Verification | None = None, *, origin: str = ""
+) -> str:
     """The text of the page; `origin` says where the synthetic rows come from."""
-    known = standing or Standing(release)
+    known = verification or Verification(release)
     matches = match_tables(release, synthetic)
     gap, close = closest(matches)
     may, may_not = words.conclusions(release)
@@ -154,7 +157,7 @@ def check_target(release: Release, target: Path) -> None:
         )
 
 
-def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = "") -> str:
+def cards(release: Release, n_synthetic: int, verification: Verification, *, gap: str = "") -> str:
     """The budget, the sizes and the status of a release at a glance."""
     counted = "estimate" if release.reconciled.total_variance else "public"
     numbers = {
@@ -164,7 +167,7 @@ def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = 
         "Columns": f"{len(release.schema.attrs):,}",
         "Measured tables": f"{len(release.workload):,}",
         **({"Largest gap": gap} if gap else {}),
-        "Status": standing.status,
+        "Status": verification.status,
     }
     return facts(numbers, style="cards")
 

@@ -15,7 +15,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release import declared, file, load, shown
+from dpcipher.release import declared, file, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
@@ -94,7 +94,7 @@ class Release(Shown, Drawable):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        return cls(*load.read(Path(path)))
+        return cls(*file.read(Path(path)))
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write one Parquet file, complete or not at all; `force` replaces a file that is there already."""
