@@ -128,7 +128,7 @@ def _measured(
 def _finished(
     opened: Session, tables: Sequence[Measurement], target: PaidFor | None, say: Callable[[str], None]
 ) -> Release:
-    """The release: written where it was asked for, and then recorded in the ledger. It is paid for, so what goes wrong now is a warning."""
+    """The release: written where it was asked for, and then recorded in the ledger. It is paid for, so it is never lost."""
     release = opened.release(tables)
     if target is not None:
         say("writing the release")
@@ -138,7 +138,9 @@ def _finished(
     try:
         opened.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:
-        warn(
-            f"{error}. The release is paid for, and can be used; only that it is finished was not recorded in the ledger"
-        )
+        kept = "" if target is None else f" and written to {target.path}"
+        said = f"{error}. The release is paid for{kept}, and can be used; only that it is finished was not recorded in the ledger"
+        if target is not None:
+            raise type(error)(said) from None
+        warn(said)  # an error would lose it
     return release
