@@ -66,7 +66,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
     rows = pd.DataFrame({name: (share * size).astype(int) for name, size in SIZES.items()})
     ledger, save = folder / "people.ledger", folder / "people.release.parquet"
     dc.Ledger.create(ledger, epsilon=1000, unit="add-remove")
-    measure = partial(dc.measure, rows, schema, unit="add-remove", ledger=ledger, save=save)
+    measure = partial(dc.measure, rows, schema, unit="add-remove", ledger=ledger, save=save, force=True)
     plan = partial(dc.plan, schema, epsilon=1, unit="add-remove", n_rows=2000)
     return {
         "measure": lambda: measure(epsilon=1),
