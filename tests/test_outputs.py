@@ -131,23 +131,24 @@ def test_a_file_that_appears_after_the_charge_costs_no_release(tmp_path: Path) -
     assert [entry.file for entry in ledger.entries] == ["r-2.parquet", "r-3.parquet"]
 
 
-@pytest.mark.parametrize("saved", [False, True])
 def test_a_ledger_that_cannot_be_marked_costs_no_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was charged, so the release is returned, with a warning; the entry stays without a checksum."""
+    """It was charged: the release is returned with a warning or, where it was saved, the error says where; the entry stays without a checksum."""
     ledger = dc.Ledger.create(tmp_path / "people.ledger", epsilon=2, unit="add-remove")
 
     def full(*_: object, **__: object) -> None:
         raise LedgerError("ledger (people.ledger) cannot be written: No space left on device")
 
     monkeypatch.setattr(dc.Ledger, "mark_released", full)
-    path = tmp_path / "r.parquet" if saved else None
+    options = {"epsilon": 1, "unit": "add-remove", "ledger": ledger}
     with pytest.warns(DpcipherWarning, match="is paid for, and can be used"):
-        release = dc.measure(PEOPLE, SCHEMA, epsilon=1, unit="add-remove", ledger=ledger, save=path)
+        release = dc.measure(PEOPLE, SCHEMA, **options)
     assert abs(release.n_rows - 1_000) < 200
-    assert [entry.checksum for entry in ledger.entries] == [None]
-    assert (tmp_path / "r.parquet").exists() is saved
+    with pytest.raises(LedgerError, match=r"paid for and written to .*r\.parquet, and can be used"):
+        dc.measure(PEOPLE, SCHEMA, **options, save=tmp_path / "r.parquet")
+    assert dc.Release.load(tmp_path / "r.parquet").statement.status == "certified"
+    assert [entry.checksum for entry in ledger.entries] == [None, None]
 
 
 def test_a_file_system_without_hard_links_is_no_reason_to_overwrite(

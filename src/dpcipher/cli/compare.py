@@ -47,6 +47,11 @@ from dpcipher.cli.schema_file import load_schema
     help="What one person may change, for every method alike.",
 )
 @options.max_rows
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that says whose row it is; methods learn from at most --max-rows of each.",
+)
 @click.option("--delta", type=options.Exact(), help="Compare with Gaussian noise at this delta.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of all noise: results can be repeated."

@@ -43,6 +43,12 @@ from dpcipher.cli.schema_file import load_schema
 )
 @options.family
 @click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that said whose row it is: tells the error of leaving out rows beyond --max-rows from that of noise.",
+)
+@options.max_rows
+@click.option(
     "--report",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),

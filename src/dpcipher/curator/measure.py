@@ -166,7 +166,9 @@ def _finished(opened: Session, tables: Sequence[Measurement], target: PaidFor | 
     try:
         opened.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:
-        warn(
-            f"{error}. The release is paid for, and can be used; only that it is finished was not recorded in the ledger"
-        )
+        kept = "" if target is None else f" and written to {target.path}"
+        said = f"{error}. The release is paid for{kept}, and can be used; only that it is finished was not recorded in the ledger"
+        if target is not None:
+            raise type(error)(said) from None
+        warn(said)  # an error would lose it
     return release

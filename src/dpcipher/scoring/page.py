@@ -96,6 +96,7 @@ def _summary(scores: Scores) -> str:
         f"Propensity score: pMSE {scores.propensity.pmse:.3g}, which is {scores.propensity.ratio:.2f} times what chance alone gives ({scores.propensity.words}).",
         f"The 95 % intervals of one-way shares overlap by {share(scores.overlap)} on average.",
     ]
+    said += [f"{line[0].upper()}{line[1:]}." for line in scores.capped_lines]
     if scores.accuracy is not None:
         a = scores.accuracy
         said.append(
