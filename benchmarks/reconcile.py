@@ -58,9 +58,7 @@ def run(name: str) -> str:
     """One case: the fit, and the variances of some tables."""
     domain, queries = CASES[name]()
     rng = np.random.default_rng(0)
-    measured = [
-        Measurement(query, rng.normal(100, 5, query.shape(domain.sizes)), NOISE) for query in queries
-    ]
+    measured = [Measurement(query, rng.normal(100, 5, query.shape(domain.sizes)), NOISE) for query in queries]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.process_time()
     fit = reconcile(domain, measured)
@@ -70,7 +68,9 @@ def run(name: str) -> str:
         fit.interaction_variance(query)
     answered = time.process_time()
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10
-    return f"{name:52} fit {fitted - begun:6.2f} s, 200 variances {answered - fitted:5.2f} s, {memory:5.0f} MB"
+    return (
+        f"{name:52} fit {fitted - begun:6.2f} s, 200 variances {answered - fitted:5.2f} s, {memory:5.0f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -13,26 +13,17 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.bands import Resolution
-from dpcipher.release.least_squares import (
-    Fitted,
-    Grid,
-    Group,
-    Layout,
-    LeastSquares,
-    Slot,
-    check_tied,
-    freedom,
-    merged,
-)
+from dpcipher.release.components import Components
+from dpcipher.release.least_squares import Fitted, Grid, Group, LeastSquares, check_tied, merged, rank, times
 from dpcipher.tables.domain import Axes, Bools, Domain, Floats, Shape, closure
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Groups, Query, outer
-from dpcipher.tables.table import broadcast_over, margin
+from dpcipher.tables.table import broadcast_over, centre, margin
 
 MAX_SETS = 2**25
 # Where exact tables fix every component of a sum, a share like this of its noise is left by rounding; exact means 0.
 ROUNDING = 1e-13
+_LEAST_FREE = 1e-12  # what is smaller than this part of a variance is rounding
 _MOST_TRIED = 100  # pairs of levels of an axis, when two are looked for that zeros leave alone
 
 
@@ -84,14 +75,12 @@ class Reconciled:
     @cached_property
     def total(self) -> float:
         """The number of rows."""
-        return float(self.fit.value(self.fit.slot(()))[0])
+        return float(self.fit.values[0])
 
     @cached_property
     def total_variance(self) -> float:
         """The variance of the number of rows; 0 where it is known."""
-        slot = self.fit.slot(())
-        known = self.fit.covariance(slot, slot)
-        return 0.0 if known is None else max(float(known[0, 0]), 0.0)
+        return max(float(self.fit.covariance([0])[0, 0]), 0.0)
 
     def closure(self) -> list[Axes]:
         """Every non-empty set of columns that some measured table covers with every level, small sets first."""
@@ -130,34 +119,39 @@ class Reconciled:
         home = self._home(query)
         alone = home.grid.variance * self._width(query, home)
         value = alone.copy()
-        for coefficient, norms in self._simple_terms(query, home):
-            value += coefficient * outer(norms)
-        tied = self._tied(home)
-        value += self._explained(
-            home, tied, {n: one for group in tied for n, one in self._reads(query, home, group)}
-        )
+        for coefficient, squares in self._products(query, home):
+            value += coefficient * outer(squares)
+        for reads, matrix in self._tied_reads(query, home):
+            value += (reads * (matrix @ reads)).sum(axis=0).reshape(value.shape)
         return np.where(value > ROUNDING * alone, value, 0.0)
 
     def mean_variance(self, wanted: Query | Axes) -> float:
         """The mean variance of the cells of `table(wanted)`."""
         query = _query(wanted)
         home = self._home(query)
-        if self._tied(home):
+        if self._groups(home)[1] is not None:
             return float(self.variance(query).mean())
-        alone = home.grid.variance * float(np.mean(self._width(query, home)))
-        terms = self._simple_terms(query, home)
-        value = alone + sum(
-            coefficient * prod(float(n.mean()) for n in norms) for coefficient, norms in terms
-        )
+        alone = value = home.grid.variance * float(np.mean(self._width(query, home)))
+        for coefficient, squares in self._products(query, home):
+            value += coefficient * prod(float(one.mean()) for one in squares)
         return value if value > ROUNDING * alone else 0.0
 
     def linear_variance(self, wanted: Query | Axes, weights: Floats) -> float:
         """The variance of `sum(weights * table(wanted))`, covariances included."""
         query = _query(wanted)
         home = self._home(query)
-        return float(
-            self._variances(home, self._widened(query, home, np.asarray(weights, dtype=float))[None])[0]
-        )
+        cells = self._widened(query, home, np.asarray(weights, dtype=float))
+        if home.structure.possible is not None:
+            cells = np.where(home.structure.possible, cells, 0.0)
+        seen = home.structure.coefficients(cells[None])[0]
+        alone = value = home.grid.variance * float((cells**2).sum())
+        simple, rest = self._groups(home)
+        for group, coefficient in simple:
+            value += coefficient * float((seen[group.positions] ** 2).sum())
+        if rest is not None:
+            reads = seen[rest.positions]
+            value += float(reads @ self._explained(home, rest) @ reads)
+        return value if value > ROUNDING * alone else 0.0
 
     def interaction_variance(self, wanted: Query | Axes) -> float:
         """The variance of a unit contrast that no smaller table sees, as a mean over all of them; 0 where there is none."""
@@ -167,25 +161,14 @@ class Reconciled:
             return 0.0
         if home.structure.possible is not None:
             return self._possible_contrast(query, home)
-        structure, places = home.structure, [home.grid.query.axes.index(axis) for axis in query.axes]
-        if all(_between(home.grid.query, query, axis) is None for axis in query.axes):
-            inner = [n for n, choice in enumerate(structure.choices) if self._spans(home, choice, query)]
-            if not inner:
-                return home.grid.variance * home.counts.size / prod(shape)
-            if inner[0] in self._untied(home) and all(
-                len(structure.resolutions[p].bands) == 2 for p in places
-            ):
-                lengths = (structure.resolutions[p].length(1) for p in places)
-                return self.fit.variance(home.slots[inner[0]]) / prod(lengths)
-        basis: Floats = np.eye(1)
-        for cells in shape:
-            basis = np.asarray(np.kron(basis, _contrasts(cells)))
-        weights = [self._widened(query, home, one) for one in basis.reshape(-1, *shape)]
-        return float(self._variances(home, np.stack(weights)).mean())
-
-    def _spans(self, home: Fitted, choice: tuple[int, ...], query: Query) -> bool:
-        """Whether a component varies along exactly the columns of a query."""
-        return {home.grid.query.axes[place] for place, band in enumerate(choice) if band} == set(query.axes)
+        alone = value = home.grid.variance * home.counts.size / prod(shape)
+        freedom = prod(cells - 1 for cells in shape)
+        for coefficient, squares in self._products(query, home, centred=True):
+            value += coefficient * prod(float(one.sum()) for one in squares) / freedom
+        for reads, matrix in self._tied_reads(query, home):
+            centred = centre(reads.reshape(-1, *shape), first=1).reshape(reads.shape)
+            value += float((centred * (matrix @ centred)).sum()) / freedom
+        return value if value > ROUNDING * alone else 0.0
 
     def _possible_contrast(self, query: Query, home: Fitted) -> float:
         """The variance of a unit contrast of two levels of every column, between which all cells are possible; 0 where a column has one possible level.
@@ -203,13 +186,6 @@ class Reconciled:
         for step, (first, second) in zip(steps, levels, strict=True):
             step[first], step[second] = 0.5**0.5, -(0.5**0.5)
         return self.linear_variance(query, outer(steps))
-
-    @cached_property
-    def disagreement(self) -> Disagreement:
-        """How many sigmas the measured tables disagree by, one by one and together."""
-        tables = [one for one in self.measured if isinstance(one.query, Query)]
-        each = tuple(Misfit(one.query.axes, *self._misfit(one)) for one in tables)
-        return Disagreement(each, self._overall(tables))
 
     @cached_property
     def _grids(self) -> dict[Query, Fitted]:
@@ -281,189 +257,119 @@ class Reconciled:
                 weights = between.spread(weights, place)
         return np.asarray(np.broadcast_to(weights, home.structure.shape))
 
-    def _untied(self, home: Fitted) -> dict[int, Group]:
-        """The shared components of a table that are correlated with no other, anywhere; none where cells are impossible."""
-        if home.structure.possible is not None:
-            return {}
-        simple = ((group.choices[0], group) for group in home.structure.groups if group.simple)
-        return {
-            number: group for number, group in simple if not np.isnan(self.fit.variance(home.slots[number]))
-        }
+    def _groups(self, home: Fitted) -> tuple[list[tuple[Group, float]], Group | None]:
+        """The groups of a table of which nothing is correlated with anything, with what knowing them changes in its variance; and all others as one."""
+        simple, rest = [], []
+        for group in home.structure.groups:
+            known = float(self.fit.variances[home.components[group.choices[0]]])
+            if group.simple and not np.isnan(known):
+                inverse = float(group.inverse)
+                simple.append((group, (known * inverse - home.grid.variance) * inverse))
+            else:
+                rest.append(group)
+        return simple, Group.joined(rest) if rest else None
 
-    def _tied(self, home: Fitted) -> list[Group]:
-        """The groups of its other shared components."""
-        untied = self._untied(home)
-        return [group for group in home.structure.groups if group.choices[0] not in untied]
+    def _explained(self, home: Fitted, group: Group) -> Floats:
+        """What knowing correlated components changes in the variance of what they read: −v G⁻¹ + G⁻¹ C G⁻¹."""
+        levers = group.told(group.inverse)
+        known = self.fit.covariance(home.components[list(group.choices)].tolist())
+        return np.asarray(levers @ known @ levers.T - home.grid.variance * group.inverse)
 
-    def _simple_terms(self, query: Query, home: Fitted) -> Iterator[tuple[float, list[Floats]]]:
-        """What each untied component adds to the variance of all cells: a product of one vector for each column."""
-        own, structure = home.grid.query, home.structure
-        for number, group in self._untied(home).items():
-            inverse = float(group.inverse[0, 0])
-            coefficient = (self.fit.variance(home.slots[number]) * inverse - home.grid.variance) * inverse
-            norms = []
-            for place, axis in enumerate(own.axes):
-                norm = self._norms(
-                    structure.resolutions[place], structure.choices[number][place], own, query, axis
-                )
+    def _products(
+        self, query: Query, home: Fitted, *, centred: bool = False
+    ) -> Iterator[tuple[float, list[Floats]]]:
+        """What each uncorrelated component changes in the variance of all cells of a query: a product of one vector for each of its columns.
+
+        Where `centred`, the means of what is seen along each of its columns are left out.
+        """
+        for group, coefficient in self._groups(home)[0]:
+            choice, squares = home.structure.choices[group.choices[0]], []
+            for place, axis in enumerate(home.grid.query.axes):
+                square = self._square(query, home, place, choice[place], centred)
                 if axis in query.axes:
-                    norms.append(norm)
+                    squares.append(square)
                 else:
-                    coefficient *= float(norm[0])
-            yield coefficient, norms
+                    coefficient *= float(square[0])
+            yield coefficient, squares
 
-    def _norms(self, resolution: Resolution, band: int, own: Query, query: Query, axis: int) -> Floats:
+    def _square(self, query: Query, home: Fitted, place: int, band: int, centred: bool) -> Floats:
         """For each cell of a query along one column, the squared length of what a band sees of it."""
-        cells = resolution.cells
-        if not band:
-            return np.asarray(self._weights(cells, own, query, axis).sum(axis=0) ** 2)
-        if axis in query.axes and _between(own, query, axis) is None and resolution.functions is None:
-            return np.full(cells, 1 - 1 / cells)
-        seen = resolution.transform(self._weights(cells, own, query, axis), 0)[resolution.rows[band]]
+        own, resolution = home.grid.query, home.structure.resolutions[place]
+        axis, cells = own.axes[place], resolution.cells
+        between = _between(own, query, axis)
+        if axis not in query.axes:
+            weights = np.ones((cells, 1))
+        elif between is not None:
+            weights = between.matrix.T
+        elif band and resolution.functions is not None:
+            weights = np.eye(cells)
+        else:
+            return np.full(cells, 1 - 1 / cells if band else float(not centred))
+        seen = weights.sum(axis=0, keepdims=True)
+        if band:
+            seen = resolution.transform(weights, 0)[resolution.rows[band]]
+        if centred and axis in query.axes:
+            seen = centre(seen, first=1)
         return np.asarray((seen**2).sum(axis=0))
 
-    def _weights(self, cells: int, own: Query, query: Query, axis: int) -> Floats:
-        """The cells of a table along one column, by those of a query, that each of the latter sums."""
-        if axis not in query.axes:
-            return np.ones((cells, 1))
-        between = _between(own, query, axis)
-        return np.eye(cells) if between is None else between.matrix.T
+    def _tied_reads(self, query: Query, home: Fitted) -> Iterator[tuple[Floats, Floats]]:
+        """What the functions of correlated components read of each cell of a query, and what knowing them changes; nothing where there are none."""
+        rest = self._groups(home)[1]
+        if rest is not None:
+            cells = home.structure.functions(rest.positions)
+            reads = [_narrowed(one, home.grid.query, query).ravel() for one in cells]
+            yield np.stack(reads), self._explained(home, rest)
 
-    def _reads(self, query: Query, home: Fitted, group: Group) -> Iterator[tuple[int, Floats]]:
-        """For each component of a group what its functions read of every cell of a query, in shapes that broadcast over the cells."""
-        own, structure = home.grid.query, home.structure
-        for number, part in zip(group.choices, group.parts, strict=True):
-            if structure.possible is not None:
-                unit = np.zeros((part.stop - part.start, prod(structure.shape[p] for p in structure.places)))
-                unit[np.arange(len(unit)), group.positions[part]] = 1.0
-                cells = np.broadcast_to(structure.cells(unit), (len(unit), *structure.shape))
-                yield number, np.stack([_narrowed(one, own, query) for one in cells])
-                continue
-            read = np.ones((1, *(1 for _ in query.axes)))
-            for place, axis in enumerate(own.axes):
-                resolution, band = structure.resolutions[place], structure.choices[number][place]
-                weights = self._weights(resolution.cells, own, query, axis)
-                seen = (
-                    resolution.transform(weights, 0)[resolution.rows[band]]
-                    if band
-                    else weights.sum(axis=0, keepdims=True)
-                )
-                inside = [seen.shape[1] if axis == other else 1 for other in query.axes]
-                seen = seen.reshape(1, len(seen), *inside)
-                read = (read[:, None] * seen).reshape(
-                    -1, *np.broadcast_shapes(read.shape[1:], seen.shape[2:])
-                )
-            yield number, read
-
-    def _explained(self, home: Fitted, groups: Sequence[Group], reads: dict[int, Floats]) -> Floats:
-        """What sharing components changes in the variance of sums, of which their functions read so much: −v aᵀG⁻¹a + (G⁻¹a)ᵀ C (G⁻¹a)."""
-        value, levers = np.zeros(()), {}
-        for group in groups:
-            for i, one in enumerate(group.choices):
-                lever = reads[one] * group.inverse[0, 0] if group.simple else np.zeros(())
-                for j, other in () if group.simple else enumerate(group.choices):
-                    block = group.inverse[group.parts[i], group.parts[j]]
-                    if np.any(block):
-                        lever = lever + np.tensordot(block, reads[other], axes=1)
-                value = value - home.grid.variance * (reads[one] * lever).sum(axis=0)
-                mapped = group.maps[i]
-                levers[one] = lever if mapped is None else np.tensordot(mapped.T, lever, axes=1)
-        tied = []
-        for number, lever in levers.items():
-            variance = self.fit.variance(home.slots[number])
-            if np.isnan(variance):
-                tied.append((home.slots[number], lever))
-            else:
-                value = value + variance * (lever**2).sum(axis=0)
-        for place, (slot, lever) in enumerate(tied):
-            for second, right in tied[place:]:
-                known = self.fit.covariance(slot, second)
-                if known is not None:
-                    times = 1.0 if slot == second else 2.0
-                    value = value + times * (np.tensordot(known.T, lever, axes=1) * right).sum(axis=0)
-        return np.asarray(value)
-
-    def _variances(self, home: Fitted, weights: Floats) -> Floats:
-        """The variances of weighted sums over the cells of a measured table, one for each of a stack of weights."""
-        structure = home.structure
-        if structure.possible is not None:
-            weights = np.where(structure.possible, weights, 0.0)
-        alone = home.grid.variance * (weights**2).sum(axis=tuple(range(1, weights.ndim)))
-        seen = structure.coefficients(weights)
-        reads = {
-            number: seen[:, group.positions[part]].T
-            for group in structure.groups
-            for number, part in zip(group.choices, group.parts, strict=True)
-        }
-        value = alone + self._explained(home, structure.groups, reads)
-        return np.where(value > ROUNDING * alone, value, 0.0)
-
-    def _misfit(self, one: Measurement) -> tuple[float, int]:
-        """χ² and degrees of freedom of one measured table against everything else (repeats of itself included)."""
-        if one.exact:
-            return 0.0, 0
+    def _gap(self, one: Measurement) -> tuple[Grid, Fitted, Floats]:
+        """A measured table, what became of it, and how far it is from that, as far as it says."""
         (own,) = merged(self.domain, [one])
         home = self._grids[own.query]
-        structure, together = home.structure, home.grid
-        chi2, dof = 0.0, 0
-        seen = structure.coefficients(own.counts[None])[0]
-        rest = (
-            own.counts - together.counts
-            if structure.possible is None
-            else np.where(structure.possible, own.counts - together.counts, 0.0)
+        gap = _contrasted(own.query, own.counts - home.counts)
+        return (
+            own,
+            home,
+            gap if home.structure.possible is None else np.where(home.structure.possible, gap, 0.0),
         )
-        left = float((rest**2).sum())
-        left_dof = (
-            rest.size if structure.possible is None else int(structure.possible.sum())
-        ) - own.query.centred
-        beyond = structure.coefficients(rest[None])[0]
-        for group in structure.groups:
-            slots = [home.slots[number] for number in group.choices]
-            gap = seen[group.positions] - group.seen([self.fit.value(slot) for slot in slots])
-            change = beyond[group.positions]
-            inverse, information = group.square(group.inverse), group.square(group.information)
-            left -= float(change @ inverse @ change)
-            if not np.any(information):
-                continue
-            left_dof -= np.linalg.matrix_rank(information) if not group.simple else len(gap)
-            part, rank = self._gap_misfit(group, slots, gap, information, own.variance)
-            chi2, dof = chi2 + part, dof + rank
-        if own.variance > together.variance * (1 + 1e-12):
-            chi2, dof = chi2 + max(left, 0.0) / (own.variance - together.variance), dof + left_dof
-        return chi2, int(dof)
 
-    def _gap_misfit(
-        self, group: Group, slots: Sequence[Slot], gap: Floats, information: Floats, variance: float
-    ) -> tuple[float, int]:
-        """gapᵀ Cov⁻¹ gap of what one table says of a group of components beyond what all say together, and the rank of that covariance."""
-        if group.simple and not np.isnan(known := self.fit.variance(slots[0])):
-            own = variance / float(information[0, 0])
-            return (float(gap @ gap) / (own - known), len(gap)) if own - known > 1e-12 * own else (0.0, 0)
-        # In the directions that the table sees: T F y has the covariance v T G Tᵀ.
-        gram = group.square(group.gram)
-        turn = gram @ information
-        covariance = variance * gram @ information @ gram
-        for i, one in enumerate(slots):
-            for j, other in enumerate(slots):
-                block = self.fit.covariance(one, other)
-                if block is not None:
-                    left, right = (group.maps[n] for n in (i, j))
-                    block = block if left is None else left @ block
-                    block = block if right is None else block @ right.T
-                    covariance = covariance - turn[:, group.parts[i]] @ block @ turn[:, group.parts[j]].T
-        return _quadratic(turn @ gap, covariance)
+    def _misfit(self, one: Measurement) -> tuple[float, int]:
+        """χ² and degrees of freedom of one measured table against everything else, repeats of itself included.
 
-    def _overall(self, tables: Sequence[Measurement]) -> Misfit:
-        chi2, observed = 0.0, 0
-        for one in tables:
-            (grid,) = merged(self.domain, [one])
-            home = self._grids[grid.query]
-            if grid.variance > 0:
-                gaps = _contrasted(grid.query, grid.counts - home.counts)
-                possible = home.structure.possible
-                chi2 += float((gaps**2 if possible is None else (gaps**2)[possible]).sum()) / grid.variance
-                observed += freedom(grid.query, gaps.shape) if possible is None else int(possible.sum())
-        return Misfit((), chi2, observed - self.fit.parameters)
+        Its gap to the estimate has a covariance that is smaller than its own by that of the estimate: v P − P C P for what it says of shared components (P is
+        their precision for v = 1), and beyond them v less the variance of all repeats together.
+        """
+        own, home, gap = self._gap(one)
+        if one.exact:
+            return 0.0, 0
+        chi2, dof, left, left_dof = 0.0, 0, float((gap**2).sum()), home.freedom
+        seen = home.structure.coefficients(gap[None])[0]
+        for group in home.structure.groups:
+            part = seen[group.positions]
+            left, left_dof = left - float(times(part, group.inverse) @ part), left_dof - rank(group)
+        simple, rest = self._groups(home)
+        for group, _ in (pair for pair in simple if pair[0].information):
+            alone = own.variance / float(group.information)
+            free = alone - float(self.fit.variances[home.components[group.choices[0]]])
+            if free > _LEAST_FREE * alone:
+                chi2 += float((seen[group.positions] ** 2).sum()) / free
+                dof += len(group.positions)
+        if rest is not None:
+            precision = rest.precision
+            known = self.fit.covariance(home.components[list(rest.choices)].tolist())
+            pull = rest.told(seen[rest.positions] @ rest.information)
+            part_chi2, part_dof = _quadratic(pull, own.variance * precision - precision @ known @ precision)
+            chi2, dof = chi2 + part_chi2, dof + part_dof
+        if own.variance > home.grid.variance * (1 + _LEAST_FREE):
+            chi2, dof = chi2 + max(left, 0.0) / (own.variance - home.grid.variance), dof + left_dof
+        return chi2, dof
+
+    @cached_property
+    def disagreement(self) -> Disagreement:
+        """How many sigmas the measured tables disagree by, one by one and together."""
+        tables = [one for one in self.measured if isinstance(one.query, Query)]
+        gaps = [self._gap(one) for one in tables if not one.exact]
+        chi2 = sum(float((gap**2).sum()) / own.variance for own, _, gap in gaps)
+        overall = Misfit((), chi2, sum(home.freedom for _, home, _ in gaps) - self.fit.parameters)
+        return Disagreement(tuple(Misfit(one.query.axes, *self._misfit(one)) for one in tables), overall)
 
 
 def reconcile(
@@ -488,14 +394,12 @@ def reconcile(
 
 def check_size(domain: Domain, queries: Sequence[Query]) -> None:
     """Refuse tables that structural zeros or uneven groups make too many to reconcile: a `SizeError` before anything is measured."""
-    touched = (
-        [query for query in dict.fromkeys(queries) if not domain.possible(query.axes).all()]
-        if domain.zeros
-        else []
-    )
+    distinct = list(dict.fromkeys(queries))
+    touched = [
+        n for n, query in enumerate(distinct) if domain.zeros and not domain.possible(query.axes).all()
+    ]
     if touched:
-        layout = Layout(domain, list(dict.fromkeys(queries)))
-        check_tied(layout.functions(touched))
+        check_tied(Components(domain, distinct, [False] * len(distinct)).functions(touched))
 
 
 def _query(wanted: Query | Axes) -> Query:
@@ -530,12 +434,6 @@ def _narrowed(cells: Floats, own: Query, wanted: Query) -> Floats:
         between = _between(own, wanted, axis)
         cells = cells if between is None else between.merge(cells, place)
     return np.asarray(cells)
-
-
-def _contrasts(cells: int) -> Floats:
-    """Orthonormal contrasts between so many cells."""
-    whole = np.linalg.qr(np.vstack([np.ones(cells), np.eye(cells)[1:]]).T)[0].T
-    return np.asarray(whole[1:])
 
 
 def _contrasted(query: Query, counts: Floats) -> Floats:
