@@ -244,7 +244,11 @@ def test_an_isolated_wide_table_is_left_alone():
         (lambda: noisy((1, 0), np.ones((2, 2)), 1.0), WorkloadError, "must ascend"),
         (lambda: noisy((0,), np.array([1.0, np.nan]), 1.0), ReleaseError, "finite counts"),
         (lambda: reconcile(SHAPE, []), ReleaseError, "at least one table"),
-        (lambda: reconcile(SHAPE, [noisy((0,), np.ones((2, 2)), 1.0)]), ReleaseError, "levels of its columns"),
+        (
+            lambda: reconcile(SHAPE, [noisy((0,), np.ones((2, 2)), 1.0)]),
+            ReleaseError,
+            "levels of its columns",
+        ),
         (lambda: reconcile(SHAPE, [noisy((0,), np.ones(5), 1.0)]), ReleaseError, "levels of its columns"),
         (lambda: reconcile(SHAPE, [noisy((9,), np.ones(5), 1.0)]), ReleaseError, "levels of its columns"),
     ],

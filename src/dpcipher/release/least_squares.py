@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import combinations_with_replacement
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -221,7 +221,7 @@ class Structure:
         """Functions of shared components, written out in the cells of the table."""
         units = np.zeros((len(positions), prod(self._inner)))
         units[np.arange(len(positions)), positions] = 1.0
-        return np.broadcast_to(self.cells(units), (len(positions), *self.shape))
+        return self.cells(units)
 
     def coefficients(self, values: Floats) -> Floats:
         """F y of a stack of tables: all coefficients on the columns that are shared, a row for each table."""
@@ -233,12 +233,13 @@ class Structure:
         return inner.reshape(len(values), -1)
 
     def cells(self, coefficients: Floats) -> Floats:
-        """Fᵀ of rows of coefficients: tables that broadcast over the cells."""
+        """Fᵀ of rows of coefficients: a stack of tables."""
         inner = coefficients.reshape(-1, *self._inner)
         for number, place in enumerate(self.places):
             inner = self.resolutions[place].combine(inner, 1 + number)
         shaped = inner.reshape(-1, *(n if p in self.places else 1 for p, n in enumerate(self.shape)))
-        return shaped if self.possible is None else shaped * self.possible
+        whole = np.broadcast_to(shaped, (len(inner), *self.shape))
+        return whole if self.possible is None else whole * self.possible
 
 
 def _inverse(gram: Floats, singular: bool) -> tuple[Floats, Floats]:
@@ -413,39 +414,31 @@ class LeastSquares:
     def _link(self, components: Sequence[int], precision: Floats) -> None:
         """Add to the precision of some components that are correlated."""
         parts = list(zip(components, self._slices(components), strict=True))
-        for (one, rows), (other, columns) in combinations_with_replacement(parts, 2):
-            block = precision[rows, columns]
-            if one == other or np.any(block):
-                self._links[one][other] = self._links[one].get(other, 0.0) + block
-                if one != other:
-                    self._links[other][one] = self._links[other].get(one, 0.0) + block.T
+        for (one, rows), (other, columns) in product(parts, repeat=2):
+            if one == other or np.any(precision[rows, columns]):
+                links = self._links[one]
+                links[other] = links.get(other, 0.0) + precision[rows, columns]
 
     def _add_sums(self, measurements: Sequence[Measurement], first: int) -> None:
         """Add what sums of cells of several tables say, y = Σ M x, with the cells x of each table written in all of its components."""
         stands = {
             number: (sharing, components)
             for sharing in self.components.sharings
-            for number, components in zip(sharing.numbers.tolist(), sharing.components.tolist(), strict=True)
-            if number >= first
+            for number, components in zip(sharing.numbers.tolist(), sharing.components, strict=True)
         }
-        number = first
         for one in measurements:
-            assert isinstance(one.query, Combination)
-            readers: dict[int, Floats] = {}
-            for _, matrix in one.query.terms:
-                sharing, components = stands[number]
+            readers, held = [], []
+            for _, matrix in one.query.terms if isinstance(one.query, Combination) else ():
+                sharing, components = stands[first]
                 structure = Structure(sharing)
-                for group in structure.groups:
-                    own = [components[n] for n in group.choices]
-                    cells = structure.functions(group.positions).reshape(len(group.positions), -1)
-                    reader = group.told(times((cells @ matrix.T).T, group.inverse))
-                    for component, part in zip(own, self._slices(own), strict=True):
-                        readers[component] = readers.get(component, 0.0) + reader[:, part]
-                number += 1
-            values, variance = one.in_rows()
-            reader, held = np.hstack(list(readers.values())), list(readers)
-            np.add.at(self._right, self._functions(np.array([held]))[0], values @ reader / variance)
-            self._link(held, reader.T @ reader / variance)
+                group = Group.joined(structure.groups)
+                cells = structure.functions(group.positions).reshape(len(group.positions), -1)
+                readers.append(group.told(matrix @ cells.T @ group.inverse))
+                held.append(components[list(group.choices)])
+                first += 1
+            (values, variance), reader, own = one.in_rows(), np.hstack(readers), np.concatenate(held)
+            np.add.at(self._right, self._functions(own[None])[0], values @ reader / variance)
+            self._link(own.tolist(), reader.T @ reader / variance)
 
     def _solve(self) -> None:
         """Estimate the components, and keep what their covariance follows from."""
