@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError, SizeError, WorkloadError
-from dpcipher.release.reconcile import Misfit
+from dpcipher.release.misfit import Misfit
 from dpcipher.release.release import Release
 from dpcipher.schema import Column, Schema, Zero
 from dpcipher.tables.domain import zero_cells
@@ -212,7 +212,7 @@ def test_contradictory_exact_tables_are_named(zeros):
     """Two exact tables that disagree are an error that names their axes; so is an exact table against a public total."""
     joint, measured = simulate(np.random.default_rng(2), [((0, 1), 0.0), ((1, 2), 0.0), ((2, 3), 0.0)], zeros)
     wrong = noisy((1, 2), measured[1].values + (measured[1].values > 0), 0.0)
-    with pytest.raises(ReleaseError, match="column 1 × column 2.*contradict"):
+    with pytest.raises(ReleaseError, match=r"column 1 × column 2.*contradict"):
         reconcile(SHAPE, [measured[0], wrong, measured[2]], zeros=zeros)
     with pytest.raises(ReleaseError, match="contradict"):
         reconcile(SHAPE, measured, total=joint.sum() + 1, zeros=zeros)

@@ -14,27 +14,23 @@ add no precision to what they do not see. Exact tables fix components beforehand
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from math import prod
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.bands import IntArray
-from dpcipher.release.components import Choice, Components, Sharing
+from dpcipher.release.components import Components
 from dpcipher.release.elimination import Elimination
+from dpcipher.release.structure import SINGULAR, Group, Structure, check_tied, times
 from dpcipher.tables.domain import Bools, Domain, Floats
 from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Combination, Query
 from dpcipher.tables.table import PART
 
-MOST_TIED = 5_000  # functions that are solved together
-_NOTHING = 1e-12  # what is smaller than this part of its scale is rounding
-_SINGULAR = 1e-9  # so is a direction of less than this part of the largest
 _CONTRADICTS = 1e-6  # exact tables may differ by so much of their size
-_ONE = np.ones(())
 _MULTIPLIERS = -1  # the key of what impossible cells fix
 
 
@@ -73,184 +69,6 @@ def check_same(what: str, one: Floats, other: Floats) -> None:
         raise ReleaseError(
             f"{what} contradict each other; correct one of them, or declare its noise with a scale above 0"
         )
-
-
-def check_tied(functions: int) -> None:
-    """Refuse more functions than can be solved together."""
-    if functions > MOST_TIED:
-        raise SizeError(
-            f"uneven groups of levels and structural zeros tie {functions:,} functions of the tables, of at most {MOST_TIED:,}; "
-            "measure fewer tables of these columns"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Shared components of a table that are correlated in its cells: the positions of their coefficients, G⁻¹, and what the table says of them.
-
-    Both matrices are one number where nothing is correlated. `map` says of which combinations of the functions the coefficients are, where they are
-    not of each; `nulls` are combinations of coefficients that impossible cells fix at 0.
-    """
-
-    choices: tuple[int, ...]
-    positions: IntArray
-    inverse: Floats
-    information: Floats
-    map: Floats | None
-    nulls: Floats
-
-    @property
-    def simple(self) -> bool:
-        """Whether it is one component, with the same noise on each of its functions."""
-        return self.inverse.ndim == 0
-
-    @classmethod
-    def joined(cls, groups: Sequence["Group"]) -> "Group":
-        """Several groups as one."""
-        mapped = any(group.map is not None for group in groups)
-        return cls(
-            tuple(number for group in groups for number in group.choices),
-            np.concatenate([group.positions for group in groups]),
-            block_diag(*(group.square(group.inverse) for group in groups)),
-            block_diag(*(group.square(group.information) for group in groups)),
-            block_diag(*(group.square(_ONE) if group.map is None else group.map for group in groups))
-            if mapped
-            else None,
-            block_diag(*(group.nulls for group in groups)),
-        )
-
-    def square(self, matrix: Floats) -> Floats:
-        """One of its matrices, written out."""
-        return matrix if matrix.ndim else matrix * np.eye(len(self.positions))
-
-    def seen(self, functions: Floats) -> Floats:
-        """Functions (rows of them) as coefficients of the table."""
-        return functions if self.map is None else functions @ self.map.T
-
-    def told(self, coefficients: Floats) -> Floats:
-        """The adjoint: coefficients as functions."""
-        return coefficients if self.map is None else coefficients @ self.map
-
-    @property
-    def precision(self) -> Floats:
-        """What a table with noise of variance 1 adds to the precision of the functions."""
-        return self.information if self.map is None else self.map.T @ self.information @ self.map
-
-
-def times(values: Floats, matrix: Floats) -> Floats:
-    """Rows times a matrix, or a number that stands for one."""
-    return values @ matrix if matrix.ndim else values * matrix
-
-
-class Structure:
-    """How shared components stand in the cells of tables of one form."""
-
-    def __init__(self, sharing: Sharing, possible: Bools | None = None) -> None:
-        self.resolutions, self.choices, self.possible = sharing.resolutions, sharing.choices, possible
-        self.shape = tuple(one.cells for one in self.resolutions)
-        columns = range(len(self.shape))
-        self.places = tuple(p for p in columns if any(choice[p] for choice in self.choices))
-        self._summed = tuple(p for p in columns if p not in self.places)
-        self._others = prod(self.shape[place] for place in self._summed)
-        self._inner = tuple(self.shape[place] for place in self.places)
-        self._plain = tuple(p for p in self.places if self.resolutions[p].plain)
-        self.groups = [self._group(sharing, numbers) for numbers in self._together()]
-
-    def _together(self) -> list[tuple[int, ...]]:
-        """Choices that are correlated: all of them where cells are impossible, else those that agree on plain columns."""
-        groups: dict[Choice, list[int]] = defaultdict(list)
-        for number, choice in enumerate(self.choices):
-            groups[tuple(choice[p] for p in self._plain) if self.possible is None else ()].append(number)
-        return [tuple(group) for group in groups.values()]
-
-    def _positions(self, choice: Choice) -> IntArray:
-        numbers = np.arange(prod(self._inner)).reshape(self._inner)
-        return numbers[tuple(self.resolutions[p].rows[choice[p]] for p in self.places)].ravel()
-
-    def _group(self, sharing: Sharing, numbers: tuple[int, ...]) -> Group:
-        choices = [self.choices[number] for number in numbers]
-        positions = np.concatenate([self._positions(choice) for choice in choices])
-        nulls = np.zeros((0, len(positions)))
-        if self.possible is None and self._plain == self.places:
-            inverse = 1 / np.array(
-                float(self._others * prod(self.resolutions[p].length(choices[0][p]) for p in self.places))
-            )
-            information = inverse * all(choices[0][p] for p in sharing.contrasts)
-        else:
-            check_tied(len(positions))
-            inverse, nulls = _inverse(self._gram(positions), self.possible is not None)
-            information = inverse
-            if sharing.contrasts:
-                information = inverse @ self._gram(positions, sharing.contrasts) @ inverse
-        if sharing.centred and not any(choices[0]):
-            total = np.zeros_like(inverse)
-            total.flat[0] = 1 / prod(self.shape)
-            left = inverse - total
-            information = np.where(np.abs(left) < _NOTHING * inverse.flat[0], 0.0, left)
-        maps = [self._map(choice) for choice in choices]
-        whole = (
-            block_diag(*maps)
-            if any(self.resolutions[p].maps[c[p]] is not None for c in choices for p in self.places)
-            else None
-        )
-        return Group(numbers, positions, inverse, np.asarray(information), whole, nulls)
-
-    def _map(self, choice: Choice) -> Floats:
-        """Which combinations of a component's functions this table sees."""
-        columns = [
-            (self.resolutions[p].maps[choice[p]], self.resolutions[p].rows[choice[p]]) for p in self.places
-        ]
-        every = [np.eye(rows.stop - rows.start) if own is None else own for own, rows in columns]
-        return np.asarray(reduce(lambda one, other: np.asarray(np.kron(one, other)), every, np.eye(1)))
-
-    def _gram(self, positions: IntArray, contrasts: Iterable[int] = ()) -> Floats:
-        """The inner products of functions over the possible cells of the table; along contrasts, of functions less their means."""
-        if self.possible is not None:
-            parts = np.array_split(positions, 1 + len(positions) * prod(self.shape) // 2**22)
-            return np.vstack([self.coefficients(self.functions(some))[:, positions] for some in parts])
-        gram = np.full((len(positions),) * 2, float(self._others))
-        for place, index in zip(self.places, np.unravel_index(positions, self._inner), strict=True):
-            products = self.resolutions[place].products
-            if place in contrasts:
-                products = products - np.outer(products[:, 0], products[0]) / self.shape[place]
-                products[np.abs(products) < _NOTHING * self.shape[place]] = 0.0
-            gram *= products[np.ix_(index, index)]
-        return gram
-
-    def functions(self, positions: IntArray) -> Floats:
-        """Functions of shared components, written out in the cells of the table."""
-        units = np.zeros((len(positions), prod(self._inner)))
-        units[np.arange(len(positions)), positions] = 1.0
-        return self.cells(units)
-
-    def coefficients(self, values: Floats) -> Floats:
-        """F y of a stack of tables: all coefficients on the columns that are shared, a row for each table."""
-        if self.possible is not None:
-            values = np.where(self.possible, values, 0.0)
-        inner = values.sum(axis=tuple(1 + place for place in self._summed)) if self._summed else values
-        for number, place in enumerate(self.places):
-            inner = self.resolutions[place].transform(inner, 1 + number)
-        return inner.reshape(len(values), -1)
-
-    def cells(self, coefficients: Floats) -> Floats:
-        """Fᵀ of rows of coefficients: a stack of tables."""
-        inner = coefficients.reshape(-1, *self._inner)
-        for number, place in enumerate(self.places):
-            inner = self.resolutions[place].combine(inner, 1 + number)
-        shaped = inner.reshape(-1, *(n if p in self.places else 1 for p, n in enumerate(self.shape)))
-        whole = np.broadcast_to(shaped, (len(inner), *self.shape))
-        return whole if self.possible is None else whole * self.possible
-
-
-def _inverse(gram: Floats, singular: bool) -> tuple[Floats, Floats]:
-    """The inverse on the directions that have one, and the others; only impossible cells make functions dependent."""
-    if not singular:
-        inverse = np.asarray(np.linalg.inv(gram), dtype=np.float64)
-        inverse[np.abs(inverse) < _NOTHING * np.abs(inverse).max()] = 0.0
-        return inverse, np.zeros((0, len(gram)))
-    values, vectors = np.linalg.eigh(gram)
-    real = values > _SINGULAR * values.max(initial=1.0)
-    return (vectors[:, real] / values[real]) @ vectors[:, real].T, vectors[:, ~real].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,10 +116,8 @@ class LeastSquares:
         needed = [*(bool(grid.query.contrasts) for grid in grids), *(True for _ in pooled)]
         self.components = Components(domain, [*(grid.query for grid in grids), *pooled], needed)
         sizes = self.components.sizes
-        self.values, self.variances = (
-            np.zeros(sizes.sum()),
-            np.zeros(len(sizes)),
-        )  # of functions, of components
+        # Values and right-hand sides of all functions; variances and precision of each function of a component.
+        self.values, self.variances = np.zeros(sizes.sum()), np.zeros(len(sizes))
         self._right, self._precision = np.zeros(sizes.sum()), np.zeros(len(sizes))
         self._fixed: dict[int, str] = {}  # components that exact tables fix, and one of these
         self._links: dict[int, dict[int, Floats]] = defaultdict(dict)  # precision beside that
@@ -489,7 +305,7 @@ class LeastSquares:
             known = (self.value(one) @ block for one, block in null.items() if one in self._fixed)
             wanted.append(-sum(known, np.zeros(n)))
         basis, lengths, turn = np.linalg.svd(np.hstack(columns), full_matrices=False)
-        real = lengths > _SINGULAR
+        real = lengths > SINGULAR
         told = turn @ np.concatenate(wanted)
         values = told[real] / lengths[real]
         if np.abs(told[~real]).max(initial=0.0) > _CONTRADICTS * (1 + np.abs(values).max(initial=0.0)):
@@ -537,17 +353,30 @@ class LeastSquares:
             return np.zeros((sizes[one], sizes[other])) if block is None else block
         return (self.variances[one] if one == other else 0.0) * np.eye(sizes[one], sizes[other])
 
+    def is_tied(self, home: Fitted, group: Group) -> bool:
+        """Whether something is correlated with a group of components of a table."""
+        return not group.simple or bool(np.isnan(self.variance_of(home, group)))
+
+    def variance_of(self, home: Fitted, group: Group) -> float:
+        """The variance of each function of a simple group; NaN where it is tied to others."""
+        return float(self.variances[home.components[group.choices[0]]])
+
+    def untied(self, home: Fitted) -> Iterator[tuple[Group, float]]:
+        """The groups of a table with which nothing is correlated, and what knowing them changes in the variance of what they read."""
+        for group in home.structure.groups:
+            if not self.is_tied(home, group):
+                inverse = float(group.inverse)
+                yield group, (self.variance_of(home, group) * inverse - home.grid.variance) * inverse
+
+    def tied(self, home: Fitted) -> Group | None:
+        """All other groups of a table as one; None where there are none."""
+        groups = [group for group in home.structure.groups if self.is_tied(home, group)]
+        return Group.joined(groups) if groups else None
+
     @cached_property
     def parameters(self) -> int:
         """How many free numbers the noisy tables estimate together; what exact tables and impossible cells fix is not counted."""
         count = int(self.components.sizes.sum() - self.components.sizes[list(self._fixed)].sum())
         count -= self._constraints + self._tied.unidentified
         noisy = [one for one in self.fitted.values() if one.grid.variance > 0]
-        return count + sum(one.freedom - sum(map(rank, one.structure.groups)) for one in noisy)
-
-
-def rank(group: Group) -> int:
-    """In how many directions a table sees a group of components."""
-    if group.simple:
-        return len(group.positions) * bool(group.information)
-    return int(np.linalg.matrix_rank(group.information, tol=_NOTHING * np.abs(group.inverse).max()))
+        return count + sum(one.freedom - sum(group.rank for group in one.structure.groups) for one in noisy)
