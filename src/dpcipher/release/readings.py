@@ -12,7 +12,7 @@ from dpcipher.release.least_squares import Fitted, LeastSquares
 from dpcipher.release.structure import Group
 from dpcipher.tables.domain import Bools, Floats
 from dpcipher.tables.query import Groups, Query, outer
-from dpcipher.tables.table import broadcast_over, centre, margin
+from dpcipher.tables.table import PART, broadcast_over, centre, margin
 
 # Where exact tables fix every component of a sum, a share like this of its noise is left by rounding; exact means 0.
 _ROUNDING = 1e-13
@@ -39,8 +39,8 @@ class Reading:
         value = alone.copy()
         for coefficient, squares in self._products():
             value += coefficient * outer(squares)
-        if self._tied is not None:
-            value += (self._reads * (self._change @ self._reads)).sum(axis=0).reshape(value.shape)
+        for changes, sums in self._directions():
+            value += np.tensordot(changes, sums**2, axes=1)
         return np.where(value > _ROUNDING * alone, value, 0.0)
 
     @property
@@ -78,9 +78,9 @@ class Reading:
         alone = value = self.home.grid.variance * self.home.counts.size / prod(shape)
         for change, squares in self._products(centred=True):
             value += change * prod(float(one.sum()) for one in squares) / freedom
-        if self._tied is not None:
-            centred = centre(self._reads.reshape(-1, *shape), first=1).reshape(self._reads.shape)
-            value += float((centred * (self._change @ centred)).sum()) / freedom
+        for changes, sums in self._directions():
+            centred = centre(sums, first=1).reshape(len(sums), -1)
+            value += float(changes @ (centred**2).sum(axis=1)) / freedom
         return _at_least_rounding(value, alone)
 
     def _possible_contrast(self) -> float:
@@ -120,12 +120,15 @@ class Reading:
         known = self.fit.covariance(self.home.components[list(self._tied.choices)].tolist())
         return np.asarray(levers @ known @ levers.T - self.home.grid.variance * self._tied.inverse)
 
-    @cached_property
-    def _reads(self) -> Floats:
-        """What the functions of correlated components read of each cell: functions by cells."""
-        assert self._tied is not None
-        functions = self.home.structure.functions(self._tied.positions)
-        return np.stack([self._narrowed(one).ravel() for one in functions])
+    def _directions(self) -> Iterator[tuple[Floats, Floats]]:
+        """Sums of the functions of correlated components as the cells read them, which change the variance each by itself: how much, and a stack of tables."""
+        if self._tied is not None:
+            changes, vectors = np.linalg.eigh(self._change)
+            structure = self.home.structure
+            step = max(1, PART // prod(structure.shape))
+            for some in (slice(start, start + step) for start in range(0, len(changes), step)):
+                cells = structure.functions(self._tied.positions, vectors[:, some].T)
+                yield changes[some], np.stack([self._narrowed(one) for one in cells])
 
     def _products(self, *, centred: bool = False) -> Iterator[tuple[float, list[Floats]]]:
         """What each uncorrelated component changes in the variance of all cells: a product of one vector for each column.

@@ -17,6 +17,7 @@ from dpcipher.errors import SizeError
 from dpcipher.release.bands import IntArray
 from dpcipher.release.components import Choice, Sharing
 from dpcipher.tables.domain import Bools, Floats
+from dpcipher.tables.table import PART
 
 MOST_TIED = 5_000  # functions that are solved together
 NOTHING = 1e-12  # what is smaller than this part of its scale is rounding
@@ -158,7 +159,8 @@ class Structure:
     def _gram(self, positions: IntArray, contrasts: Iterable[int] = ()) -> Floats:
         """The inner products of functions over the possible cells of the table; along contrasts, of functions less their means."""
         if self.possible is not None:
-            parts = np.array_split(positions, 1 + len(positions) * prod(self.shape) // 2**22)
+            step = max(1, PART // prod(self.shape))
+            parts = (positions[start : start + step] for start in range(0, len(positions), step))
             return np.vstack([self.coefficients(self.functions(some))[:, positions] for some in parts])
         gram = np.full((len(positions),) * 2, float(self._others))
         for place, index in zip(self.places, np.unravel_index(positions, self._inner), strict=True):
@@ -169,11 +171,12 @@ class Structure:
             gram *= products[np.ix_(index, index)]
         return gram
 
-    def functions(self, positions: IntArray) -> Floats:
-        """Functions of shared components, written out in the cells of the table."""
-        units = np.zeros((len(positions), prod(self._inner)))
-        units[np.arange(len(positions)), positions] = 1.0
-        return self.cells(units)
+    def functions(self, positions: IntArray, weights: Floats | None = None) -> Floats:
+        """Functions of shared components, or rows of weighted sums of them, written out in the cells of the table."""
+        weights = np.eye(len(positions)) if weights is None else weights
+        coefficients = np.zeros((len(weights), prod(self._inner)))
+        coefficients[:, positions] = weights
+        return self.cells(coefficients)
 
     def coefficients(self, values: Floats) -> Floats:
         """F y of a stack of tables: all coefficients on the columns that are shared, a row for each table."""
