@@ -15,6 +15,7 @@ NOTE = {"rounds": 1, "candidates": 3, "shortlist": 3, "share": "1/20"}
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"status": "Certified"}, r"status \('Certified'\) must be certified or unrecorded"),
     ({"status": None}, "status"),
+    *(({name: {}}, f"{name} .* must be") for name in ("status", "n_rows", "created")),
     ({"status": ["certified"]}, "status"),
     *(
         ({"n_rows": bad}, "n_rows .* must be a whole number")

@@ -28,6 +28,7 @@ _MEANING: Mapping[Status, str] = {
     "NOT PRIVATE": "noise from a seeded generator, for experiments only: NOT PRIVATE, never to be published",
 }
 
+_MAY_BE_EMPTY = ("unit", "budget", "certificate")
 MOST_ROWS = 2**53  # below it every count is a float of its own
 _MOST_TEXTS, _LONGEST_TEXT = 64, 1_000
 _LONGEST_SHARE = 10_000  # a sum of exact shares may have many digits; it is shown, never computed with
@@ -149,7 +150,7 @@ class _Certificate(TypedDict):
 
 
 class _Facts(TypedDict):
-    """What each fact of a statement must be; an empty mapping says nothing."""
+    """What each fact of a statement must be; unit, budget and certificate may be empty, and then say nothing."""
 
     status: Status
     n_rows: _Whole | None
@@ -185,7 +186,7 @@ class Statement:
             value = getattr(self, name)
             try:
                 check_plain(value)
-                if not isinstance(value, Mapping) or value:
+                if value or name not in _MAY_BE_EMPTY or not isinstance(value, Mapping):
                     decode(kind, value, name)
             except ValueError as wrong:
                 why = str(wrong) if str(wrong).startswith(name) else f"{name}: {wrong}"
