@@ -1,5 +1,6 @@
 """Keys and signatures through the command line: made, signed, verified and shown."""
 
+import importlib.util
 import json
 import stat
 from pathlib import Path
@@ -7,11 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from conftest import missing
 from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.cli import main
 from dpcipher.release.keys import is_locked
 
 RELEASE = "people.release.parquet"
+
+
+def needs_bcrypt() -> None:
+    """Keys with a passphrase need it."""
+    if importlib.util.find_spec("bcrypt") is None:
+        missing("sign", "bcrypt is not installed")
 
 
 @pytest.fixture(name="signed")
@@ -116,7 +124,7 @@ def test_a_passphrase_comes_from_a_prompt_or_the_environment(
     measured: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked for twice when the key is made and once when it signs; it is never printed."""
-    pytest.importorskip("bcrypt")
+    needs_bcrypt()
     typed = CliRunner().invoke(main, ["release", "key", "ada", "--passphrase"], input="sesame\nsesame\n")
     assert typed.exit_code == 0, typed.output
     assert "locked by a passphrase" in typed.stdout

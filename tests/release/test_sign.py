@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import importlib.util
 import json
 import shutil
 import stat
@@ -18,6 +19,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from conftest import missing
 from dpcipher.cli import main
 from dpcipher.curator.measure import measure
 from dpcipher.errors import (
@@ -36,6 +38,12 @@ from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 3, "b": 2})
 ROWS = pd.DataFrame({"a": np.arange(60) % 3, "b": np.arange(60) % 2})
+
+
+def needs_bcrypt() -> None:
+    """Keys with a passphrase need it."""
+    if importlib.util.find_spec("bcrypt") is None:
+        missing("sign", "bcrypt is not installed")
 
 
 @pytest.fixture(scope="module", name="made")
@@ -141,7 +149,7 @@ def test_openssh_reads_our_keys(folder: Path) -> None:
 def test_a_key_of_openssh_signs_too(folder: Path, secret: str) -> None:
     """Keys are those that people have: one made by ssh-keygen is as good, with a passphrase too."""
     if secret:
-        pytest.importorskip("bcrypt")
+        needs_bcrypt()
     made = folder / "id_ed25519"
     words = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", secret, "-C", "eve@example.org", "-f", made]
     subprocess.run(words, check=True, timeout=60)
@@ -317,7 +325,7 @@ def test_keys_are_private_from_the_start_and_never_overwritten(tmp_path: Path) -
 
 def test_a_locked_key_opens_with_its_passphrase_alone(folder: Path) -> None:
     """Another one, or none, is refused with a message that does not repeat it."""
-    pytest.importorskip("bcrypt")
+    needs_bcrypt()
     create_key(folder / "eve", passphrase="a long secret")
     assert is_locked(folder / "eve.key")
     assert not is_locked(folder / "ada.key")

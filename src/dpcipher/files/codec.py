@@ -7,7 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from dpcipher.errors import did_you_mean
 
@@ -36,6 +46,8 @@ def decode(kind: Any, plain: object, name: str) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return plain
+    if origin is NotRequired:
+        return decode(inner[0], plain, name)
     if is_dataclass(kind) or is_typeddict(kind):
         return _decode_facts(kind, plain, name)
     if origin is Annotated:
@@ -51,12 +63,14 @@ def decode(kind: Any, plain: object, name: str) -> Any:
             raise _wrong(name, plain, "must be " + " or ".join(str(value) for value in inner))
         return plain
     if origin in (Union, UnionType):
-        fits = [one for one in inner if _is_plain(get_origin(one) or one, plain)]
+        fits = [one for one in inner if _is_plain(_bare(one), plain)]
         if not fits:
-            raise _wrong(name, plain, "must be " + " or ".join(_NAMES.get(one, str(one)) for one in inner))
+            raise _wrong(
+                name, plain, "must be " + " or ".join(_NAMES.get(_bare(one), "a mapping") for one in inner)
+            )
         return decode(fits[0], plain, name)
-    if not _is_plain(origin or kind, plain):
-        raise _wrong(name, plain, f"must be {_NAMES[origin or kind]}")
+    if not _is_plain(_bare(kind), plain):
+        raise _wrong(name, plain, f"must be {_NAMES[_bare(kind)]}")
     if origin is list:
         return [decode(inner[0], value, f"{name}[{place}]") for place, value in enumerate(plain)]  # type: ignore[arg-type,var-annotated]
     if origin is dict:
@@ -67,8 +81,8 @@ def decode(kind: Any, plain: object, name: str) -> Any:
 
 def _decode_facts(kind: Any, plain: object, name: str) -> Any:
     """A dataclass, or a mapping of the form of a TypedDict."""
-    if not isinstance(plain, Mapping):
-        raise _wrong(name, plain, "must be a mapping")
+    if not isinstance(plain, Mapping) or not all(isinstance(key, str) for key in plain):
+        raise _wrong(name, plain, "must be a mapping of names")
     hints, needed = _form(kind)
     for key in needed - set(plain):
         raise ValueError(f"{name} must hold {key}; it must hold at least {', '.join(sorted(needed))}")
@@ -89,15 +103,18 @@ def _form(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
     return hints, frozenset(one.name for one in has_none)
 
 
-def _is_plain(kind: object, value: object) -> bool:
+def _bare(kind: Any) -> Any:
+    """A kind without its rule, and without what is inside it."""
+    inner = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return get_origin(inner) or inner
+
+
+def _is_plain(kind: Any, value: object) -> bool:
     """Whether a value is of a kind; a truth value is no number, a whole number is a number."""
     if is_dataclass(kind) or is_typeddict(kind) or kind is dict:
         return isinstance(value, Mapping)
-    if kind is list:
-        return isinstance(value, list | tuple)
-    if kind is float:
-        return type(value) in (int, float)
-    return type(value) is kind
+    plain = {list: list | tuple, float: int | float}.get(kind, kind)
+    return isinstance(value, plain) and (kind is bool or not isinstance(value, bool))
 
 
 def _wrong(name: str, value: object, rule: str) -> ValueError:

@@ -226,35 +226,40 @@ def read(path: Path) -> tuple[Schema, tuple[Measurement, ...], Statement]:
     if not path.is_file():
         raise ReleaseError(f"release file ({path}) must be an existing file; check the path")
     try:
-        stream, other = path.open("rb"), foreign(path)
+        with path.open("rb") as stream:
+            return _read(path, stream)
     except OSError as error:
         raise ReleaseError(
             f"release file ({path}) cannot be read: {error.strerror}; check its permissions"
         ) from None
-    with stream:
-        if other:
-            raise ReleaseError(
-                f"release file ({path}) is no release: it is {other}. A release is the Parquet file that `dpcipher measure` writes"
-            )
-        with _refusing(path, "it is not a readable Parquet file"):
-            layout = parquet.read_layout(stream, os.fstat(stream.fileno()).st_size, KEY, MAX_METADATA)
-        if layout is None:
-            raise ReleaseError(
-                f"release file ({path}) is no release, but a table: a Parquet file that was not written by dpcipher, or has lost what it says "
-                "about itself. A release is the Parquet file that `dpcipher measure` writes"
-            )
-        with _refusing(path, "its metadata cannot be read"):
-            plain = read_json(layout.metadata)
-            version = plain.get("version") if isinstance(plain, dict) else None
-            if type(version) is not int:
-                raise ReleaseError("it states no version")
-        if version != VERSION:
-            raise ReleaseError(
-                f"release file ({path}) has format version {version!r:.20}; "
-                f"this dpcipher reads version {VERSION}. Use the dpcipher that wrote it"
-            )
-        with _refusing(path):
-            return _read_release(layout, decode(_Facts, plain, "its metadata"))
+
+
+def _read(path: Path, stream: BinaryIO) -> tuple[Schema, tuple[Measurement, ...], Statement]:
+    """What the file is, then its version, then the rest."""
+    other = foreign(path) if stream.read(4) != parquet.MAGIC else ""
+    if other:
+        raise ReleaseError(
+            f"release file ({path}) is no release: it is {other}. A release is the Parquet file that `dpcipher measure` writes"
+        )
+    with _refusing(path, "it is not a readable Parquet file"):
+        layout = parquet.read_layout(stream, os.fstat(stream.fileno()).st_size, KEY, MAX_METADATA)
+    if layout is None:
+        raise ReleaseError(
+            f"release file ({path}) is no release, but a table: a Parquet file that was not written by dpcipher, or has lost what it says "
+            "about itself. A release is the Parquet file that `dpcipher measure` writes"
+        )
+    with _refusing(path, "its metadata cannot be read"):
+        plain = read_json(layout.metadata)
+        version = plain.get("version") if isinstance(plain, dict) else None
+        if type(version) is not int:
+            raise ReleaseError("it states no version")
+    if version != VERSION:
+        raise ReleaseError(
+            f"release file ({path}) has format version {version!r:.20}; "
+            f"this dpcipher reads version {VERSION}. Use the dpcipher that wrote it"
+        )
+    with _refusing(path):
+        return _read_release(layout, decode(_Facts, plain, "its metadata"))
 
 
 @contextmanager
@@ -263,6 +268,8 @@ def _refusing(path: Path, what: str = "") -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, pa.ArrowException) as wrong:
+        if isinstance(wrong, OSError) and wrong.errno is not None:
+            raise  # the disk's, not the file's
         why = f"{what} ({wrong})" if what else str(wrong)
         why = why if len(why) <= _LONGEST_REASON else why[:_LONGEST_REASON] + "…"
         raise ReleaseError(
