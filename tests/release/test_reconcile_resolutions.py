@@ -7,7 +7,7 @@ from dpcipher.errors import ReleaseError
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.tables.domain import Domain
 from dpcipher.tables.measurement import Measurement, Noise
-from dpcipher.tables.query import Groups, Query
+from dpcipher.tables.query import Combination, Groups, Query
 from release.brute_measurements import BruteLeastSquares
 
 AXES = (0, 1, 2)
@@ -162,6 +162,20 @@ def test_components_reconcile_as_dense_least_squares(case: int) -> None:
     _agrees(fit, brute, [Query((0,)), Query((1,)), pair.plain(), Query(())], rng)
     assert fit.disagreement.overall.chi2 == pytest.approx(brute.chi2, rel=1e-6, abs=1e-6)
     assert fit.disagreement.overall.dof == brute.dof
+
+
+def test_pooled_slots_and_differences_need_only_another_query() -> None:
+    """Sums over the tables of several columns, and a weighted count, take part in the fit as any table does."""
+    rng = np.random.default_rng(7)
+    domain = Domain(("first", "second", "c"), (4, 4, 3))
+    joint = rng.integers(0, 30, domain.sizes)
+    pooled = Combination(((Query((0,)), np.eye(4)), (Query((1,)), np.eye(4))))
+    weighted = Combination(((Query((0, 2)), np.outer([0, 1, 2, 3], [1, 1, 1]).reshape(1, -1).astype(float)),))
+    difference = Combination(((Query((0,)), np.eye(4)), (Query((1,)), -np.eye(4))))
+    queries = [Query((0, 2)), Query((1, 2)), Query((0,)), pooled, weighted, difference]
+    measured = [_measure(rng, domain, joint, query) for query in queries]  # type: ignore[arg-type]
+    brute, fit = BruteLeastSquares(domain, measured), reconcile(domain, measured)
+    _agrees(fit, brute, [Query((0, 2)), Query((1, 2)), Query((0,)), Query((1,)), Query(())], rng)
 
 
 def test_contrasts_alone_ask_for_the_number_of_rows() -> None:
