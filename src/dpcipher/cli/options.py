@@ -104,6 +104,17 @@ class Pair(click.ParamType[tuple[str, str]]):
         return name, rest
 
 
+class TableFile(Pair):
+    """TABLE=FILE: the first equals sign outside of brackets, which hold groups of levels."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Split there."""
+        parts = value if isinstance(value, tuple) else re.split(r"=(?![^\[\]]*\])", str(value), maxsplit=1)
+        return (parts[0], parts[1]) if len(parts) == 2 else super().convert(value, param, ctx)
+
+
 class OrderOrAuto(click.ParamType[int | str]):
     """An order, or the word that lets the tables be chosen."""
 

@@ -90,10 +90,10 @@ if TYPE_CHECKING:
 @click.option(
     "--table",
     "tables",
-    type=options.Pair(),
+    type=options.TableFile(),
     multiple=True,
     metavar="COLUMNS=FILE",
-    help="A published table, e.g. --table age,sex=table1.csv; repeat for more.",
+    help="A published table, e.g. --table age,sex=table1.csv; repeat for more. Its labels may be of groups of levels.",
 )
 @click.option("--schema", type=options.FILE, help="The schema of the published tables.")
 @click.option(
@@ -213,7 +213,7 @@ def _source(
         return dc.Joint.load(release) if release.suffix == ".npz" else dc.Release.load(release)
     if not tables or schema is None or scale is None:
         raise click.UsageError("give RELEASE, or published tables with --table, --schema and --scale")
-    named = [(tuple(part.strip() for part in names.split(",")), path) for names, path in tables]
+    named = [(options.Table().convert(names, None, None), path) for names, path in tables]
     if len(dict(named)) < len(named):
         raise click.UsageError("each --table must name other columns; one was given twice")
     return dc.Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)
