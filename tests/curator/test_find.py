@@ -144,7 +144,10 @@ def test_sets_share_the_bins_that_were_found_once() -> None:
     release = measure(people(2_000), SCHEMA, epsilon=2.0, unit="add-remove", sets=3)
     events = release.statement.certificate["events"]
     asked = [event for event in events if event["what"].startswith("intervals of")]
-    assert [event["what"].split(" in ")[0] for event in events if event not in asked][:-1] == ["age", "income"] * 3
+    assert [event["what"].split(" in ")[0] for event in events if event not in asked][:-1] == [
+        "age",
+        "income",
+    ] * 3
     coarse = [one for one in release.measurements if len(one.query.axes) == 1]  # in runs, or in few bins
     found = {(*release.schema.attrs_on(one.query.axes), one.set) for one in coarse}
     assert found == {(a, n) for a in ("age", "income") for n in range(3)}
