@@ -67,8 +67,13 @@ class TrueCounts(Protocol):
 class Expected(Protocol):
     """What an expectation is made from: a public number of rows, and made-up rows on the grids of open columns."""
 
-    n_rows: float
-    shape: Shape
+    @property
+    def n_rows(self) -> int:
+        """How many there are thought to be."""
+
+    @property
+    def shape(self) -> Shape:
+        """The number of levels of every column."""
 
     def cells(self, axis: int) -> Floats:
         """The made-up rows in the cells of a column's grid."""

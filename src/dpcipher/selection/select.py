@@ -60,6 +60,7 @@ class Distances(Question):
 
     tables: Sequence[Axes]
     goal: Goal
+    candidates: int  # of which these are all, or a shortlist
 
     def words(self, schema: Schema) -> str:
         """How many there are."""
@@ -88,7 +89,7 @@ class Scores(Choice):
     """
 
     distances: Distances
-    penalty: NDArray[np.int64]
+    penalty: Callable[[], NDArray[np.int64]]  # only what is asked of rows is worked out
     weight_256: NDArray[np.int64]
     n_chosen: int
 
@@ -107,7 +108,7 @@ class Scores(Choice):
 
     def of(self, counts: TrueCounts) -> NDArray[np.int64]:
         """In whole rows."""
-        return np.asarray((self.distances.of(counts) - self.penalty) * self.weight_256 // 256)
+        return np.asarray((self.distances.of(counts) - self.penalty()) * self.weight_256 // 256)
 
     def rounds(self, chooser: Chooser, scores: NDArray[np.int64], scale: float, k: int) -> list[int]:
         """A spanning forest of pairs first, then the others."""
@@ -126,19 +127,34 @@ def run(request: Request, session: Session, *, say: Say = silent) -> Sequence[Me
     return session.measure_all(request, say=say)
 
 
-def select(session: Session, auto: Auto, *, sets: int = 1, say: Say = silent) -> list[Measurement]:
+def select(
+    session: Session,
+    auto: Auto,
+    *,
+    sets: int = 1,
+    say: Say = silent,
+    predict: Callable[[Reconciled], Prediction | None] = independent,
+) -> list[Measurement]:
     """Choose tables and measure them, with all that is left of the charge of `session`; its remark "selection" says how they were chosen.
 
-    With several `sets` the choice is made once, and every set measures the same tables, with an equal share.
+    With several `sets` the choice is made once, and every set measures the same tables, with an equal share. A plan, in which columns are even, can
+    `predict` tables without denoising them.
     """
-    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, say).run()
+    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, say, predict).run()
 
 
 class _Selection:
     """One run: the noisy answers so far, and the risk of every table whose distance was read."""
 
-    def __init__(self, session: Session, target: SelectionTarget, sets: int, say: Say) -> None:
-        self.session, self.target, self.sets, self.say = session, target, sets, say
+    def __init__(
+        self,
+        session: Session,
+        target: SelectionTarget,
+        sets: int,
+        say: Say,
+        predict: Callable[[Reconciled], Prediction | None] = independent,
+    ) -> None:
+        self.session, self.target, self.sets, self.say, self.predict = session, target, sets, say, predict
         self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
         self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
         self.tables: list[Measurement] = []
@@ -223,7 +239,7 @@ class _Selection:
     def _measure_columns(self, one_way: list[Axes], share: Fraction) -> Prediction | None:
         """Spend a share on the columns, and predict all tables from them; None where the noisy total is not positive."""
         self._spend_on(dict.fromkeys(one_way, 1.0), keep=self.session.left - share)
-        return independent(self._reconciled())
+        return self.predict(self._reconciled())
 
     def _column_share(self, pairs: list[Axes], rows: float) -> Fraction:
         return rounds.column_share(self.noise, self.shape, rows, self._first_round(pairs, rows))
@@ -243,12 +259,13 @@ class _Selection:
 
     def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
         step = self._first_round(pairs, prediction.total)
-        for axes in one_way:
-            self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
         chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
         screened = self._screen(prediction) if step.takes_all else []
         second = self._second_from(chosen)
         self.session.decide(Decision(self.note["candidates"], second))
+        for axes in one_way:
+            self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
+        self._judge(prediction, [*chosen, *screened])
         screened = fitting(self.session.schema.domain, [*one_way, *chosen], screened)
         kept = rounds.SECOND if second is not None and self._shows(chosen, second) else Fraction(0)
         shares = self._allocate([*one_way, *chosen, *screened], self.session.left - kept)
@@ -259,9 +276,13 @@ class _Selection:
     def _unseen(self, prediction: Prediction, tables: list[Axes]) -> list[Axes]:
         """Tables whose distances are not read: all alike."""
         self.note["candidates"] += len(tables)
-        for axes in tables:
-            self.risks[axes] = prediction.risk(axes, rounds.TYPICAL * prediction.total)
         return tables
+
+    def _judge(self, prediction: Prediction, tables: list[Axes]) -> None:
+        """What each table is worth, by its distance."""
+        for axes in tables:
+            distance = self.distance.get(axes, rounds.TYPICAL * prediction.total)
+            self.risks[axes] = prediction.risk(axes, distance)
 
     def _screen(self, prediction: Prediction) -> list[Axes]:
         """Tables of three and more columns that show more than the smaller tables inside them: chosen by that, then read."""
@@ -296,6 +317,7 @@ class _Selection:
         if prediction is not None and triples:
             step = rounds.triple_round(self.noise, self.target, len(triples), prediction.total)
             chosen = self._read(prediction, triples, step)
+            self._judge(prediction, chosen)
         self._spend_on(self._allocate([*one_way, *measured, *chosen], self.session.left))
 
     def _read(
@@ -314,11 +336,12 @@ class _Selection:
         self.note["candidates"] += step.candidates
         self.note["shortlist"] += step.n_read
         self.say(f"reading the distances of {len(tables)} tables")
-        noisy, mechanism = self.session.ask(Distances(tables, prediction.goal), step.distance_share)
+        noisy, mechanism = self.session.ask(
+            Distances(tables, prediction.goal, step.candidates), step.distance_share
+        )
         means = posterior_distances(noisy, mechanism, 2 * prediction.total)
         for axes, mean in zip(tables, map(float, means), strict=True):
             self.distance[axes] = max(mean - known(axes), 0.0)
-            self.risks[axes] = prediction.risk(axes, self.distance[axes])
         return tables
 
     def _shortlist(
@@ -331,8 +354,8 @@ class _Selection:
         """The exponential mechanism, once for each table to read."""
         weight = weights_256(self.target, tables)
         precision = self.noise.precision(float(self.session.left) / step.n_read)
-        penalty = penalties(prediction, tables, precision, known)
-        scores = Scores(Distances(tables, prediction.goal), penalty, weight, step.n_read)
+        penalty = partial(penalties, prediction, tables, precision, known)
+        scores = Scores(Distances(tables, prediction.goal, step.candidates), penalty, weight, step.n_read)
         return sorted(tables[place] for place in self.session.choose(scores, step.n_read, step.list_share))
 
     def _allocate(self, tables: list[Axes], budget: Fraction) -> dict[Axes, float]:
