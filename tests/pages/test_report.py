@@ -133,7 +133,7 @@ def test_tables_in_groups_of_levels_are_said_and_listed() -> None:
     runs = Measurement(query, np.array([10, 20]), Noise("laplace", 7.5))
     coarse = Release(given.schema, (*given.measurements, runs), given.statement)
     assert "score (2 groups)</th><td>2</td><td>10.6" in certificate(coarse)
-    assert any("1 of 46 tables count levels in groups" in text for text in noise(coarse))
+    assert any("Levels are in groups in 1 table" in text for text in noise(coarse))
     assert "groups" not in certificate(given)
     assert not any("in groups" in text for text in noise(given))
 

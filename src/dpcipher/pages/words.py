@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dpcipher.drawing.card import counted
 from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
 from dpcipher.pages.choices import choice, found, found_bins, found_levels
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
 from dpcipher.release.sign import Verification
 from dpcipher.release.statement import Statement
-from dpcipher.schema.grouped import Grouped, said, table_of
+from dpcipher.schema.grouped import said, table_of
 from dpcipher.tables.query import Query
 
 # The delta at which a zero-concentrated budget is described as (epsilon, delta) in words; it changes nothing that was spent.
@@ -110,9 +111,9 @@ def noise(release: Release) -> list[str]:
         f"Typical margins of one count: {'; '.join(margins)}.",
         *(
             [
-                f"{in_groups:,} of {len(release.workload):,} tables count levels in groups, which narrows the margins of sums over many levels."
+                f"Levels are in groups in {counted(in_groups, 'table')}, which narrows the margins of sums over many levels."
             ]
-            if (in_groups := sum(isinstance(table, Grouped) for table in release.workload))
+            if (in_groups := len({one.query for one in release.measurements if one.query.groups}))
             else []
         ),
     ]

@@ -127,8 +127,19 @@ class Release(Shown, Drawable):
 
     @cached_property
     def workload(self) -> tuple[Attrs, ...]:
-        """The measured tables, each once: attrs, or `dc.Grouped` where levels are in groups."""
-        return tuple(table_of(self.schema, query) for query in self._queries)
+        """The measured tables, each once: attrs, or `dc.Grouped` where levels are in groups; without groups of one column that has all of its levels in another."""
+        whole = {
+            axis
+            for query in self._queries
+            for axis, form in zip(query.axes, query.forms, strict=True)
+            if form is None
+        }
+        kept = (
+            query
+            for query in self._queries
+            if not (query.groups and len(query.axes) == 1 and query.axes[0] in whole)
+        )
+        return tuple(table_of(self.schema, query) for query in kept)
 
     @cached_property
     def _queries(self) -> tuple[Query, ...]:

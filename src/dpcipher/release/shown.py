@@ -16,7 +16,6 @@ from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.query import interval
-from dpcipher.schema.grouped import Grouped
 from dpcipher.tables.domain import Bools, Floats, zero_cells
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def card(release: "Release") -> Card:
     """What was measured, of whom, and for how much."""
     schema, statement = release.schema, release.statement
     orders = sorted({len(attrs) for attrs in release.workload})
-    in_groups = sum(isinstance(table, Grouped) for table in release.workload)
+    in_groups = len({one.query for one in release.measurements if one.query.groups})
     lines = [
         (schema.heading(attr), f"{size:,}") for attr, size in zip(schema.attrs, schema.shape, strict=True)
     ]
