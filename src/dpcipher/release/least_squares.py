@@ -203,7 +203,7 @@ class LeastSquares:
                 for component, part in zip(components, self._slices(components), strict=True):
                     functions = self._of(component)
                     if component in self._fixed:
-                        what = f"the exact tables of {self._fixed[component]} and {name}"
+                        what = f"the exact tables on {self._fixed[component]} and {name}"
                         check_same(what, self.values[functions], own[part])
                     else:
                         self._fixed[component], self.values[functions] = name, own[part]
