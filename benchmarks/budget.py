@@ -18,6 +18,7 @@ from unittest import mock
 
 import numpy as np
 from common import Axes, Codes, Floats, markdown, show, table, tvd_rows, write_page
+from dpcipher.release.components import centre
 from networks import Network, random_network, sample
 
 from dpcipher.engines.denoise.denoise import denoise
@@ -26,7 +27,6 @@ from dpcipher.methods.cipher import Cipher
 from dpcipher.methods.independent import Independent
 from dpcipher.privacy.accounting import rho_for
 from dpcipher.privacy.choose import Draws, SeededChooser
-from dpcipher.release.components import centre
 from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds

@@ -1,4 +1,4 @@
-"""Components: what tables can share, and which of them share it.
+"""Sharing: the components that tables have in common, and which tables have each.
 
 A component is one choice of bands (`bands`) of some columns, the total being the choice of none; its functions are products of theirs. Two tables share exactly
 the components that both see.
