@@ -19,10 +19,10 @@ from common import markdown, write_page
 from raw_errors import METRICS, errors
 
 import dpcipher as dc
-from dpcipher.curator import find
 from dpcipher.release.release import Release
 from dpcipher.request import shares
 from dpcipher.schema import Column, Schema
+from dpcipher.selection import find
 
 EPSILONS = (1.0, math.e**2)
 CALLS = {

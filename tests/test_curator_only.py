@@ -179,7 +179,7 @@ def parts(thing: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         seen.add(id(thing))
         yield type(thing).__name__, thing
         # The columns of a draft, and what a plan is made of, are facts taken out of it one by one.
-        if isinstance(thing, pd.DataFrame) or type(thing).__name__ in ("Schema", "Plan", "AutoPlan", "Plot"):
+        if isinstance(thing, pd.DataFrame) or type(thing).__name__ in ("Schema", "Plan", "Plot"):
             return
         for name in dir(thing):
             if not name.startswith("_") and not callable(value := getattr(thing, name)):

@@ -13,7 +13,6 @@ from dpcipher.inference.estimate import Estimate
 from dpcipher.inference.models import Models
 from dpcipher.joint.stream import RowStream
 from dpcipher.methods.base import Fitted
-from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan
 from dpcipher.posteriors.posterior import Posterior
 from dpcipher.release.trust import Trust
@@ -24,8 +23,8 @@ def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Relea
     """Plan, create a ledger, measure."""
     assert_type(dc.plan(schema, epsilon=1.0, unit="add-remove"), Plan)
     assert_type(dc.plan(schema, workload=[("a", "b")], rho=0.1, unit="replace", n_rows=100), Plan)
-    assert_type(dc.plan(schema, workload="auto", epsilon=1.0, unit="add-remove"), AutoPlan)
-    assert_type(dc.plan(schema, workload=dc.Auto(max_order=2), epsilon=1.0, unit="add-remove"), AutoPlan)
+    assert_type(dc.plan(schema, workload="auto", epsilon=1.0, unit="add-remove"), Plan)
+    assert_type(dc.plan(schema, workload=dc.Auto(max_order=2), epsilon=1.0, unit="add-remove"), Plan)
     assert_type(dc.Auto(predict="income").predict, str | None)
     ages = dc.Grouped(("age", "sex"), age=[0, 18, 65])
     assert_type(ages, dc.Grouped)

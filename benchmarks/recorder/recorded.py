@@ -20,12 +20,12 @@ from dp_recorder.auditing.metrics import dist_l2, dist_linf
 
 import dpcipher as dc
 from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
-from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Session
 from dpcipher.privacy.choose import Draws, OpenDPChooser
+from dpcipher.privacy.events import Sensitivity
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.together import split_like
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.session import Choice, Question, Session
 from dpcipher.tables.measurement import Noise
 
 DECLARED: ContextVar[Any] = ContextVar("what the library declares about the question it asks")
@@ -41,8 +41,8 @@ def l1(here: np.ndarray, there: np.ndarray) -> float:
 @pytest.fixture(autouse=True)
 def _instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenDP's samplers as primitives of dp-recorder, each with the sensitivity that the session declares for its question."""
-    noisy, choose = OpenDPNoise._noisy, OpenDPChooser._choose
-    answer, measure_many, choose_many = Session._answer, Session.measure_many, Session.choose_many
+    noisy, chosen = OpenDPNoise._noisy, OpenDPChooser._choose
+    ask, measure_all, choose = Session.ask, Session.measure_all, Session.choose
 
     @audit_spec(kind="laplace", input_arg="counts", sensitivity_arg="sensitivity", metric_fn=l1)
     def laplace(counts: Any, sensitivity: float, scale: float) -> Any:
@@ -54,13 +54,13 @@ def _instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @audit_spec(kind="choice", input_arg="scores", sensitivity_arg="sensitivity", metric_fn=dist_linf)
     def choice(scores: Any, sensitivity: float, scale: float, k: int) -> Any:
-        return choose(OpenDPChooser(), scores, scale, k)
+        return chosen(OpenDPChooser(), scores, scale, k)
 
     def watched_noise(self: OpenDPNoise, counts: Any, mechanism: Noise, *, tables: int = 1) -> Any:
-        unit, declared = DECLARED.get()
+        declared = DECLARED.get()
         if mechanism.kind == "laplace":
-            return laplace(counts, SEEN["part"] * float(tables * unit.l1 * declared.l1), mechanism.scale)
-        l2 = math.sqrt(tables * unit.l2_squared * declared.l2_squared)
+            return laplace(counts, SEEN["part"] * float(tables * declared.l1), mechanism.scale)
+        l2 = math.sqrt(tables * declared.l2_squared)
         return gaussian(counts, SEEN["part"] * l2, mechanism.scale)
 
     def watched_together(self: OpenDPNoise, tables: Any, mechanism: Noise) -> Any:
@@ -68,26 +68,26 @@ def _instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
         joined = watched_noise(self, np.concatenate(tables), mechanism, tables=len(tables))
         return split_like(joined, tables)
 
-    def watched_answer(self: Session, ask: Any, share: Any, sensitivity: Sensitivity, event: Any) -> Any:
-        with declaring(self.unit, sensitivity):
-            return answer(self, ask, share, sensitivity, event)
+    def watched_question(self: Session, question: Question, share: Any) -> Any:
+        with declaring(question.sensitivity(self.unit, self.schema.on_grid().shape)):
+            return ask(self, question, share)
 
     def watched_tables(self: Session, request: Any, **options: Any) -> Any:
-        with declaring(self.unit, Sensitivity()):
-            return measure_many(self, request, **options)
+        with declaring(Sensitivity.of_tables(self.unit)):
+            return measure_all(self, request, **options)
 
-    def watched_choices(self: Session, *given: Any, sensitivity: int, **options: Any) -> Any:
-        with declaring(self.unit, sensitivity):
-            return choose_many(self, *given, sensitivity=sensitivity, **options)
+    def watched_choice(self: Session, choice: Choice, *given: Any) -> Any:
+        with declaring(choice.sensitivity(self.unit)):
+            return choose(self, choice, *given)
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", watched_noise)
     monkeypatch.setattr(OpenDPNoise, "_noisy_tables", watched_together)
     monkeypatch.setattr(
-        OpenDPChooser, "_choose", lambda self, scores, scale, k: choice(scores, DECLARED.get()[1], scale, k)
+        OpenDPChooser, "_choose", lambda self, scores, scale, k: choice(scores, DECLARED.get(), scale, k)
     )
-    monkeypatch.setattr(Session, "_answer", watched_answer)
-    monkeypatch.setattr(Session, "measure_many", watched_tables)
-    monkeypatch.setattr(Session, "choose_many", watched_choices)
+    monkeypatch.setattr(Session, "ask", watched_question)
+    monkeypatch.setattr(Session, "measure_all", watched_tables)
+    monkeypatch.setattr(Session, "choose", watched_choice)
     secure = Draws.secure()
     # What follows the answers is drawn alike in every run, so that only private rows could make a difference.
     monkeypatch.setattr(
@@ -98,8 +98,8 @@ def _instrumented(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def declaring(unit: Unit, sensitivity: Any) -> Iterator[None]:
-    token = DECLARED.set((unit, sensitivity))
+def declaring(sensitivity: Any) -> Iterator[None]:
+    token = DECLARED.set(sensitivity)
     try:
         yield
     finally:

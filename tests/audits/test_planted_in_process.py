@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 
 from dpcipher.audits.releases import release_checks
-from dpcipher.curator import count, session
-from dpcipher.curator.session import Session
+from dpcipher.curator import count, measure
 from dpcipher.methods import multinomial_dirichlet
 from dpcipher.privacy import noise
+from dpcipher.privacy.events import Spending
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
-from dpcipher.request import request
+from dpcipher.request import request, session
+from dpcipher.request.session import Counted, Session
+from dpcipher.tables.query import Query
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -61,14 +63,14 @@ def the_cap_of_levels_ranks_true_counts(patch: pytest.MonkeyPatch) -> None:
 
 def sets_share_their_noise(patch: pytest.MonkeyPatch) -> None:
     """Every set of a release is a copy of the first."""
-    right = Session.measure_many
+    right = Session.measure_all
 
     def wrong(self: Session, asked: Any, **options: Any) -> Any:
         tables = right(self, asked, **options)
-        first = {table.attrs: table.counts for table in tables if not table.set}
-        return tuple(replace(table, counts=first[table.attrs]) for table in tables)
+        first = {table.query: table.values for table in tables if not table.set}
+        return tuple(replace(table, values=first[table.query]) for table in tables)
 
-    patch.setattr(Session, "measure_many", wrong)
+    patch.setattr(Session, "measure_all", wrong)
 
 
 def the_number_of_rows_is_told(patch: pytest.MonkeyPatch) -> None:
@@ -78,21 +80,19 @@ def the_number_of_rows_is_told(patch: pytest.MonkeyPatch) -> None:
 
 def progress_tells_the_number_of_rows(patch: pytest.MonkeyPatch) -> None:
     """A line of progress for whoever looks at the terminal."""
-    right = session.open_counts
+    right, opening = measure.open_counts, measure.open_session
 
     def wrong(*given: Any, **options: Any) -> Any:
-        truth = right(*given, **options)
-        SAY[-1](f"{truth.n_rows} rows")
-        return truth
+        counts = right(*given, **options)
+        SAY[-1](f"{counts.n_rows} rows")
+        return counts
 
-    opening = Session.open.__func__
-
-    def opened(cls: Any, *given: Any, say: Callable[[str], None] = lambda _: None, **options: Any) -> Any:
+    def opened(*given: Any, say: Callable[[str], None] = lambda _: None, **options: Any) -> Any:
         SAY.append(say)
-        return opening(cls, *given, say=say, **options)
+        return opening(*given, say=say, **options)
 
-    patch.setattr(session, "open_counts", wrong)
-    patch.setattr(Session, "open", classmethod(opened))
+    patch.setattr(measure, "open_counts", wrong)
+    patch.setattr(measure, "open_session", opened)
 
 
 SAY: list[Callable[[str], None]] = []
@@ -120,7 +120,7 @@ def a_warning_tells_of_an_empty_cell(patch: pytest.MonkeyPatch) -> None:
     right = Session.release
 
     def wrong(self: Session, tables: Any) -> Any:
-        if self._truth.counts(self.schema.axes(tables[0].attrs)).min() == 0:
+        if self._source._counts.counts(tables[0].query.axes).min() == 0:
             warnings.warn("some cells are empty", stacklevel=2)
         return right(self, tables)
 
@@ -129,20 +129,20 @@ def a_warning_tells_of_an_empty_cell(patch: pytest.MonkeyPatch) -> None:
 
 def coarse_counts_have_no_noise(patch: pytest.MonkeyPatch) -> None:
     """Noise is drawn and paid for, and what was counted is released."""
-    right = Session.query
+    right = Session.measure
 
-    def wrong(self: Session, what: str, ask: Any, share: Fraction, **options: Any) -> Any:
-        noisy, mechanism = right(self, what, ask, share, **options)
-        return (np.asarray(ask(self._truth)) if what.startswith("runs of bins") else noisy), mechanism
+    def wrong(self: Session, query: Query, share: Fraction, **options: Any) -> Any:
+        table = right(self, query, share, **options)
+        return replace(table, values=Counted(query).of(self._source._counts)) if query.groups else table
 
-    patch.setattr(Session, "query", wrong)
+    patch.setattr(Session, "measure", wrong)
 
 
 def every_set_takes_the_whole_budget(patch: pytest.MonkeyPatch) -> None:
     """Two sets cost twice what is charged."""
     right = request.table_shares
     patch.setattr(request, "table_shares", lambda workload, weights=None, sets=1: right(workload, weights, 1))
-    patch.setattr(session.Spending, "debit", lambda self, share: None)
+    patch.setattr(Spending, "debit", lambda self, share: None)
 
 
 WRONG: list[Plant] = [

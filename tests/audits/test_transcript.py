@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 from scipy.stats import dlaplace
 
+from curator.asking import Asked
 from dpcipher.audits.losses import additive_losses, answered_loss, choice_losses, losses
 from dpcipher.audits.subjects import SUBJECTS, UNITS
 from dpcipher.audits.transcript import Question, Violation, compare, record
-from dpcipher.curator.event import Sensitivity
 from dpcipher.methods import FullHistogram
 from dpcipher.methods.outcome import product_joint
 from dpcipher.tables.measurement import Noise
+from dpcipher.tables.query import Query
 
 SUBJECT = next(subject for subject in SUBJECTS if subject.name == "full histogram")
 
@@ -90,8 +91,7 @@ class TooLittle(FullHistogram):
     """Declares half of what one person changes."""
 
     def _learn(self, session):
-        half = Sensitivity(Fraction(1, 2), Fraction(1, 4))
-        session.query("half", lambda truth: truth.counts((0, 1)), Fraction(1, 2), sensitivity=half)
+        session.ask(Asked(lambda counts: 2 * counts.counts((0, 1)), 1, 1), Fraction(1, 2))
         return _uniform(session)
 
 
@@ -100,9 +100,9 @@ class AsksMore(FullHistogram):
     """Asks once more where a cell holds many rows."""
 
     def _learn(self, session):
-        session.measure(("c0",), Fraction(1, 4))
-        if session._truth.counts((0, 1))[0, 0] > 90:
-            session.measure(("c1",), Fraction(1, 4))
+        session.measure(Query((0,)), Fraction(1, 4))
+        if session._source._counts.counts((0, 1))[0, 0] > 90:
+            session.measure(Query((1,)), Fraction(1, 4))
         return _uniform(session)
 
 
@@ -111,8 +111,8 @@ class LooksAtScale(FullHistogram):
     """Spends a share that depends on the rows."""
 
     def _learn(self, session):
-        share = Fraction(1, 2) if session._truth.counts((0, 1))[0, 0] > 90 else Fraction(1, 4)
-        session.measure(("c0", "c1"), share)
+        share = Fraction(1, 2) if session._source._counts.counts((0, 1))[0, 0] > 90 else Fraction(1, 4)
+        session.measure(Query((0, 1)), share)
         return _uniform(session)
 
 

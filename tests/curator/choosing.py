@@ -1,18 +1,30 @@
 """Runs of the choice of tables on planted rows, with seeded draws."""
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from dpcipher.curator.select import Chosen, measure_chosen
-from dpcipher.curator.session import Session
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.truth import RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.select import select
+from dpcipher.tables.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The measured tables, and what the release says about how they were chosen."""
+
+    tables: list[Measurement]
+    note: dict[str, Any]
 
 
 def run(
@@ -28,12 +40,12 @@ def run(
 ) -> tuple[Session, Chosen]:
     """Choose tables of coded rows, columns c0, c1, …, with seeded draws."""
     session = Session(
-        RowCounts(codes.astype(np.int32), shape),
         Schema.from_domain({f"c{place}": size for place, size in enumerate(shape)}),
         Privacy(Budget.parse(**budget), unit, n_rows_public=public),
-        draws=Draws.seeded(seed),
+        PrivateRows(RowCounts(codes.astype(np.int32), shape), Draws.seeded(seed)),
     )
-    return session, measure_chosen(session, auto, sets=sets)
+    tables = select(session, auto, sets=sets)
+    return session, Chosen(tables, session.remarked("selection"))
 
 
 def shares(session: Session) -> dict[str, Fraction]:

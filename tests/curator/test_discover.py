@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcipher as dc
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.count import open_counts, receive
-from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS
 from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, Unit
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
+from dpcipher.request.session import Session
 from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
@@ -366,7 +367,8 @@ def test_presence_told_is_stated_at_four_times_rho_and_the_same_delta() -> None:
 def test_a_session_has_no_more_delta_than_its_charge() -> None:
     """A second column of the same delta is refused before anything is drawn."""
     terms = Privacy(Budget.parse(epsilon=1, delta=1e-6), Unit("add-remove"))
-    session = Session(open_counts(receive(people(), SCHEMA), SCHEMA), SCHEMA, terms, draws=Draws.seeded(1))
-    session.name_texts(0, Fraction(1, 10), Fraction(1, 2_000_000), 10)
+    counts = open_counts(receive(people(), SCHEMA), SCHEMA)
+    session = Session(SCHEMA, terms, PrivateRows(counts, Draws.seeded(1)))
+    session.find_texts(0, Fraction(1, 10), Fraction(1, 2_000_000), 10)
     with pytest.raises(BudgetError, match="within what the charge has for failures"):
-        session.name_texts(0, Fraction(1, 10), Fraction(1, 10**9), 10)
+        session.find_texts(0, Fraction(1, 10), Fraction(1, 10**9), 10)

@@ -55,7 +55,7 @@ def test_no_row_is_kept_where_few_tables_can_be_asked_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(LocalRows, "rows", kept)
     schema = Schema.from_domain({"age": 90, "sex": 2, "job": 90, "pay": 90, "town": 90})
     frame = pd.DataFrame(np.random.default_rng(1).integers(0, schema.shape, (600, 5)), columns=schema.attrs)
-    assert len(chosen(frame, schema).tables) >= 5
+    assert len(chosen(frame, schema).measurements) >= 5
     monkeypatch.setattr("dpcipher.selection.foreseen.MOST_TABLES", 3)
     with pytest.raises(AssertionError, match="rows are kept"):
         chosen(frame, schema)
@@ -117,7 +117,7 @@ def test_what_fails_after_the_charge_stays_charged(tmp_path: Path, monkeypatch: 
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "measure_chosen", broken)
+        patch.setattr(module, "run", broken)
         with pytest.raises(ZeroDivisionError):
             chosen(rows(), ledger=path, create=True)
     assert [entry.checksum for entry in Ledger.open(path).entries] == [None]

@@ -11,14 +11,17 @@ import pytest
 import dpcipher as dc
 from dpcipher.audits.subjects import THREE_ALIKE, Subject
 from dpcipher.audits.transcript import compare, record
-from dpcipher.curator.session import Session
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.truth import RowCounts
-from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.rounds import ROWS
+from dpcipher.selection.select import _Selection
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
 
@@ -62,40 +65,45 @@ def session(rho: float = 0.5, relation: str = "add-remove", *, n_rows_public: bo
     schema = Schema.from_domain({"a": 2, "b": 3})
     codes = np.random.default_rng(2).integers(0, (2, 3), (40, 2))
     terms = Privacy(Budget(rho=Fraction(rho)), Unit(relation), n_rows_public=n_rows_public)
-    return Session(RowCounts(codes, schema.shape), schema, terms, draws=Draws.seeded(1))
+    return Session(schema, terms, PrivateRows(RowCounts(codes, schema.shape), Draws.seeded(1)))
+
+
+def count_rows(opened: Session) -> None:
+    """As a selection does before it centres tables."""
+    _Selection(opened, SelectionTarget.of(dc.Auto(), opened.schema), 1, lambda _: None)._count_rows()
 
 
 def test_a_share_buys_the_noise_that_the_formula_says() -> None:
     """Variance (1 - 1/K)/(2ρ) in rows, where counts would have 1/(2ρ); the certificate lists what was asked, and no more than the share is spent."""
     opened = session()
-    opened.measure_centred(Fraction(1, 10))
-    for attrs, cells in ((("a",), 2), (("b",), 3), (("a", "b"), 6)):
-        noise = opened.measure(attrs, Fraction(1, 5)).noise
+    count_rows(opened)
+    for axes, cells in (((0,), 2), ((1,), 3), ((0, 1), 6)):
+        noise = opened.measure(Query(axes, centred=True), Fraction(1, 5)).noise
         assert noise.variance / cells**2 == pytest.approx((1 - 1 / cells) / (2 * 0.5 / 5), rel=1e-3)
     events = opened.statement().certificate["events"]
     assert [(event["type"], event["what"]) for event in events] == [
-        ("query", "rows, counted once"),
+        ("tables", "number of rows"),
         ("centred", "a"),
         ("centred", "b"),
         ("centred", "a × b"),
     ]
-    assert [event["l2_squared"] for event in events] == ["1", "2", "6", "30"]
+    assert [event["l2_squared"] for event in events[1:]] == ["2", "6", "30"]
+    assert events[0]["share"] == str(ROWS)
     assert all(event["cost"] <= float(Fraction(event["share"])) * 0.5 * (1 + 1e-9) for event in events)
 
 
 def test_a_public_number_of_rows_costs_nothing() -> None:
     """It is in the release as it is."""
     opened = session(n_rows_public=True)
-    opened.measure_centred(Fraction(1, 10))
+    count_rows(opened)
     assert [int(one.values) for one in opened.kept] == [40]
     assert opened.left == 1
 
 
-@pytest.mark.parametrize("relation", ["replace"])
-def test_replaced_rows_are_counted_whole(relation: str) -> None:
-    """A row that is replaced moves a centred table as far as counts: nothing would be gained."""
-    with pytest.raises(BudgetError, match="add-remove"):
-        session(relation=relation).measure_centred(Fraction(1, 10))
+def test_replaced_rows_are_paid_for_as_far_as_they_move_a_centred_table() -> None:
+    """By K in one cell and in another, which is 2K² in squares: nothing is gained, and nothing goes unpaid."""
+    noise = session(relation="replace").measure(Query((1,), centred=True), Fraction(1, 5)).noise
+    assert noise.variance == pytest.approx(2 * 3**2 / (2 * 0.5 / 5), rel=1e-3)
 
 
 def people(n: int = 4_000) -> tuple[pd.DataFrame, Schema]:

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
+from dpcipher.curator.answers import release_of
 from dpcipher.curator.count import receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.session import release_of
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger

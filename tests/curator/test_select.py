@@ -9,27 +9,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from choosing import columns, run, shares
+from choosing import columns, run
 
-from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.select import distances, measure_chosen
-from dpcipher.curator.session import Session
-from dpcipher.curator.truth import CountSource, TableCounts
+from dpcipher.curator.answers import PrivateRows
+from dpcipher.curator.truth import TableCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
+from dpcipher.request.session import Choice, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import GRAIN
+from dpcipher.selection.select import Distances, select
+from dpcipher.tables.domain import Axes
 
 SHAPE = (2, 3, 2, 4)
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]
-Ask = Callable[[CountSource], np.ndarray]
+Ask = Callable[[TrueCounts], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Question:
+class Heard:
     """What was asked of the rows, and how far one person may move the answer: in all, in squares, in any one number."""
 
     what: str
@@ -50,20 +51,25 @@ class Question:
 class Watched(Session):
     """A session that remembers its questions."""
 
-    asked: list[Question]
+    asked: list[Heard]
 
-    def _answer(self, ask: Ask, share: Fraction, sensitivity: Sensitivity, event: Any) -> Any:
+    def ask(self, question: Question, share: Fraction) -> Any:
         """Note how far one person is said to move the answer."""
-        l1, l2_squared = sensitivity.l1 * self.unit.l1, sensitivity.l2_squared * self.unit.l2_squared
-        self.asked.append(Question(event(0.0).what, ask, float(l1), float(l2_squared)))
-        return super()._answer(ask, share, sensitivity, event)
+        moved = question.sensitivity(self.unit, self.schema.shape)
+        words = question.words(self.schema)
+        self.asked.append(Heard(words, question.of, moved.l1, moved.l2_squared))
+        return super().ask(question, share)
 
-    def choose_many(
-        self, what: str, candidates: Any, scores: Ask, k: int, share: Fraction, *, sensitivity: int, by: Any
-    ) -> Any:
+    def choose(self, choice: Choice, k: int, share: Fraction) -> Any:
         """Note how far one person is said to move any score."""
-        self.asked.append(Question(what, scores, each=sensitivity))
-        return super().choose_many(what, candidates, scores, k, share, sensitivity=sensitivity, by=by)
+        self.asked.append(Heard(choice.words(self.schema), choice.of, each=choice.sensitivity(self.unit)))
+        return super().choose(choice, k, share)
+
+
+def distances(counts: TrueCounts, tables: Sequence[Axes], goals: Sequence[np.ndarray]) -> np.ndarray:
+    """The distances of tables from goals that are given one by one."""
+    given = dict(zip(tables, goals, strict=True))
+    return Distances(tables, given.__getitem__).of(counts)
 
 
 def neighbours(counts: np.ndarray, unit: Unit, rng: np.random.Generator, times: int) -> Iterator[np.ndarray]:
@@ -128,13 +134,12 @@ def test_no_question_tells_neighbours_apart_by_more_than_it_declares(
     rng = np.random.default_rng(2)
     counts = sparse(rng, 3000)
     session = Watched(
-        TableCounts(counts),
         Schema.from_domain(dict(zip("abcd", SHAPE, strict=True))),
         Privacy(Budget.parse(**{name: value * unit.l1 ** (2 if name == "rho" else 1)}), unit),
-        draws=Draws.seeded(3),
+        PrivateRows(TableCounts(counts), Draws.seeded(3)),
     )
     session.asked = []
-    measure_chosen(session, Auto(column_weights={"a": 2.5, "c": 0.7}))
+    select(session, Auto(column_weights={"a": 2.5, "c": 0.7}))
     text = " ".join(question.what for question in session.asked)
     assert ("a × b × d" if generous else "tables to look at") in text
     others = list(neighbours(counts, unit, rng, 60))
@@ -154,13 +159,12 @@ def test_looks_at_larger_tables_tell_neighbours_apart_by_no_more_than_they_decla
     counts = np.zeros((2,) * 14, np.int64)
     np.add.at(counts, tuple(codes.T), 1)
     session = Watched(
-        TableCounts(counts),
         Schema.from_domain({f"c{place}": 2 for place in range(14)}),
         Privacy(Budget.parse(**{name: value * unit.l1**2 for name, value in budget.items()}), unit),
-        draws=Draws.seeded(3),
+        PrivateRows(TableCounts(counts), Draws.seeded(3)),
     )
     session.asked = []
-    measured = {table.query.axes for table in measure_chosen(session, Auto(max_cells=1000)).tables}
+    measured = {table.query.axes for table in select(session, Auto(max_cells=1000))}
     assert {(0, 1, 2), (3, 4, 5, 6)} <= measured
     looked = [question for question in session.asked if "to look at" in question.what]
     assert [question.what.split(" of ")[1] for question in looked[:2]] == [
@@ -178,10 +182,10 @@ def test_a_small_table_is_asked_for_its_rows_and_its_design(unit: Unit) -> None:
     counts = sparse(rng, 3000)
     schema = Schema.from_domain(dict(zip("abcd", SHAPE, strict=True)))
     session = Watched(
-        TableCounts(counts), schema, Privacy(Budget.parse(epsilon=2.0), unit), draws=Draws.seeded(3)
+        schema, Privacy(Budget.parse(epsilon=2.0), unit), PrivateRows(TableCounts(counts), Draws.seeded(3))
     )
     session.asked = []
-    measure_chosen(session, Auto())
+    select(session, Auto())
     asked = [question.what for question in session.asked]
     assert ("number of rows" in asked) == (unit.relation == "add-remove")
     assert "a × b × c × d" in asked
@@ -196,17 +200,17 @@ def test_a_score_that_moves_further_would_be_caught(unit: Unit) -> None:
     corner = np.zeros(SHAPE, dtype=np.int64)
     corner[0, 0, 0, 0] = 1000
 
-    def from_own_margins(truth: CountSource) -> np.ndarray:
+    def from_own_margins(truth: TrueCounts) -> np.ndarray:
         table = truth.counts((1, 3)).astype(float)
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
         return distances(truth, [(1, 3)], [np.rint(product * GRAIN).astype(np.int64)])
 
-    def too_heavy(truth: CountSource) -> np.ndarray:
+    def too_heavy(truth: TrueCounts) -> np.ndarray:
         return distances(truth, [(1, 3)], [GRAIN * corner.sum(axis=(0, 2))]) * 512 // 256
 
     others = list(neighbours(corner, unit, rng, 200))
     for wrong in (from_own_margins, too_heavy):
-        assert Question("wrong", wrong, each=unit.l1).broken(corner, others) > 0
+        assert Heard("wrong", wrong, each=unit.l1).broken(corner, others) > 0
 
 
 # What a run spends
@@ -227,10 +231,10 @@ def test_shares_add_up_exactly_to_the_charge(unit: Unit, sets: int, budget: dict
     limit = Budget.parse(**budget).composable()
     assert certificate["total"] <= float(limit.rho or limit.epsilon)
     assert certificate["total"] == pytest.approx(float(limit.rho or limit.epsilon), rel=1e-9)
-    choosing = [
-        share for what, share in shares(session).items() if what.endswith(("tables", "to look at", "of rows"))
-    ]
-    assert Fraction(certificate["selection"]["share"]) == sum(choosing, Fraction(0))
+    looked = [e["share"] for e in certificate["events"] if e["what"].endswith(("tables", "to look at"))]
+    counted = [e["share"] for e in certificate["events"] if e["what"] == "number of rows"]
+    choosing = [*looked, *counted[: len(counted) - len(session.kept)]]  # those that are kept are released
+    assert Fraction(certificate["selection"]["share"]) == sum(map(Fraction, choosing))
     assert certificate["selection"]["tables"] == len({table.query for table in chosen.tables})
 
 

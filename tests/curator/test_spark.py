@@ -12,8 +12,7 @@ import pytest
 
 from dpcipher.curator import spark as spark_module
 from dpcipher.curator.count import count_codes, is_spark, open_counts, receive
-from dpcipher.curator.measure import measure
-from dpcipher.curator.session import Session
+from dpcipher.curator.measure import measure, open_session
 from dpcipher.curator.spark import spark_tally
 from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import DataError, MissingExtra
@@ -24,6 +23,7 @@ from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.query import Query
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
 TABLES = list(itertools.combinations(range(3), 2))
@@ -134,9 +134,9 @@ def test_a_door_to_a_large_spark_frame_charges_once_and_counts(spark: Any, tmp_p
     rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
     terms = Privacy(Budget.parse(epsilon=90), Unit("add-remove"), ledger=ledger)
     with pytest.raises(DataError, match="column 'd'"):
-        Session.open(spark.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, what={})
+        open_session(spark.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, purpose={})
     assert ledger.entries == ()
-    session = Session.open(spark.createDataFrame(rows), LARGE, terms, what={})
-    noisy = session.measure(("a", "b"), Fraction(1, 2)).counts
+    session = open_session(spark.createDataFrame(rows), LARGE, terms, purpose={})
+    noisy = session.measure(Query((0, 1)), Fraction(1, 2)).values
     assert np.array_equal(noisy, pd.crosstab(rows["a"], rows["b"]).to_numpy())
     assert len(ledger.entries) == 1

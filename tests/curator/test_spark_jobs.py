@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from dpcipher.curator.count import open_counts, receive
-from dpcipher.curator.measure import measure
-from dpcipher.curator.session import Session
+from dpcipher.curator.measure import measure, open_session
 from dpcipher.errors import DataError, ParameterError, TableFileError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema import Column, Schema
+from dpcipher.tables.query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -115,10 +115,10 @@ def test_tables_are_chosen_in_a_number_of_jobs_that_partitions_do_not_change(spa
     numbers = []
     for partitions in (2, 12):
         before = len(job_ids(spark))
-        session = Session.open(spark.createDataFrame(rows).repartition(partitions), SCHEMA, terms, what={})
+        session = open_session(spark.createDataFrame(rows).repartition(partitions), SCHEMA, terms, purpose={})
         opened = len(job_ids(spark))
-        for axes in (("a", "b"), ("d",), ("b", "e")):
-            session.measure(axes, Fraction(1, 4))
+        for axes in ((0, 1), (2,), (1, 3)):
+            session.measure(Query(axes), Fraction(1, 4))
         assert len(job_ids(spark)) == opened
         numbers.append(opened - before)
     assert numbers[0] == numbers[1] <= 5

@@ -282,7 +282,7 @@ def test_standard_errors_are_those_of_the_interval(objects: dict[str, Any]) -> N
 def test_every_drawable_is_public() -> None:
     """What `plot` names in its refusal is what there is."""
     kinds = {kind.__name__ for kind in Drawable.__subclasses__()}
-    assert {"Release", "Joint", "Ledger", "Plan", "AutoPlan", "Models", "Trust", "Fitted"} <= kinds
+    assert {"Release", "Joint", "Ledger", "Plan", "Models", "Trust", "Fitted"} <= kinds
 
 
 def test_a_release_tells_at_a_glance_the_number_of_rows_that_its_solution_has() -> None:

@@ -59,8 +59,8 @@ def test_a_method_that_peeks_fails_the_replay() -> None:
     @dataclass(frozen=True)
     class Peeking(dc.Uniform):
         def _learn(self, session):
-            for _ in range(1 + session._truth.n_rows % 2):
-                session.total(Fraction(1, 2))
+            for _ in range(1 + session._source.n_rows % 2):
+                session.count_rows(Fraction(1, 2))
             return dc.Uniform._learn(dc.Uniform(1.0, unit="replace"), _Public(session))
 
     class _Public:
@@ -83,13 +83,12 @@ def test_a_wrong_sensitivity_fails_the_replay() -> None:
     from dataclasses import dataclass
     from fractions import Fraction
 
-    from dpcipher.curator.event import Sensitivity
+    from curator.asking import Asked
 
     @dataclass(frozen=True)
     class Halved(dc.FullHistogram):
         def _learn(self, session):
-            half = Sensitivity(Fraction(1, 2), Fraction(1, 2))
-            session.query("full", lambda truth: truth.counts((0, 1, 2, 3)), Fraction(1), sensitivity=half)
+            session.ask(Asked(lambda counts: 2 * counts.counts((0, 1, 2, 3)), 1, 1), Fraction(1))
             return dc.Uniform._learn(
                 self, type("Open", (), {"schema": session.schema, "kind": session.kind, "n_rows": 10})
             )

@@ -11,10 +11,10 @@ import pytest
 from dpcipher.audits.transcript import compare as compare_runs
 from dpcipher.audits.transcript import record
 from dpcipher.comparison.compare import compare
-from dpcipher.curator import session as session_module
 from dpcipher.errors import ParameterError
 from dpcipher.methods import METHODS, MultinomialDirichlet, Uniform
 from dpcipher.methods.multinomial_dirichlet import least_prior
+from dpcipher.request.session import Session
 from dpcipher.request.shares import finding_share
 from dpcipher.schema import Column, Schema
 
@@ -62,13 +62,13 @@ def test_questions_of_every_method_hold_on_a_neighbour(name: str) -> None:
 def test_rows_drawn_from_the_posterior_pay_with_what_finding_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The prior follows from the part of epsilon that is left, not from all of it."""
     priors: list[Fraction] = []
-    real = session_module.Session.urn
+    real = Session.draw_rows
 
     def urn(self: Any, prior: Fraction, *rest: Any, **more: Any) -> Any:
         priors.append(prior)
         return real(self, prior, *rest, **more)
 
-    monkeypatch.setattr(session_module.Session, "urn", urn)
+    monkeypatch.setattr(Session, "draw_rows", urn)
     method = MultinomialDirichlet(2.0, unit="add-remove", n_rows=100)
     certificate = method.fit(people(500), SCHEMA).statement.certificate
     left = 2 * (1 - Fraction(certificate["bins"]["share"]))

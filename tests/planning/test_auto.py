@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Session
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.truth import TableCounts
 from dpcipher.methods.cipher import Cipher
-from dpcipher.planning.auto import AutoPlan
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD
+from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 
 SHAPE = (4, 3, 3, 2, 5, 2)
@@ -33,7 +33,7 @@ REPLACE = {"unit": "replace"}  # the number of rows is public, so that plan and 
 LOOKED = 500  # cells at most: less than the whole table has, so that it is looked at
 
 
-def make(schema: Schema = SCHEMA, **changes: Any) -> AutoPlan:
+def make(schema: Schema = SCHEMA, **changes: Any) -> Plan:
     """A plan of chosen tables, with some parameters changed."""
     choice = {
         name: changes.pop(name)
@@ -56,12 +56,12 @@ def run(
     table = np.zeros(SHAPE, np.int64)
     np.add.at(table, tuple(codes.T), 1)
     session = Session(
-        TableCounts(table),
         SCHEMA,
         Privacy(Budget.parse(**budget), Unit("replace")),
-        draws=Draws.seeded(2),
+        PrivateRows(TableCounts(table), Draws.seeded(2)),
     )
-    return measure_chosen(session, Auto(max_cells=max_cells), sets=sets).note, session
+    select(session, Auto(max_cells=max_cells), sets=sets)
+    return session.remarked("selection"), session
 
 
 @pytest.mark.parametrize(
@@ -94,16 +94,18 @@ def test_the_design_of_a_small_table_is_that_of_the_choice(n_rows: int, budget: 
     """With a public number of rows nothing is asked before: the foreseen orders get the foreseen shares."""
     schema = Schema.from_domain({"a": 3, "b": 2, "c": 2, "d": 4})
     foreseen = plan(schema, workload="auto", n_rows=n_rows, **REPLACE, **budget)
-    assert isinstance(foreseen, AutoPlan)
-    assert foreseen.design
-    assert foreseen.clear_rows == 0
-    assert foreseen.advice in str(foreseen)
+    assert foreseen.selection is not None
+    assert foreseen.selection.design
+    assert foreseen.selection.clear_rows == 0
+    assert foreseen.selection.advice in str(foreseen)
     rng = np.random.default_rng(3)
     table = rng.multinomial(n_rows, rng.dirichlet(np.ones(48))).reshape(schema.shape)
     session = Session(
-        TableCounts(table), schema, Privacy(Budget.parse(**budget), Unit("replace")), draws=Draws.seeded(2)
+        schema,
+        Privacy(Budget.parse(**budget), Unit("replace")),
+        PrivateRows(TableCounts(table), Draws.seeded(2)),
     )
-    release = session.release(measure_chosen(session, Auto()).tables)
+    release = session.release(select(session, Auto()))
     assert sorted(step.tables for step in foreseen.steps) == sorted(
         sum(len(attrs) == order for attrs in release.workload)
         for order in {len(attrs) for attrs in release.workload}
@@ -137,9 +139,13 @@ def test_what_the_rows_decide_is_not_predicted(n_rows: int | None) -> None:
     foreseen = make(n_rows=n_rows, **REPLACE)
     words = "not predicted"
     assert not foreseen.predicted
-    assert foreseen.steps[-1].tables is foreseen.steps[-1].sd is foreseen.solved_tvd is None
+    assert foreseen.steps[-1].tables is foreseen.steps[-1].sd is foreseen.selection.solved_tvd is None
     plain = foreseen.to_dict()
-    assert (plain["measured"], plain["steps"][-1]["tables"], plain["solved_tvd"]) == (words, None, None)
+    assert (plain["measured"], plain["steps"][-1]["tables"], plain["selection"]["solved_tvd"]) == (
+        words,
+        None,
+        None,
+    )
     lines = str(foreseen).splitlines()
     assert all(any(line.startswith(head) and words in line for line in lines) for head in ("tables worth", "Tables  ", "Error  "))  # fmt: skip
     assert words in foreseen._repr_html_()
@@ -163,21 +169,21 @@ def test_what_public_numbers_decide_is_predicted() -> None:
 def test_from_the_stated_rows_on_every_pair_is_looked_at() -> None:
     """One row fewer, and not all are; the same is stated with and without a number of rows."""
     for budget in ({"epsilon": 1.0}, {"epsilon": 0.5, "delta": 1e-6}):
-        clear = make(**budget).clear_rows
+        clear = make(**budget).selection.clear_rows
         read = [
             [step.tables for step in make(n_rows=rows, **budget).steps if step.name == "distances of pairs"]
             for rows in (clear, clear - 1)
         ]
         assert read[0] == [15]
         assert read[1] != [15]
-        assert make(n_rows=None, **budget).clear_rows == clear
+        assert make(n_rows=None, **budget).selection.clear_rows == clear
 
 
 def test_the_second_round_is_held_where_it_was_foreseen() -> None:
     """Pairs that determine one another are far from independence, independent ones near; the bound lies between. Several sets hold it too."""
     foreseen = make(n_rows=200_000, **REPLACE)
-    assert foreseen.second_tvd is not None
-    assert 0.005 < foreseen.second_tvd < 0.2
+    assert foreseen.selection.second_tvd is not None
+    assert 0.005 < foreseen.selection.second_tvd < 0.2
     screens = sum(step.name.startswith("distances") for step in foreseen.steps) - 1
     assert run(200_000, epsilon=1.0)[0]["rounds"] == 2 + screens
     assert run(200_000, epsilon=1.0, dependent=False)[0]["rounds"] == 1 + screens
@@ -223,28 +229,30 @@ def test_triples_of_columns_of_any_size_are_counted() -> None:
 def test_the_advice_follows_the_noise_of_all_pairs() -> None:
     """Its TVD is the mean of what a plan of all pairs foresees; few rows make choosing pay, many make it a matter of taste."""
     given = plan(SCHEMA, epsilon=1.0, unit="add-remove", n_rows=5000)
-    assert isinstance(given, Plan)
-    assert make().all_pairs_tvd == pytest.approx(np.mean([table.tvd for table in given.tables]), rel=2e-3)
+    assert make().selection.all_pairs_tvd == pytest.approx(
+        np.mean([table.tvd for table in given.tables]), rel=2e-3
+    )
     few, some = make(n_rows=150), make(n_rows=2_000)
-    assert (few.all_pairs_tvd or 0) > MAX_TVD > (some.all_pairs_tvd or 0)
-    assert few.advice.startswith("choose")
-    assert some.advice.startswith("either will do: all pairs (workload=2)")
-    assert "list the pairs" in make(max_cells=12, n_rows=2_000).advice
-    assert "fewer than about" in make(n_rows=None).advice
+    assert (few.selection.all_pairs_tvd or 0) > MAX_TVD > (some.selection.all_pairs_tvd or 0)
+    assert few.selection.advice.startswith("choose")
+    assert some.selection.advice.startswith("either will do: all pairs (workload=2)")
+    assert "list the pairs" in make(max_cells=12, n_rows=2_000).selection.advice
+    assert "fewer than about" in make(n_rows=None).selection.advice
 
 
 def test_without_pairs_single_columns_get_all() -> None:
     """One column, or tables of one column: two looks at the same, and the advice says what is simpler."""
     for alone in (make(max_order=1), make(Schema.from_domain({"a": 9}))):
         assert sum(step.share for step in alone.steps) == 1
-        assert "workload=1" in alone.advice
+        assert "workload=1" in alone.selection.advice
 
 
 def test_text_and_json_say_the_same() -> None:
     """Every step, the candidates, the budget and the advice are in both."""
     foreseen = make(sets=2, delta=1e-6)
     facts, text = json.loads(json.dumps(foreseen.to_dict())), str(foreseen)
-    assert facts["candidates"] == {"pairs": 15, "triples": 20, "larger": 15, "max_cells": LOOKED}
+    candidates = {"pairs": 15, "triples": 20, "larger": 15, "max_cells": LOOKED}
+    assert facts["selection"].items() >= candidates.items()
     assert (
         "15 pairs, 20 triples and 15 larger tables of at most 500 cells over 6 columns; about 5,000 rows"
         in text
@@ -253,7 +261,7 @@ def test_text_and_json_say_the_same() -> None:
         assert step["name"] in text
         assert f" {100 * float(Fraction(step['share'])):.3g} % " in text
     assert foreseen.privacy.budget.describe() in text
-    assert facts["advice"] in text
+    assert facts["selection"]["advice"] in text
     assert sum(step.share for step in foreseen.steps) == 1
 
 
@@ -304,9 +312,14 @@ def test_the_error_of_solved_pairs_is_foreseen() -> None:
         np.add.at(true, (codes[:, left], codes[:, right]), 1 / n_rows)
         found = np.asarray(fitted.joints[0].project((f"c{left}", f"c{right}")))
         errors.append(0.5 * np.abs(found - true).sum())
-    assert foreseen.solved_tvd is not None
-    assert foreseen.all_pairs_tvd is not None
-    assert foreseen.solved_tvd / 2 < np.mean(errors) < foreseen.solved_tvd * 2 < foreseen.all_pairs_tvd
-    assert f"an expected TVD of {foreseen.solved_tvd:.2g} on average" in str(foreseen)
-    assert foreseen.to_dict()["solved_tvd"] == foreseen.solved_tvd
-    assert plan(schema, workload="auto", **terms).solved_tvd is None
+    assert foreseen.selection.solved_tvd is not None
+    assert foreseen.selection.all_pairs_tvd is not None
+    assert (
+        foreseen.selection.solved_tvd / 2
+        < np.mean(errors)
+        < foreseen.selection.solved_tvd * 2
+        < foreseen.selection.all_pairs_tvd
+    )
+    assert f"an expected TVD of {foreseen.selection.solved_tvd:.2g} on average" in str(foreseen)
+    assert foreseen.to_dict()["selection"]["solved_tvd"] == foreseen.selection.solved_tvd
+    assert plan(schema, workload="auto", **terms).selection.solved_tvd is None

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dpcipher.curator.answers import release_of
 from dpcipher.curator.count import count_codes, receive
-from dpcipher.curator.session import release_of
 from dpcipher.engines import paper, rows, table
 from dpcipher.engines.denoise import denoise as denoise_module
 from dpcipher.engines.denoise.denoise import denoise
@@ -17,7 +17,7 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.solve import solve
 from dpcipher.engines.table import solve_table
-from dpcipher.planning.cost import Cost, foresee, seconds_per_operation
+from dpcipher.planning.cost import Cost, estimate_cost, seconds_per_operation
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
@@ -64,7 +64,7 @@ def test_memory_of_the_table_engine(shape: tuple[int, ...]) -> None:
     """The full table dominates."""
     request = order(shape)
     noisy = release(request, 5000)
-    foreseen = foresee(request, 5000)
+    foreseen = estimate_cost(request, 5000)
     measured = peak(lambda: solve_table(denoise(noisy.reconcile(0)), sweeps=1))
     assert foreseen.engine == "table"
     assert within_a_factor_of_two(foreseen.solve_bytes, measured), (foreseen.solve_bytes, measured)
@@ -77,7 +77,7 @@ def test_memory_of_the_rows_engine(shape: tuple[int, ...], workload: int) -> Non
     """The population and its groups dominate."""
     request = order(shape, workload)
     noisy = release(request, 20_000)
-    foreseen = foresee(request, 20_000)
+    foreseen = estimate_cost(request, 20_000)
     measured = peak(lambda: solve_rows(denoise(noisy.reconcile(0))))
     assert foreseen.engine == "rows"
     assert within_a_factor_of_two(foreseen.solve_bytes, measured), (foreseen.solve_bytes, measured)
@@ -92,7 +92,7 @@ def test_memory_of_measuring(shape: tuple[int, ...], n_rows: int) -> None:
     rows = request.schema.decode(invented(request, n_rows), np.random.default_rng(0))
     draws = Draws.secure()
     draws.noise.add(np.zeros(1, np.int64), request.mechanisms[0])
-    foreseen = foresee(request, n_rows).measure_bytes
+    foreseen = estimate_cost(request, n_rows).measure_bytes
     measured = peak(lambda: release_of(receive(rows, request.schema).tally(request.axes), request, draws))
     assert within_a_factor_of_two(foreseen, measured), (foreseen, measured)
 
@@ -148,7 +148,7 @@ def test_time_of_a_solve(shape: tuple[int, ...]) -> None:
     started = time.thread_time()
     solve(noisy)
     measured = time.thread_time() - started
-    foreseen = foresee(request, 20_000).solve_seconds
+    foreseen = estimate_cost(request, 20_000).solve_seconds
     assert measured / 3 < foreseen < 3 * measured, (foreseen, measured)
 
 

@@ -1,15 +1,17 @@
 """The noise is public, so its error is arithmetic: each formula against brute force or a simulation."""
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpcipher.planning.tables import best_weights, expected_tvd, reconciled_sds
+from dpcipher.planning.forecast import best_weights, expected_tvd, reconciled_sds
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 
 def pmf_absolute(mechanism: Noise) -> float:
@@ -73,15 +75,25 @@ def test_reconciled_deviations_are_those_of_dense_least_squares() -> None:
     weights = [design / np.sqrt(m.variance) for design, m in zip(designs, mechanisms, strict=True)]
     covariance = np.linalg.pinv(np.concatenate(weights).T @ np.concatenate(weights))
     expected = [np.sqrt(np.mean(np.diag(design @ covariance @ design.T))) for design in designs]
-    assert reconciled_sds(schema, tables, mechanisms, n_rows=None) == pytest.approx(expected)
+    assert reconciled_sds(schema, blank(schema, tables, mechanisms), n_rows=None) == pytest.approx(expected)
 
 
 def test_a_public_number_of_rows_lowers_the_reconciled_deviation() -> None:
     """Knowing the total removes one direction of noise."""
     schema = Schema.from_domain({"a": 2, "b": 3})
-    free = reconciled_sds(schema, [("a", "b")], [Noise("gaussian", 6.0)], n_rows=None)[0]
-    fixed = reconciled_sds(schema, [("a", "b")], [Noise("gaussian", 6.0)], n_rows=100)[0]
+    measured = blank(schema, [("a", "b")], [Noise("gaussian", 6.0)])
+    free = reconciled_sds(schema, measured, n_rows=None)[0]
+    fixed = reconciled_sds(schema, measured, n_rows=100)[0]
     assert (free, fixed) == pytest.approx((6.0, 6.0 * np.sqrt(5 / 6)))
+
+
+def blank(schema: Schema, tables: Sequence[tuple[str, ...]], noises: Sequence[Noise]) -> list[Measurement]:
+    """Measurements of no rows."""
+    queries = [Query(schema.axes(attrs)) for attrs in tables]
+    return [
+        Measurement(query, np.zeros(query.shape(schema.shape)), noise)
+        for query, noise in zip(queries, noises, strict=True)
+    ]
 
 
 def _sums(cells: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 import dpcipher as dc
-from dpcipher.planning.auto import Step
+from dpcipher.planning.plan import Step
 from dpcipher.schema import Column
 
 SCHEMA = dc.Schema(
@@ -172,8 +172,8 @@ def test_a_chosen_workload_counts_candidates_of_the_expected_bins() -> None:
     wide = tuple(replace(column, max_bins=128) for column in SCHEMA.columns[:2])
     schema = dc.Schema((*wide, SCHEMA.columns[2], Column("c", "categorical", levels=list("abc"))))
     options = {"epsilon": 1.0, "delta": 1e-6, "unit": "add-remove", "workload": "auto"}
-    assert dc.plan(schema, **options).pairs == 5
-    assert dc.plan(schema, **options, n_rows=5_000).pairs == 6
+    assert dc.plan(schema, **options).selection.pairs == 5
+    assert dc.plan(schema, **options, n_rows=5_000).selection.pairs == 6
 
 
 def test_triples_that_are_looked_at_are_not_said_to_be_none() -> None:
@@ -181,7 +181,7 @@ def test_triples_that_are_looked_at_are_not_said_to_be_none() -> None:
     schema = dc.Schema.from_domain(dict.fromkeys("abcdefghijkl", 4))
     plan = dc.plan(schema, workload="auto", epsilon=1.0, delta=1e-9, unit="add-remove", n_rows=10_000)
     pairs = next(step for step in plan.steps if step.name == "distances of pairs")
-    alone = replace(plan, second_tvd=1.5, steps=(pairs,))
+    alone = replace(plan, selection=replace(plan.selection, second_tvd=1.5), steps=(pairs,))
     both = replace(alone, steps=(pairs, Step("distances of triples", pairs.share, 3, 9, 1.0)))
     assert "Triples  none: their noise" in str(alone)
     assert "Triples  only those looked at above; no second round: its noise" in str(both)

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpcipher.curator.answers import release_of
 from dpcipher.curator.count import empty_tally
 from dpcipher.curator.measure import measure
-from dpcipher.curator.session import release_of
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy

@@ -6,9 +6,9 @@ LEDGER_BUGS = (
     Bug(
         "noise before the charge",
         "devised here",
-        "curator/session.py",
-        "        charge = account.charge(privacy, cost, asked)\n",
-        "        charge = None\n",
+        "curator/measure.py",
+        "    charge = account.charge(privacy, cost, asked)\n",
+        "    charge = None\n",
         "curator/test_sanitize.py::test_budget_is_charged_before_noise_is_drawn",
     ),
     Bug(
@@ -64,7 +64,7 @@ LEDGER_BUGS = (
         "a release written in place",
         "devised here",
         "release/file.py",
-        'with replacing(path) as temporary, temporary.open("wb") as sink:',
+        'with replacing(path, force=force) as temporary, temporary.open("wb") as sink:',
         'with path.open("wb") as sink:',
         "faults/test_injected.py::test_no_failing_write_breaks_a_promise",
     ),

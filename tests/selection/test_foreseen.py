@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.count import count_codes
-from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Session
 from dpcipher.curator.truth import CountedTables, CountSource, RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import foreseen
 from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.measurement import Measurement
 
@@ -41,12 +42,10 @@ def dependent_rows(shape: tuple[int, ...], n_rows: int) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-def chosen(
-    source: CountSource, schema: Schema, auto: Auto, budget: dict[str, float]
-) -> tuple[Measurement, ...]:
+def chosen(source: CountSource, schema: Schema, auto: Auto, budget: dict[str, float]) -> list[Measurement]:
     """What is measured with seeded draws."""
     terms = Privacy(Budget.parse(**budget), Unit("add-remove"))
-    return measure_chosen(Session(source, schema, terms, draws=Draws.seeded(5)), auto).tables
+    return select(Session(schema, terms, PrivateRows(source, Draws.seeded(5))), auto)
 
 
 @pytest.mark.parametrize(("shape", "budget"), list(itertools.product(SHAPES, BUDGETS)))

@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.selection.prediction import EMPTY, GRAIN, Prediction, fitted, independent
 from dpcipher.selection.risk import interaction_risk
+from dpcipher.tables.measurement import Measurement
+from release.measured import noisy, reconcile
 
 SHAPE = (2, 3, 4)
 ONE_WAY = [np.array([300.0, 700.0]), np.array([100.0, 250.0, 650.0]), np.array([400.0, 300.0, 200.0, 100.0])]
 
 
-def one_way(variance: float) -> list[Noisy]:
+def one_way(variance: float) -> list[Measurement]:
     """Exact counts that are said to have so much noise."""
-    return [Noisy((axis,), counts, variance) for axis, counts in enumerate(ONE_WAY)]
+    return [noisy((axis,), counts, variance) for axis, counts in enumerate(ONE_WAY)]
 
 
 def test_independent_columns_are_predicted_by_products() -> None:
@@ -50,7 +51,7 @@ def test_rows_are_fitted_to_pairs_that_were_measured() -> None:
     """A measured pair is reproduced, its third column is independent of it, and the same tables give the same rows."""
     pair = np.array([[280.0, 15.0, 5.0], [20.0, 35.0, 645.0]])
     pair *= 1000 / pair.sum()
-    measured = [Noisy((0, 1), pair, 1e-6), Noisy((2,), ONE_WAY[2], 1e-6)]
+    measured = [noisy((0, 1), pair, 1e-6), noisy((2,), ONE_WAY[2], 1e-6)]
     prediction, again = (fitted(reconcile(SHAPE, measured)) for _ in range(2))
     assert prediction is not None
     assert again is not None
@@ -72,5 +73,5 @@ def test_an_empty_cell_of_fitted_rows_may_hold_some() -> None:
 @pytest.mark.parametrize("predict", [independent, fitted])
 def test_where_noise_has_drowned_the_rows_nothing_is_predicted(predict) -> None:
     """A total at or below zero: no prediction."""
-    drowned = [Noisy((axis,), counts - 5000, 1e6) for axis, counts in enumerate(ONE_WAY)]
+    drowned = [noisy((axis,), counts - 5000, 1e6) for axis, counts in enumerate(ONE_WAY)]
     assert predict(reconcile(SHAPE, drowned)) is None

@@ -16,13 +16,14 @@ from dpcipher.audits.check import EACH, Check, describe
 from dpcipher.audits.evidence import clopper_pearson
 from dpcipher.audits.subjects import CONCENTRATED, UNITS
 from dpcipher.audits.transcript import Question, Transcript, Violation, compare, record
+from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.count import open_counts, receive
-from dpcipher.curator.session import Session
 from dpcipher.methods import Cipher
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.session import Session
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 
@@ -100,8 +101,8 @@ def drawn_check(unit: Unit, name: str, rows: Sequence[str], trials: int) -> Chec
     truth = open_counts(receive(frame, SCHEMA, privacy), SCHEMA)
     hits = 0
     for _ in range(trials):
-        session = Session(truth, SCHEMA, privacy, draws=Draws.secure())
-        named = session.name_texts(0, Fraction(1), SEEN_DELTA, 100)
+        session = Session(SCHEMA, privacy, PrivateRows(truth, Draws.secure()))
+        named = session.find_texts(0, Fraction(1), SEEN_DELTA, 100)
         hits += any(text.startswith("lone") for text in named)
     low = float(clopper_pearson(hits, trials, EACH)[0])
     return Check(

@@ -19,9 +19,8 @@ from dpcipher.methods import Synthesizer
 from dpcipher.methods.base import Fitted
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
-from dpcipher.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.noise import Moved, NoiseSource, OpenDPNoise, SeededNoise
 from dpcipher.privacy.together import split_like
-from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
@@ -198,9 +197,9 @@ class _TapedNoise(NoiseSource):
             names, counts, mechanism, lambda: self._inner.add_named(names, counts, mechanism)
         )
 
-    def certificate(self, mechanism: Noise, unit: Unit) -> float:
+    def certificate(self, mechanism: Noise, moved: Moved) -> float:
         """What the sampler says."""
-        return self._inner.certificate(mechanism, unit)
+        return self._inner.certificate(mechanism, moved)
 
 
 class _TapedChooser(Chooser):

@@ -9,12 +9,13 @@ import click
 import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
+from dpcipher.files import PaidFor
 
 
-@click.command("measure")
+@click.command("measure", cls=options.Writer)
 @click.argument("data")
 @click.argument("schema", type=options.FILE)
-@options.output("path", "The release file to write (.parquet).")
+@options.output("path", "The release file to write (.parquet).", endings=(".parquet",))
 @click.option(
     "--ledger",
     type=options.FILE,
@@ -64,6 +65,7 @@ def command(
     tables: tuple[tuple[str, ...], ...],
     workload: int | str,
     weights: Path | None,
+    force: bool,
     json_: bool,
     **request: Any,
 ) -> None:
@@ -84,17 +86,19 @@ def command(
     """
     _check_order(data, schema)
     asked = options.tables_or_workload(tables, workload, request)
+    target = PaidFor(path, force=force)
     with output.progress() as say:
         release = dc.measure(
             data,
             load_schema(schema),
             workload=asked,
             weights=None if weights is None else _read_weights(weights),
-            save=path,
+            save=target,
+            force=force,
             progress=say,
             **request,
         )
-    output.show(release_text(release, path), release_facts(release, path), as_json=json_)
+    output.show(release_text(release, target.path), release_facts(release, target.path), as_json=json_)
 
 
 def _check_order(data: str, schema: Path) -> None:

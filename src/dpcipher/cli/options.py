@@ -1,15 +1,12 @@
 """Options that several commands share, and how their values are parsed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import click
-
-if TYPE_CHECKING:
-    from dpcipher.release.keys import PinnedKey
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -163,21 +160,14 @@ def _together(*options: Decorator) -> Decorator:
     return decorate
 
 
-# What a release is held against: keys that the reader trusts, and a ledger.
+# What a release is compared with: keys that the reader trusts, and a ledger.
 evidence = _together(
     click.option(
         "--key",
         "keys",
         type=FILE,
         multiple=True,
-        help="A public key that you trust; repeat for more. A signature by any of them counts.",
-    ),
-    click.option(
-        "--retired",
-        type=Pair(),
-        multiple=True,
-        metavar="KEY=DATE",
-        help="Trust this public key for what it signed up to that day, e.g. --retired old.pub=2026-12-31.",
+        help="A file of public keys that you trust, a line each; repeat for more. A signature by any of them counts.",
     ),
     click.option("--ledger", type=FILE, help="The ledger that paid for the release, where it is at hand."),
 )
@@ -191,18 +181,69 @@ family = click.option(
 )
 
 
-def output(name: str, words: str, *, folder: bool = False, default: Path | None = None) -> Decorator:
+class Output(click.Option):
+    """A file that a command writes, with the endings that its name may have."""
+
+    def __init__(self, *arguments: Any, endings: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.endings = endings
+
+
+class Writer(click.Command):
+    """A command that writes files: none over an existing one without --force, and none over a file that it reads, before anything else is done."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        words = "Replace files that are there already; never one that is read."
+        self.params.append(click.Option(["--force"], is_flag=True, help=words))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Refuse what would be destroyed, and run."""
+        from dpcipher.files import check_output
+
+        outputs = [option for option in self.params if isinstance(option, Output)]
+        inputs = [
+            each
+            for option in self.params
+            if not isinstance(option, Output)
+            for each in _texts(ctx.params.get(option.name or ""))
+        ]
+        for option in outputs:
+            target = ctx.params[option.name or ""]
+            if target is not None:
+                check_output(target, endings=option.endings, force=ctx.params["force"], inputs=inputs)
+        return super().invoke(ctx)
+
+
+def _texts(value: object) -> Iterator[str | Path]:
+    """The texts and paths in the value of an option, any of which may name a file."""
+    if isinstance(value, str | Path):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _texts(part)
+
+
+def output(
+    name: str,
+    words: str,
+    *,
+    endings: tuple[str, ...] = (),
+    folder: bool = False,
+    default: Path | None = None,
+) -> Decorator:
     """`-o`: where the result is written; required where there is no default."""
-    kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
+    kind: dict[str, Any] = {} if folder else {"cls": Output, "endings": endings}
+    if default is not None:  # one that is None would make the option optional
+        kind |= {"default": default, "show_default": True}
     return click.option(
         "-o",
         "--output",
         name,
-        type=kind,
+        type=click.Path(file_okay=not folder, dir_okay=folder, path_type=Path),
         required=default is None,
-        default=default,
-        show_default=True,
         help=words,
+        **kind,
     )
 
 
@@ -327,13 +368,6 @@ choice = _together(
 )
 
 
-def trusted(keys: Sequence[Path], retired: Sequence[tuple[str, str]]) -> tuple["PinnedKey", ...]:
-    """The keys that `--retired` and `--key` name; a key that both name is retired."""
-    from dpcipher.release.keys import pin
-
-    return (*(pin(path, retired=day) for path, day in retired), *map(pin, keys))
-
-
 def tables_or_workload(
     tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
 ) -> Any:
@@ -352,6 +386,6 @@ def tables_or_workload(
 
         return Auto(**given)
     if given:
-        name = next(iter(given)).replace("_", "-").removesuffix("s")
+        name = next(iter(given)).replace("weights", "weight").replace("_", "-")
         raise click.UsageError(f"--{name} is for --workload auto; leave it out, or let the tables be chosen")
     return list(tables) or workload

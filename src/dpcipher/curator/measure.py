@@ -1,30 +1,33 @@
 """The entry point: private rows go in, a release comes out. Nothing else leaves the private side.
 
-The order is the contract: check everything, read and count, charge the ledger durably, and only then draw noise.
+The order is the contract: check, have it signed, price every question, read and count, charge the ledger durably, and only then make the sampler.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcipher.curator.find import find_bins
-from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Session
-from dpcipher.errors import LedgerError
+from dpcipher.curator.answers import PrivateRows
+from dpcipher.curator.count import open_counts, receive
+from dpcipher.errors import LedgerError, warn
+from dpcipher.files import PaidFor
 from dpcipher.io.write import check_writable
+from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto
-from dpcipher.request.request import Request
+from dpcipher.request.request import Request, check_person
+from dpcipher.request.session import Say, Session, silent
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import planned_tables
+from dpcipher.selection.find import check_finding
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.limits import check_auto
-from dpcipher.selection.search import check_finding
+from dpcipher.selection.select import run
 from dpcipher.selection.target import SelectionTarget
-from dpcipher.tables.domain import Attrs
+from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import Measurement
 
 
@@ -48,7 +51,8 @@ def measure(
     name: str = "",
     create: bool = False,
     label: str = "",
-    save: str | Path | None = None,
+    save: str | PathLike[str] | None = None,
+    force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Release:
     """Measure noisy tables of private rows under differential privacy.
@@ -63,7 +67,8 @@ def measure(
     the word says. Given tables share the budget equally, or by `weights`, and over
     `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
     `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked;
-    the ledger keeps the name of its file, and its `label`, what you call it.
+    the ledger keeps the name of its file, and its `label`, what you call it. A file that is there already is refused before the charge, unless `force`
+    says that it may be replaced.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -88,50 +93,82 @@ def measure(
     account = Account(ledger, name, create, label)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
     check_auto(request)
-    check_finding(schema, privacy)
+    check_finding(schema, privacy, sets)
+    target = None
     if save is not None:
-        check_writable(save)
-    say = progress or (lambda _: None)
-    return _finished(*_measured(data, request, account, say), save, say)
-
-
-def _measured(
-    data: Any, request: Request, account: Account, say: Callable[[str], None]
-) -> tuple[Session, Sequence[Measurement]]:
-    """Open the rows, find what the schema leaves open, and measure the tables, those that were asked for or those that a part of the budget chooses."""
-    schema, auto, sets = request.schema, request.auto, request.sets
-    opened = Session.open(
+        path = ledger.path if isinstance(ledger, Ledger) else ledger
+        check_writable(save, (".parquet",), force=force, inputs=(data, path))
+        target = save if isinstance(save, PaidFor) else PaidFor(save, force=force)
+    say = progress or silent
+    opened = open_session(
         data,
         schema,
-        request.privacy,
+        privacy,
         account,
-        what=request.purpose,
-        tables=request.axes if auto is None else None,
-        foreseen=None if auto is None else foreseen_tables(SelectionTarget.of(auto, schema)),
+        purpose=request.purpose,
+        tables=request.axes if request.auto is None else None,
+        foreseen=None if request.auto is None else foreseen_tables(SelectionTarget.of(request.auto, schema)),
         say=say,
     )
-    find_bins(opened, planned_tables(request), sets=sets, say=say)
-    if auto is not None:
-        return opened, measure_chosen(opened, auto, sets=sets, say=say).tables
+    return _finished(opened, run(request, opened, say=say), target, say)
+
+
+def open_session(
+    data: Any,
+    schema: Schema,
+    privacy: Privacy,
+    account: Account = Account(),  # noqa: B008 - a frozen value
+    *,
+    purpose: Mapping[str, Any],
+    may_fail: bool = False,
+    needs_n_rows: bool = False,
+    tables: Sequence[Axes] | None = None,
+    foreseen: Sequence[Axes] | None = None,
+    say: Say = silent,
+) -> Session:
+    """Check the terms and the ledger, read the private rows, and charge the ledger with the whole budget, in that order.
+
+    Where all `tables` that will be asked for are known, or few are `foreseen` among which they will be, their counts are taken in one pass and
+    no row is kept, unless the schema is open: then rows are coded on its grid, and kept. `purpose` says publicly what the charge is for.
+    `may_fail` and `needs_n_rows` say what a method will ask: something that fails with a small probability, or that no noise can hide while
+    the number of rows is private.
+    """
+    schema.require_signed()
+    cost = privacy.charge(may_fail or schema.discovers)
+    check_person(schema, privacy.cap)
+    account.check(privacy, cost)
+    incoming = receive(data, schema, privacy, say=say)
+    if incoming.drops_blank_rows:
+        privacy = replace(privacy, every_row_counts=False)
+    if needs_n_rows:
+        privacy.require_n_rows()
+    if incoming.extra:
+        say(incoming.extra)
+    say("counting" if tables is not None else "reading")
     if schema.is_open:
-        request = request.on(opened.schema, opened.part(Fraction(1)))
-    return opened, opened.measure_many(request, say=say)
+        tables = foreseen = None
+    counts = open_counts(incoming, schema, tables, foreseen=foreseen)
+    say("charging the ledger and drawing noise")
+    asked = {**purpose, "asked": privacy.budget.describe(), "schema": schema.fingerprint()}
+    charge = account.charge(privacy, cost, asked)
+    source = PrivateRows(counts, Draws.secure(), charge=charge, account=account, kind=incoming.kind)
+    return Session(schema, privacy, source, may_fail=may_fail)
 
 
-def _finished(
-    opened: Session, tables: Sequence[Measurement], save: str | Path | None, say: Callable[[str], None]
-) -> Release:
-    """The release: written where it was asked for, and then recorded in the ledger."""
+def _finished(opened: Session, tables: Sequence[Measurement], target: PaidFor | None, say: Say) -> Release:
+    """The release: written where it was asked for, and then recorded in the ledger. It is paid for, so what goes wrong now is a warning."""
     release = opened.release(tables)
-    if save is not None:
+    if target is not None:
         say("writing the release")
-        release.save(save)
+        asked = target.path
+        if not target.write(lambda path: release.save(path, force=target.force)):
+            warn(f"{asked}: another file appeared there, so the release was written to {target.path}")
     try:
-        opened.close(release.checksum, file="" if save is None else Path(save).name)
+        opened.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:
-        if save is None:
-            raise
-        raise type(error)(
-            f"{error}. The release ({save}) is written and paid for, and can be used; only that it is finished was not recorded"
-        ) from None
+        kept = "" if target is None else f" and written to {target.path}"
+        said = f"{error}. The release is paid for{kept}, and can be used; only that it is finished was not recorded in the ledger"
+        if target is not None:
+            raise type(error)(said) from None
+        warn(said)  # an error would lose it
     return release

@@ -15,12 +15,12 @@ import numpy as np
 from dpcipher.curator.kernel import Columns, TableCounter, in_threads
 from dpcipher.curator.spill import recoded_columns
 from dpcipher.curator.texts import PrivateTexts
+from dpcipher.request.session import Recoding
 from dpcipher.schema.narrow import code_type
 from dpcipher.tables.covering import joint_tables
 from dpcipher.tables.domain import Axes, Codes, Counts
 from dpcipher.tables.table import margin
 
-Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
 PASS_CELLS = 2**22  # of the tables that are counted in one pass over held rows
 SHARED_CELLS = 2**10  # of a joint table that smaller ones are added up from
 

@@ -119,6 +119,10 @@ def solve(
     >>> joint.health.engine, joint.n_rows
     ('table', 1000)
     """
+    if not isinstance(release, Release):
+        raise ParameterError(
+            f"release ({release!r:.60}) must be a release; load a file with dc.Release.load(path)"
+        )
     say = progress or silent
     if draws is not None:
         _check_no_engine(
@@ -130,15 +134,18 @@ def solve(
         raise ParameterError(
             f"columns ({columns!r:.80}) must be left out without draws: a fit is of all columns, and project(columns) of the joint gives the table of some"
         )
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ParameterError(f"seed ({seed!r:.60}) must be a whole number of 0 or more; try seed=0")
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
+    read = Reading.of_engine(pick(engine, release.schema.shape)[0], reading, lam)
     numbers = [set] if isinstance(set, int) else range(release.sets)
     joints = [
         solve_set(
             release,
             number,
             engine=engine,
-            reading=Reading.parse(reading, lam),
+            reading=read,
             seed=seed,
             say=say if len(numbers) == 1 else _of_set(say, number, len(numbers)),
         )
@@ -192,7 +199,9 @@ def solve_set(
         notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
+    return with_rule_cost(
+        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
+    )
 
 
 def pick(engine: str, shape: Shape) -> tuple[str, str]:
@@ -231,7 +240,9 @@ def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
     """The uniform joint over a release's schema, with a warning: its tables gave no other."""
     core = independent(uniform(release.schema.shape), release.schema.zero_masks)
     health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
-    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
+    return with_rule_cost(
+        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
+    )
 
 
 def uniform(shape: Sequence[int]) -> list[Floats]:

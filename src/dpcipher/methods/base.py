@@ -7,14 +7,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.find import find_bins
-from dpcipher.curator.session import Session
-from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot, plot
@@ -30,11 +27,16 @@ from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
+from dpcipher.request.session import Session
 from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.find import check_finding, find
 from dpcipher.tables.domain import Axes
+
+if TYPE_CHECKING:
+    from dpcipher.curator.truth import CountSource
 
 _PARTS = 2**16
 
@@ -141,12 +143,14 @@ class Synthesizer(ABC):
             )
         if self._asks_nothing:
             return Fitted((self._blind(schema),), _nothing_asked(self.protects))
-        opened = Session.open(
+        from dpcipher.curator.measure import open_session
+
+        opened = open_session(
             data,
             schema,
             self.privacy,
             self._account,
-            what={"method": type(self).__name__},
+            purpose={"method": type(self).__name__},
             may_fail=self._may_fail,
             needs_n_rows=self._needs_n_rows,
             foreseen=self._foreseen(schema),
@@ -156,17 +160,30 @@ class Synthesizer(ABC):
     @final
     def fit_counts(
         self,
-        counts: NDArray[np.integer[Any]] | CountSource,
+        counts: "NDArray[np.integer[Any]] | CountSource",
         schema: Schema,
         *,
         draws: Draws,
         codes: bool = False,
     ) -> Fitted:
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
+        from dpcipher.curator.answers import PrivateRows
+        from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
+
         self._refuse(schema)
-        truth = counts if isinstance(counts, CountSource) else _truth(counts, schema, codes)
-        privacy = replace(self.privacy, cap=None)  # rows that are counted were all let in
-        return self._through(Session(truth, schema, privacy, draws=draws, may_fail=self._may_fail))
+        shape = schema.on_grid().shape
+        if codes:
+            counts = RowCounts(np.asarray(counts, dtype=np.int32), shape)
+        elif not isinstance(counts, CountSource):
+            if counts.shape != shape:
+                raise ParameterError(
+                    f"counts of shape {counts.shape} must be the full table, of shape {shape}"
+                )
+            counts = TableCounts(np.asarray(counts, dtype=np.int64))
+        privacy = self.privacy
+        if privacy.cap is not None:  # rows that are counted were all let in; how many were not stays secret
+            privacy = replace(privacy, cap=None, every_row_counts=False)
+        return self._through(Session(schema, privacy, PrivateRows(counts, draws), may_fail=self._may_fail))
 
     def sized(self, n_rows: int) -> "Synthesizer":
         """The same method for about so many synthetic rows; only a method that fixes their number at construction differs."""
@@ -211,6 +228,7 @@ class Synthesizer(ABC):
                     "epsilon (None) must be given where levels are found in the rows (levels: discover); give epsilon and delta, or declare them"
                 )
             return
+        check_finding(schema, self.privacy, self._coarse_sets)
         finest = min(Fraction(1, _PARTS), self._finest(schema))
         mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)
 
@@ -232,7 +250,7 @@ class Synthesizer(ABC):
         """The method: ask through the session, and return one joint for each set."""
 
     def _through(self, session: Session) -> Fitted:
-        find_bins(session, self._planned_tables(session.schema), sets=self._coarse_sets)
+        find(session, self._planned_tables(session.schema), sets=self._coarse_sets)
         joints = tuple(self._learn(session))
         fitted = Fitted(joints, session.statement(), session.released)
         session.close(_checksum(joints))
@@ -251,12 +269,12 @@ def _nothing_asked(unit: Unit) -> Statement:
     return Statement(status="unrecorded", unit=unit.as_dict(), certificate=certificate)
 
 
-def tables_of(schema: Schema, workload: int | Sequence[Sequence[str]], *, grouped: bool = False) -> Workload:
+def tables_of(schema: Schema, workload: int | Sequence[Sequence[str]]) -> Workload:
     """The workload of a method; an order beyond the number of columns means the full table. Few methods take tables with levels in groups."""
     if isinstance(workload, int) and not isinstance(workload, bool):
         return Workload.parse(schema, min(workload, len(schema.attrs)))
     parsed = Workload.parse(schema, workload)
-    if not grouped and any(query.groups for query in parsed.queries):
+    if any(query.groups for query in parsed.queries):
         raise WorkloadError(
             "workload must hold tables with every level here; Cipher and measure take dc.Grouped tables"
         )
@@ -278,16 +296,6 @@ def check_between(name: str, value: object, low: float, high: float, example: fl
         raise ParameterError(
             f"{name} ({value!r}) must be a number between {low} and {high}; try {name}={example}"
         )
-
-
-def _truth(counts: NDArray[np.integer[Any]], schema: Schema, codes: bool) -> CountSource:
-    if codes:
-        return RowCounts(np.asarray(counts, dtype=np.int32), schema.on_grid().shape)
-    if counts.shape != schema.on_grid().shape:
-        raise ParameterError(
-            f"counts of shape {counts.shape} must be the full table, of shape {schema.on_grid().shape}"
-        )
-    return TableCounts(np.asarray(counts, dtype=np.int64))
 
 
 def _checksum(joints: Sequence[Joint]) -> str:

@@ -8,23 +8,24 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.select import measure_chosen
-from dpcipher.curator.session import Session
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
-from dpcipher.methods.base import Synthesizer, check_whole, tables_of
+from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto, parse_auto
+from dpcipher.request.session import Session
 from dpcipher.request.shares import FINEST, table_shares
 from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
+from dpcipher.schema.workload import Workload
 from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
 from dpcipher.selection.foreseen import foreseen_tables
 from dpcipher.selection.limits import check_options
+from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
 
@@ -62,9 +63,9 @@ class Cipher(Synthesizer):
     def _check(self) -> None:
         self._auto()
         check_whole("sets", self.sets, 1, 5)
-        Reading.parse(self.reading, self.lam)
         if self.engine not in ENGINES:
             raise ParameterError(f"engine ({self.engine!r}) must be one of {', '.join(ENGINES)}")
+        Reading.of_engine(self.engine, self.reading, self.lam)
 
     @cached_property
     def budget(self) -> Budget:
@@ -109,12 +110,12 @@ class Cipher(Synthesizer):
         auto = self._auto()
         if auto is None:
             tables = tuple(
-                session.measure(attrs, share, set=number)
+                session.measure(query_of(session.schema, attrs), share, set=number)
                 for number in range(self.sets)
                 for attrs, share in self._shares(session.schema)
             )
         else:
-            tables = measure_chosen(session, auto, sets=self.sets).tables
+            tables = tuple(select(session, auto, sets=self.sets))
         release = session.release(tables)
         return [self._solved(release, number) for number in range(self.sets)]
 
@@ -125,7 +126,8 @@ class Cipher(Synthesizer):
     def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
         """Each table with its share of the budget in one set."""
         assert not isinstance(self.workload, str | Auto)  # then tables are chosen
-        workload = tables_of(schema, self.workload, grouped=True)
+        pairs_of_one = self.workload == 2 and len(schema.attrs) == 1  # the default, where there is no pair
+        workload = Workload.parse(schema, 1 if pairs_of_one else self.workload)
         return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 
     def _solved(self, release: Release, number: int) -> Joint:

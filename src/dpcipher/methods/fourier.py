@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError, SizeError, shown_count
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.outcome import dense_joint
+from dpcipher.privacy.events import Sensitivity
+from dpcipher.privacy.unit import Unit
+from dpcipher.request.session import Expected, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Counts, Floats, closure
+from dpcipher.tables.domain import Axes, Counts, Floats, Shape, closure
 
 
 @lru_cache(maxsize=64)
@@ -119,25 +120,46 @@ class Fourier(Synthesizer):
         shape = session.schema.shape
         # The empty set's coefficient is the number of rows: public under replacement, one more noisy number otherwise.
         asked = [axes for axes in downward(session.schema, self.workload) if axes or session.n_rows is None]
-        noisy = _noisy_coefficients(session, asked) if n_coefficients(shape, asked) else np.zeros(0)
+        noisy = np.zeros(0)
+        if n_coefficients(shape, asked):
+            noisy = session.ask(Coefficients(asked), Fraction(1))[0].astype(np.float64)
         table = nearest_table(shape, asked, noisy, session.n_rows)
         if self.rounded:
             table = np.rint(table)
         return [dense_joint(session, table, n_rows=float(table.sum()), engine="fourier")]
 
 
-def _noisy_coefficients(session: Session, sets: Sequence[Axes]) -> Floats:
-    shape = session.schema.shape
-    # Two rows that differ move the coefficients by at most twice one row's L2; one table of counts moves by √2.
-    squared = Fraction(l2_squared(shape, sets)) * (2 if session.unit.relation == "replace" else 1)
-    sensitivity = Sensitivity(Fraction(n_coefficients(shape, sets)), squared)
-    noisy, _ = session.query(
-        "Fourier coefficients",
-        lambda truth: np.concatenate([coefficients(truth.counts(axes)) for axes in sets]),
-        Fraction(1),
-        sensitivity=sensitivity,
-    )
-    return noisy.astype(np.float64)
+@dataclass(frozen=True, eq=False)
+class Coefficients(Question):
+    """All coefficients of some sets of columns.
+
+    One row moves them by as many in L1 as there are. Two rows that differ move the coefficients by at most twice one row's L2, which is four times in squares.
+    """
+
+    sets: Sequence[Axes]
+
+    def words(self, schema: Schema) -> str:
+        """What they are."""
+        return "Fourier coefficients"
+
+    def sensitivity(self, unit: Unit, shape: Shape) -> Sensitivity:
+        """All of a person's rows may be alike."""
+        twice = 4 if unit.relation == "replace" else 1
+        return Sensitivity(
+            n_coefficients(shape, self.sets) * unit.l1,
+            l2_squared(shape, self.sets) * unit.max_rows**2 * twice,
+        )
+
+    def of(self, counts: TrueCounts) -> Counts:
+        """Contrasts of the tables."""
+        return np.concatenate([coefficients(counts.counts(axes)) for axes in self.sets])
+
+    def expected(self, rows: Expected) -> Floats:
+        """Of rows that are spread evenly the total alone is not 0."""
+        sizes = [math.prod(rows.shape[axis] - 1 for axis in axes) for axes in self.sets]
+        return np.concatenate(
+            [np.full(n, 0.0 if axes else rows.n_rows) for axes, n in zip(self.sets, sizes, strict=True)]
+        )
 
 
 def downward(schema: Schema, workload: int | Sequence[Sequence[str]]) -> list[Axes]:

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import dense_joint, require_table
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class FullHistogram(Synthesizer):
         return PlannedTables(len(schema.attrs), 1)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
-        table = session.measure(session.schema.attrs, Fraction(1))
+        table = session.measure(Query(tuple(range(len(session.schema.attrs)))), Fraction(1))
         counts = table.values.astype(np.float64)
         # The sum of the noisy cells is unbiased before clipping, and biased upward after it.
         return [dense_joint(session, counts, n_rows=float(counts.sum()), engine="full histogram")]

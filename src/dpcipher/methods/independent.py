@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.session import Session
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import drowned, normalised, product_joint
 from dpcipher.release.release import Release
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Independent(Synthesizer):
 
     def _learn(self, session: Session) -> Sequence[Joint]:
         share = Fraction(1, len(session.schema.attrs))
-        tables = tuple(session.measure((attr,), share) for attr in session.schema.attrs)
+        tables = tuple(session.measure(Query((axis,)), share) for axis in range(len(session.schema.attrs)))
         release = Release(session.schema, tables, session.statement(), kind=session.kind)
         one_way = [normalised(np.maximum(table.values.astype(float), 0.0)) for table in tables]
         return [

@@ -15,9 +15,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Session
-from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
@@ -33,10 +30,15 @@ from dpcipher.methods.outcome import (
     network_joint,
     no_total,
 )
+from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.events import Sensitivity
+from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
+from dpcipher.request.session import Expected, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes
+from dpcipher.tables.domain import Axes, Counts, Floats, Shape
+from dpcipher.tables.query import Query
 
 SELECTIONS = ("exponential", "laplace")
 
@@ -95,7 +97,7 @@ class JunctionTree(Synthesizer):
 
     def _finest(self, schema: Schema) -> Fraction:
         columns, beta = len(schema.attrs), Fraction(repr(float(self.beta)))
-        # A choice is d − 1 rounds; of `_sensitivity`, 8 is the most over both units.
+        # A choice is d − 1 rounds; of `Dependence`, 8 is the most over both units.
         parts = 8 * math.comb(columns, 2) if self.selection == "laplace" else columns
         return (1 - ROWS_SHARE) * min((1 - beta) / columns, beta / max(1, parts))
 
@@ -104,7 +106,7 @@ class JunctionTree(Synthesizer):
         total = first_total(session) if several else no_total(session)
         groups = self._clusters(session, total) if several else [(0,)]
         share = session.left / len(groups)
-        tables = tuple(session.measure(session.schema.attrs_on(axes), share) for axes in groups)
+        tables = tuple(session.measure(Query(axes), share) for axes in groups)
         release = Release(session.schema, tables, session.statement(), kind=session.kind)
         for table in tables:
             total = total.with_table(table.values, table.noise.variance)
@@ -140,27 +142,17 @@ class JunctionTree(Synthesizer):
         growth = Growth(shape, min(cells, MAX_TABLE_CELLS))
         if not growth.is_free:
             return [(axis,) for axis in range(len(shape))]
-        picked = session.choose_many(
-            "choice of the junction tree",
-            growth.candidates,
-            lambda truth: scores.pair_scores(truth, growth.candidates, "R"),
-            len(shape) - 1,
-            session.left * beta,
-            sensitivity=scores.sensitivity("R", session.unit, session.n_rows),
-            by=growth,
+        choice = TreeScores(
+            "choice of the junction tree", growth.candidates, "R", session.n_rows, growth=growth
         )
-        return growth.cliques(picked)
+        picked = session.choose(choice, len(shape) - 1, session.left * beta)
+        return growth.cliques(growth.candidates[place] for place in picked)
 
     def _edges(self, session: Session, total: Total) -> list[Edge]:
         """Pairs that depend on each other, the strongest first."""
         pairs = list(combinations(range(len(session.schema.shape)), 2))
         share = session.left * Fraction(repr(float(self.beta)))
-        noisy, mechanism = session.query(
-            "dependence of all pairs",
-            lambda truth: pair_dependence(truth, pairs),
-            share,
-            sensitivity=_sensitivity(session, len(pairs)),
-        )
+        noisy, mechanism = session.ask(Dependence(pairs), share)
         values = dict(zip(pairs, noisy, strict=True))
         limit = {pair: self._limit(session, pair, total, math.sqrt(mechanism.variance)) for pair in pairs}
         return sorted(
@@ -188,25 +180,50 @@ class JunctionTree(Synthesizer):
 
     def _useful_cells(self, session: Session, tables: int | Fraction, total: Total) -> float:
         """The most cells with a mean count of θ noise scales, where so many tables share what is left."""
-        least = max(self.theta * math.sqrt(session.mechanism(session.left / tables).variance / 2), 1e-300)
+        least = max(self.theta * math.sqrt(session.noise(session.left / tables).variance / 2), 1e-300)
         return min(MAX_CLUSTER_CELLS, total.rows / least)
 
 
-def pair_dependence(truth: CountSource, pairs: Sequence[Edge]) -> NDArray[np.int64]:
-    """n·R of every pair, rounded down to whole rows."""
-    return scores.pair_scores(truth, [(one, (other,)) for one, other in pairs], "R") // scores.GRID
+@dataclass(frozen=True)
+class TreeScores(scores.PairScores):
+    """The scores of a tree that grows: what a round may choose follows from earlier choices and public sizes."""
+
+    growth: Growth | None = None
+
+    def rounds(self, chooser: Chooser, scores: NDArray[np.int64], scale: float, k: int) -> list[int]:
+        """One column at a time."""
+        assert self.growth is not None
+        return self.growth(chooser, scores, scale, k)
 
 
-def _sensitivity(session: Session, pairs: int) -> Sensitivity:
-    """A row added or removed moves each n·R by at most 2, a replaced one by at most 4: see `scores.dependence`."""
-    squared = 4 if session.unit.relation == "add-remove" else 8
-    return Sensitivity(Fraction(2 * pairs), Fraction(squared * pairs))
+@dataclass(frozen=True, eq=False)
+class Dependence(Question):
+    """n·R of pairs, rounded down to whole rows: a row added or removed moves each by at most 2, a replaced one by at most 4 (`scores.dependence`)."""
+
+    pairs: Sequence[Edge]
+
+    def words(self, schema: Schema) -> str:
+        """Of every pair."""
+        return "dependence of all pairs"
+
+    def sensitivity(self, unit: Unit, shape: Shape) -> Sensitivity:
+        """Squares add up over the pairs."""
+        each = 2 * unit.l1
+        return Sensitivity(each * len(self.pairs), each**2 * len(self.pairs))
+
+    def of(self, counts: TrueCounts) -> Counts:
+        """From the scores, which are in units of 1/GRID."""
+        return scores.pair_scores(counts, [(one, (other,)) for one, other in self.pairs], "R") // scores.GRID
+
+    def expected(self, rows: Expected) -> Floats:
+        """No dependence."""
+        return np.zeros(len(self.pairs))
 
 
 def _noise(session: Session, shape: Sequence[int], groups: Sequence[Axes]) -> float:
     """The total variance of all measured cells: each of t tables gets a t-th of the budget."""
     cells = sum(_cells(shape, axes) for axes in groups)
-    return cells * session.mechanism(session.left / len(groups)).variance
+    return cells * session.noise(session.left / len(groups)).variance
 
 
 def _cells(shape: Sequence[int], axes: Axes) -> int:

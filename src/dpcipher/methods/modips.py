@@ -13,17 +13,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.curator.session import Session
 from dpcipher.errors import WorkloadError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
 from dpcipher.methods.base import Synthesizer, check_between, check_whole, tables_of
 from dpcipher.methods.clique_trees import Cluster, is_junction_tree, junction_tree
 from dpcipher.methods.outcome import dense_joint, drowned, network_joint, require_table
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables, typical_tables
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,7 @@ class Modips(Synthesizer):
 
     def _one(self, session: Session, clusters: Sequence[Cluster], number: int) -> Joint:
         share = Fraction(1, self.sets * len(clusters))
-        noisy = [
-            session.measure(session.schema.attrs_on(cluster.axes), share, set=number) for cluster in clusters
-        ]
+        noisy = [session.measure(Query(cluster.axes), share, set=number) for cluster in clusters]
         total = _total(session, noisy)
         # A Dirichlet draw as normalised gammas; post-processing, so plain randomness serves.
         drawn = [session.rng.gamma(self.alpha + _bounded(table, total)) for table in noisy]

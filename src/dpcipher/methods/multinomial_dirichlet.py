@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.session import Session
 from dpcipher.errors import BudgetError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint, with_rule_cost
@@ -18,6 +17,7 @@ from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.dirichlet_prior import least_prior, probable_prior
 from dpcipher.methods.outcome import possible, require_table
 from dpcipher.privacy.budget import Budget
+from dpcipher.request.session import Session
 from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
@@ -101,7 +101,7 @@ class MultinomialDirichlet(Synthesizer):
     def _learn(self, session: Session) -> Sequence[Joint]:
         prior = self._prior(session.part(Fraction(1)), _cells(session.schema))
         allowed = possible(session.schema)
-        drawn = session.urn(prior, self.n_rows, Fraction(1), allowed, delta=session.failure)
+        drawn = session.draw_rows(prior, self.n_rows, Fraction(1), allowed, delta=session.failure)
         core = DenseTable(drawn / self.n_rows)
         return [
             with_rule_cost(

@@ -13,15 +13,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.session import Session
-from dpcipher.curator.truth import CountSource
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.methods.outcome import ROWS_SHARE, Total, dense_joint, first_total, require_table
 from dpcipher.methods.scores import GRID
+from dpcipher.privacy.events import Sensitivity
+from dpcipher.privacy.unit import Unit
+from dpcipher.request.session import Choice, Expected, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Attrs, Axes, Floats
+from dpcipher.tables.domain import Attrs, Axes, Counts, Floats, Shape
+from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class MWEM(Synthesizer):
         if self.queries == "cells":
             return _worst_cell(session, tables, table, share), total
         attrs = _worst_table(session, tables, table, share)
-        noisy = session.measure(attrs, share)
+        noisy = session.measure(Query(session.schema.axes(attrs)), share)
         better = total.with_table(noisy.values, noisy.noise.variance)
         return Measurement(noisy.query.axes, noisy.values.astype(float)), better
 
@@ -146,17 +148,83 @@ def replay(table: Floats, seen: Sequence[Measurement], total: float, passes: int
     return fresh
 
 
-def table_scores(truth: CountSource, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
+Models = Sequence[tuple[Axes, NDArray[np.int64]]]
+
+
+@dataclass(frozen=True, eq=False)
+class TableScores(Choice):
     """L1 error of each table less its number of cells, in units of 1/GRID: one person changes it by GRID times the unit's L1."""
-    return np.array(
-        [int(np.abs(GRID * truth.counts(axes) - model).sum()) - GRID * model.size for axes, model in models],
-        dtype=np.int64,
-    )
+
+    models: Models
+
+    def words(self, schema: Schema) -> str:
+        """What is chosen."""
+        return "choice of a table"
+
+    @property
+    def n_candidates(self) -> int:
+        """A table each."""
+        return len(self.models)
+
+    def sensitivity(self, unit: Unit) -> int:
+        """That of a table of counts."""
+        return GRID * unit.l1
+
+    def of(self, counts: TrueCounts) -> NDArray[np.int64]:
+        """From what the current table says, which is public."""
+        errors = [
+            np.abs(GRID * counts.counts(axes) - model).sum() - GRID * model.size
+            for axes, model in self.models
+        ]
+        return np.array(errors, dtype=np.int64)
 
 
-def cell_scores(truth: CountSource, models: Sequence[tuple[Axes, NDArray[np.int64]]]) -> NDArray[np.int64]:
+@dataclass(frozen=True, eq=False)
+class CellScores(TableScores):
     """The error of every cell of every table, in units of 1/GRID: one person changes it by GRID times `max_rows`."""
-    return np.concatenate([np.abs(GRID * truth.counts(axes) - model).ravel() for axes, model in models])
+
+    def words(self, schema: Schema) -> str:
+        """What is chosen."""
+        return "choice of a cell"
+
+    @property
+    def n_candidates(self) -> int:
+        """A cell each."""
+        return sum(model.size for _, model in self.models)
+
+    def sensitivity(self, unit: Unit) -> int:
+        """Under replacement, too, no one count moves further."""
+        return GRID * unit.max_rows
+
+    def of(self, counts: TrueCounts) -> NDArray[np.int64]:
+        """From what the current table says, which is public."""
+        return np.concatenate(
+            [np.abs(GRID * counts.counts(axes) - model).ravel() for axes, model in self.models]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cell(Question):
+    """One cell of a table: any one count changes by at most `max_rows`, under replacement too."""
+
+    axes: Axes
+    cell: tuple[int, ...]
+
+    def words(self, schema: Schema) -> str:
+        """The columns; which cell it is follows from earlier answers."""
+        return f"a cell of {' × '.join(schema.attrs_on(self.axes))}"
+
+    def sensitivity(self, unit: Unit, shape: Shape) -> Sensitivity:
+        """One number."""
+        return Sensitivity(unit.max_rows, unit.max_rows**2)
+
+    def of(self, counts: TrueCounts) -> Counts:
+        """One count."""
+        return np.asarray(counts.counts(self.axes)[self.cell])
+
+    def expected(self, rows: Expected) -> Floats:
+        """Rows that are spread evenly."""
+        return np.asarray(rows.n_rows / np.prod([rows.shape[axis] for axis in self.axes]))
 
 
 def _models(schema: Schema, tables: Sequence[Attrs], table: Floats) -> list[tuple[Axes, NDArray[np.int64]]]:
@@ -170,29 +238,12 @@ def _models(schema: Schema, tables: Sequence[Attrs], table: Floats) -> list[tupl
 
 
 def _worst_table(session: Session, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Attrs:
-    models = _models(session.schema, tables, table)
-    return session.choose(
-        "choice of a table",
-        tables,
-        lambda truth: table_scores(truth, models),
-        share,
-        sensitivity=GRID * session.unit.l1,
-    )
+    return tables[session.choose(TableScores(_models(session.schema, tables, table)), 1, share)[0]]
 
 
 def _worst_cell(session: Session, tables: Sequence[Attrs], table: Floats, share: Fraction) -> Measurement:
     models = _models(session.schema, tables, table)
-    cells = [
-        (attrs, cell)
-        for attrs, (_, model) in zip(tables, models, strict=True)
-        for cell in np.ndindex(model.shape)
-    ]
-    attrs, cell = session.choose(
-        "choice of a cell",
-        cells,
-        lambda truth: cell_scores(truth, models),
-        share,
-        sensitivity=GRID * session.unit.max_rows,
-    )
-    answer, _ = session.measure_cell(attrs, cell, share)
-    return Measurement(session.schema.axes(attrs), np.array(float(answer)), cell)
+    cells = [(axes, cell) for axes, model in models for cell in np.ndindex(model.shape)]
+    axes, cell = cells[session.choose(CellScores(models), 1, share)[0]]
+    answer, _ = session.ask(Cell(axes, cell), share)
+    return Measurement(axes, np.array(float(answer)), cell)

@@ -12,13 +12,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.session import Session
 from dpcipher.engines.solve import DENSE_CELLS, independent
 from dpcipher.errors import SchemaError, SizeError, shown_count
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network
 from dpcipher.joint.report import SolveReport
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats, zero_cells
 from dpcipher.tables.measurement import Measurement
@@ -142,8 +142,8 @@ def first_total(session: Session, share: Fraction = ROWS_SHARE) -> Total:
     """The public number of rows, or one bought with a share of the budget."""
     if session.n_rows is not None:
         return Total(float(session.n_rows), 0.0)
-    noisy, mechanism = session.total(share)
-    return Total(float(noisy), mechanism.variance)
+    counted = session.count_rows(share)
+    return Total(float(counted.values), counted.noise.variance)
 
 
 def no_total(session: Session) -> Total:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.session import Session
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node, conditional
@@ -24,10 +23,12 @@ from dpcipher.methods.outcome import (
     network_joint,
     no_total,
 )
-from dpcipher.methods.scores import Pair, degree_within, maximal_parents
+from dpcipher.methods.scores import Pair, PairScores, degree_within, maximal_parents
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes
 from dpcipher.tables.measurement import Measurement
+from dpcipher.tables.query import Query
 
 MAX_CANDIDATES = 5_000
 # No table above this, whatever the noise allows: every candidate of a step is counted.
@@ -82,7 +83,7 @@ class PrivBayes(Synthesizer):
         nodes: list[Node] = []
         tables: list[Measurement] = []
         for axis, parents in self._choose(session, plan)[plan.free :]:
-            noisy = session.measure(session.schema.attrs_on(sorted((axis, *parents))), plan.table_share)
+            noisy = session.measure(Query(tuple(sorted((axis, *parents)))), plan.table_share)
             total = total.with_table(noisy.values, noisy.noise.variance)
             # In the binary form the first tables are margins of the next one, so that one stands for all of them.
             whole = plan.free > 0 and not nodes
@@ -163,7 +164,7 @@ def _binary_plan(session: Session, total: Total, beta: Fraction, theta: float) -
 
 def _useful_cells(session: Session, total: Total, share: Fraction, theta: float) -> float:
     """The most cells with a mean count of θ noise scales; a Laplace scale is the standard deviation over √2."""
-    least = max(theta * math.sqrt(session.mechanism(share).variance / 2), 1e-300)
+    least = max(theta * math.sqrt(session.noise(share).variance / 2), 1e-300)
     return min(MAX_TABLE_CELLS, total.rows / least)
 
 
@@ -172,14 +173,8 @@ def _pick(session: Session, candidates: Sequence[Pair], score: str, share: Fract
     binary = all(
         shape[axis] == 2 or math.prod(shape[p] for p in parents) == 2 for axis, parents in candidates
     )
-    reach = scores.sensitivity(score, session.unit, session.n_rows, binary=binary)
-    return session.choose(
-        "choice of parents",
-        candidates,
-        lambda truth: scores.pair_scores(truth, candidates, score),
-        share,
-        sensitivity=reach,
-    )
+    choice = PairScores("choice of parents", candidates, score, session.n_rows, binary)
+    return candidates[session.choose(choice, 1, share)[0]]
 
 
 def _node(noisy: Measurement, given: Axes) -> Node:

@@ -8,14 +8,16 @@ need a public number of rows.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
-from dpcipher.curator.truth import CountSource
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.unit import Unit
+from dpcipher.request.session import Choice, TrueCounts
+from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Floats
 
 Pair = tuple[int, Axes]  # a column and its parents
@@ -70,7 +72,35 @@ def coverage(tables: Counts) -> Counts:
 SCORES = {"R": dependence, "I": information, "F": coverage}
 
 
-def pair_scores(truth: CountSource, candidates: Sequence[Pair], score: str) -> Counts:
+@dataclass(frozen=True)
+class PairScores(Choice):
+    """The scores of columns with their parents, by which the exponential mechanism chooses; the bounds are those of `sensitivity`."""
+
+    name: str
+    candidates: Sequence[Pair]
+    score: str
+    n_rows: int | None  # where it is public
+    binary: bool = False
+
+    def words(self, schema: Schema) -> str:
+        """What is chosen."""
+        return self.name
+
+    @property
+    def n_candidates(self) -> int:
+        """A column with its parents each."""
+        return len(self.candidates)
+
+    def sensitivity(self, unit: Unit) -> int:
+        """By the score."""
+        return sensitivity(self.score, unit, self.n_rows, binary=self.binary)
+
+    def of(self, counts: TrueCounts) -> Counts:
+        """In units of 1/GRID."""
+        return pair_scores(counts, self.candidates, self.score)
+
+
+def pair_scores(truth: TrueCounts, candidates: Sequence[Pair], score: str) -> Counts:
     """The score of every column with its parents: each table is counted once, and those of one shape are scored many at a time."""
     places: dict[Axes, list[int]] = {}
     for place, (axis, parents) in enumerate(candidates):

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpcipher.curator.session import Session
 from dpcipher.engines.solve import independent, uniform
 from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import product_joint
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.binning import PlannedTables
 
@@ -39,5 +39,5 @@ class Uniform(Synthesizer):
         return PlannedTables(1, 1)
 
     def _learn(self, session: Session) -> Sequence[Joint]:
-        n_rows = session.total(Fraction(1))[0] if session.n_rows is None else session.n_rows
+        n_rows = int(session.count_rows(Fraction(1)).values) if session.n_rows is None else session.n_rows
         return [product_joint(session, uniform(session.schema.shape), n_rows=n_rows, engine="uniform")]

@@ -13,7 +13,7 @@ from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
 from dpcipher.pages.choices import choice, found, found_bins, found_levels
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
-from dpcipher.release.sign import Standing
+from dpcipher.release.sign import Verification
 from dpcipher.release.statement import Statement
 from dpcipher.schema.grouped import said, table_of
 from dpcipher.tables.query import Query
@@ -180,9 +180,9 @@ def conclusions(release: Release) -> tuple[list[str], list[str]]:
     return may, may_not
 
 
-def certificate(release: Release, standing: Standing | None = None) -> str:
+def certificate(release: Release, verification: Verification | None = None) -> str:
     """Facts for specialists, on whose word they are, and the list of measured tables."""
-    statement, known = release.statement, standing or Standing(release)
+    statement, known = release.statement, verification or Verification(release)
     stated = {
         "Status": f"{known.status}: {known.meaning}",
         "On whose word": evidence(known),
@@ -205,7 +205,7 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
     }
     check = (
         "To check that a release file is the one described here, load it and compare its checksum: "
-        "dpcipher.Release.load(path).checksum. To check who answers for it, hold it against the publisher's public key: "
+        "dpcipher.Release.load(path).checksum. To check who answers for it, compare it with the publisher's public key: "
         "dpcipher release verify."
     )
     return (
@@ -215,15 +215,16 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
     )
 
 
-def evidence(standing: Standing) -> str:
+def evidence(verification: Verification) -> str:
     """What confirms the facts of a release, or that nothing does."""
-    if not standing.checks:
-        return "the file's own; it was held against no signature and no ledger here"
+    if not verification.checks:
+        return "the file's own; no signature and no ledger was checked here"
     # What failed is said in its word alone: its sentence is for whoever asked, and may name folders.
     said = "; ".join(
-        f"{check.by}: {check.word}{f', {check.meaning}' if check.passed else ''}" for check in standing.checks
+        f"{check.by}: {check.word}{f', {check.meaning}' if check.passed else ''}"
+        for check in verification.checks
     )
-    return said if standing.confirmed else f"the file's own ({said})"
+    return said if verification.confirmed else f"the file's own ({said})"
 
 
 def _measured(release: Release) -> str:

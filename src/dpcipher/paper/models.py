@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from dpcipher.curator.session import release_of
+from dpcipher.curator.answers import release_of
 from dpcipher.curator.truth import Tally
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.family import Family

@@ -1,4 +1,4 @@
-"""Memory and time of a release and of its solution, from the work that each step states and the speed of this machine.
+"""Memory and time of a release and of its solution, and what is held of its rows; from the work that each step states and the speed of this machine.
 
 An operation is a pass over one number in numpy. The speed is measured once, in processor time, on a small task of the table engine;
 `benchmarks/results/plan.md` compares plans with what was then measured. Expect the time of all tables of an order within a factor
@@ -18,9 +18,18 @@ from dpcipher.engines import rows, table
 from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
-from dpcipher.request.limits import ALL_JOINT_CELLS, BLOCK_ROWS, JOINT_ROWS, few_joint_tables
+from dpcipher.request.limits import (
+    ALL_JOINT_CELLS,
+    BLOCK_ROWS,
+    FULL_TABLE_CELLS,
+    JOINT_ROWS,
+    MEMORY_BYTES,
+    few_joint_tables,
+)
 from dpcipher.request.request import Request
 from dpcipher.schema.narrow import code_type
+from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.target import SelectionTarget
 
 USUAL_ROWS = 10_000  # where no number of rows was given
 BATCH_ROWS = 2**18
@@ -60,7 +69,7 @@ class Cost:
         ]
 
 
-def foresee(request: Request, n_rows: int | None) -> Cost:
+def estimate_cost(request: Request, n_rows: int | None) -> Cost:
     """The cost of measuring the request and of solving its release."""
     shape, axes = request.schema.shape, request.axes
     engine, _ = pick("auto", shape)
@@ -122,3 +131,50 @@ def _seconds(value: float) -> str:
 
 def _bytes(value: int) -> str:
     return f"{max(1, round(value / 1e6)):,} MB"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The bytes of a row's codes and, where a number of rows was given, of all of them, and whether they go to a file.
+
+    `until` says why they are held. Where rows are limited for each person, the names of persons are held beside the codes, and not counted.
+    """
+
+    until: str
+    row_bytes: int
+    n_bytes: int | None
+    in_file: bool | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for programs."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """For people."""
+        memory = f"{MEMORY_BYTES / 1e6:,.0f} MB"
+        where = (
+            f"in memory up to {memory}, beyond in a temporary file without a name, in the folder of TMPDIR"
+        )
+        if self.n_bytes is not None:
+            where = f"{max(1, round(self.n_bytes / 1e6)):,} MB in memory"
+            if self.in_file:
+                where = where.replace(
+                    "in memory", "in a temporary file without a name, in the folder of TMPDIR"
+                )
+        return f"Rows     codes are held until {self.until}: {self.row_bytes} bytes a row, {where}"
+
+
+def held_rows(request: Request, n_rows: int | None) -> Held | None:
+    """What a release holds of the rows; None where they are counted as they are read."""
+    schema, auto, person = request.schema, request.auto, request.privacy.cap is not None
+    asks_later = schema.is_open or (
+        auto is not None and foreseen_tables(SelectionTarget.of(auto, schema)) is None
+    )
+    schema = schema.on_grid()
+    asks_rows = asks_later and math.prod(schema.shape) > FULL_TABLE_CELLS  # else the full table answers
+    if not person and not asks_rows:
+        return None
+    until = "the tables are chosen and measured" if asks_rows else "the rows of each person are known"
+    row_bytes = sum(code_type(size)().itemsize for size in schema.shape)
+    n_bytes = None if n_rows is None else n_rows * row_bytes
+    return Held(until, row_bytes, n_bytes, None if n_bytes is None else n_bytes > MEMORY_BYTES)

@@ -1,21 +1,26 @@
-"""Plans on one page: a table for people, plain values for programs."""
+"""A plan as people see it: a text, a card and a picture; and as plain values for programs."""
 
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from dpcipher.drawing.card import counted
-from dpcipher.planning.tables import TablePlan
+from dpcipher.drawing.card import Card, counted
+from dpcipher.drawing.dots import MARKS, Dot, Line, dot_plot, fit_scale
+from dpcipher.drawing.html import rows
+from dpcipher.drawing.plot import Plot, no_columns
+from dpcipher.drawing.svg import element
+from dpcipher.errors import ParameterError
+from dpcipher.planning.forecast import TablePlan
 from dpcipher.privacy.budget import percent
 from dpcipher.schema.grouped import plain_table, said
 from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
-    from dpcipher.planning.auto import AutoPlan, Step
-    from dpcipher.planning.bins import BinPlan
-    from dpcipher.planning.plan import Plan
+    from dpcipher.planning.plan import BinPlan, Plan, SelectionPlan, Step
 
 SHOWN = 12
+MOST_DRAWN = 24
+SOLVED = MARKS[1]
 NOT_PREDICTED = "not predicted"
 _HEADS = (
     "table",
@@ -32,14 +37,36 @@ _STEP_HEADS = ("step", "share", "tables", "noise sd")
 
 
 def to_text(plan: "Plan") -> str:
-    """The plan for people: facts, the tables with the largest errors, cost, warnings."""
-    shown = sorted(plan.tables, key=lambda table: -table.n_cells * table.sd)[:SHOWN]
-    hidden = len(plan.tables) - len(shown)
+    """The plan for people: facts, the steps of a selection or the tables with the largest errors, what is found, cost, warnings."""
     lines = [
-        f"Plan     {counted(len(plan.tables), 'table')} over {counted(plan.n_columns, 'column')}, {plan.n_cells:,} cells{_rows(plan)}",
+        f"Plan     {_subject(plan)}{_rows(plan)}",
         f"Budget   {plan.privacy.budget.describe()}{_sets(plan)}",
         f"Unit     {plan.privacy.protection}",
         "",
+        *(_given(plan) if plan.selection is None else _selected(plan)),
+        *_bins(plan.bins),
+        *(plan.levels.lines() if plan.levels else []),
+        *([] if plan.cost is None else plan.cost.lines()),
+        *([] if plan.selection is None else _rounds(plan, plan.selection)),
+        *([] if plan.held is None else [f"{plan.held.line()}."]),
+        *([] if plan.selection is None else _expected_error(plan, plan.selection)),
+        *(f"Warning  {text}" for text in plan.warnings),
+    ]
+    return "\n".join(lines)
+
+
+def _subject(plan: "Plan") -> str:
+    columns = counted(plan.n_columns, "column")
+    if plan.selection is not None:
+        return f"tables chosen out of {_candidates(plan.selection)} over {columns}"
+    return f"{counted(len(plan.tables), 'table')} over {columns}, {plan.n_cells:,} cells"
+
+
+def _given(plan: "Plan") -> list[str]:
+    """The tables with the largest errors."""
+    shown = sorted(plan.tables, key=lambda table: -table.n_cells * table.sd)[:SHOWN]
+    hidden = len(plan.tables) - len(shown)
+    return [
         *grid([_HEADS, *(_line(table) for table in shown)]),
         *([f"… and {hidden} smaller tables"] if hidden else []),
         *_headings(plan, shown),
@@ -47,30 +74,38 @@ def to_text(plan: "Plan") -> str:
         "noise sd: standard deviation of a cell, in rows; TVD: expected total variation distance from the noise alone, as measured and reconciled.",
         *_solved(plan),
         f"weight: shares of the budget that would lower the total error by {plan.gain:.0%}: measure(weights=plan.weights).",
-        *_bins(plan.bins),
-        *(plan.levels.lines() if plan.levels else []),
-        *plan.cost.lines(),
-        *_held(plan),
-        *(f"Warning  {text}" for text in plan.warnings),
     ]
-    return "\n".join(lines)
+
+
+def _selected(plan: "Plan") -> list[str]:
+    """The steps, and what the rows alone decide."""
+    return [
+        *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
+        "",
+        "noise sd: standard deviation in rows, of a cell, a distance or a choice.",
+        *_measured(plan),
+    ]
 
 
 def to_dict(plan: "Plan") -> dict[str, Any]:
     """The plan as plain values."""
+    chosen = plan.selection
     return {
         "budget": plan.privacy.budget.as_dict(),
         "unit": plan.privacy.unit.as_dict(),
         "sets": plan.sets,
         "n_rows": plan.n_rows,
-        "n_cells": plan.n_cells,
+        "steps": [vars(step) | {"share": str(step.share)} for step in plan.steps],
+        "measured": "as the steps say" if plan.predicted else NOT_PREDICTED,
+        "n_cells": plan.n_cells if chosen is None else None,
         "gain": plan.gain,
         "tables": [_table(table) for table in plan.tables],
-        "cost": plan.cost.to_dict(),
+        "selection": None if chosen is None else vars(chosen),
+        "cost": None if plan.cost is None else plan.cost.to_dict(),
         "held": None if plan.held is None else plan.held.to_dict(),
         "warnings": list(plan.warnings),
-        **_bin_facts(plan.bins),
-        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
+        "bins": [found.to_dict() for found in plan.bins],
+        "levels": None if plan.levels is None else plan.levels.to_dict(),
     }
 
 
@@ -151,57 +186,6 @@ def grid(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def auto_text(plan: "AutoPlan") -> str:
-    """The plan for people: facts, the steps, what depends on the data, advice."""
-    rows = "" if plan.n_rows is None else f"; about {plan.n_rows:,} rows"
-    sets = "" if plan.sets == 1 else f"; tables split over {plan.sets} sets"
-    lines = [
-        f"Plan     tables chosen out of {_candidates(plan)} over {plan.n_columns} columns{rows}",
-        f"Budget   {plan.privacy.budget.describe()}{sets}",
-        f"Unit     {plan.privacy.protection}",
-        "",
-        *grid([_STEP_HEADS, *(_step_line(step) for step in plan.steps)]),
-        "",
-        "noise sd: standard deviation in rows, of a cell, a distance or a choice.",
-        *_measured(plan),
-        *_bins(plan.bins),
-        *(plan.levels.lines() if plan.levels else []),
-        *_shortlist(plan),
-        *_second(plan),
-        *_held(plan),
-        *_expected_error(plan),
-        f"Advice   {plan.advice}.",
-    ]
-    return "\n".join(lines)
-
-
-def auto_dict(plan: "AutoPlan") -> dict[str, Any]:
-    """The plan as plain values."""
-    return {
-        "budget": plan.privacy.budget.as_dict(),
-        "unit": plan.privacy.unit.as_dict(),
-        "sets": plan.sets,
-        "n_rows": plan.n_rows,
-        "candidates": {
-            "pairs": plan.pairs,
-            "triples": plan.triples,
-            "larger": plan.larger,
-            "max_cells": plan.max_cells,
-        },
-        "design": plan.design,
-        "measured": "as the steps say" if plan.predicted else NOT_PREDICTED,
-        "steps": [vars(step) | {"share": str(step.share)} for step in plan.steps],
-        "clear_rows": plan.clear_rows,
-        "second_tvd": plan.second_tvd,
-        "all_pairs_tvd": plan.all_pairs_tvd,
-        "solved_tvd": plan.solved_tvd,
-        "held": None if plan.held is None else plan.held.to_dict(),
-        "advice": plan.advice,
-        **_bin_facts(plan.bins),
-        **({"levels": plan.levels.to_dict()} if plan.levels else {}),
-    }
-
-
 def _bins(bins: "Sequence[BinPlan]") -> list[str]:
     """What may be found, and what it costs; the shares of the other steps are of what is left."""
     if not bins:
@@ -266,24 +250,17 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _bin_facts(bins: "Sequence[BinPlan]") -> dict[str, Any]:
-    return {"bins": [found.to_dict() for found in bins]} if bins else {}
+def _expected_error(plan: "Plan", chosen: "SelectionPlan") -> list[str]:
+    """What synthetic rows will be like, as far as that can be foreseen; and advice."""
+    said = [] if plan.predicted else [f"Error    {NOT_PREDICTED}."]
+    if chosen.solved_tvd is not None:
+        said = [
+            f"Error    pairs of synthetic rows: an expected TVD of {chosen.solved_tvd:.2g} on average. Rough: for columns of typical dependence, all pairs measured alike."
+        ]
+    return [*said, f"Advice   {chosen.advice}."]
 
 
-def _held(plan: "Plan | AutoPlan") -> list[str]:
-    return [] if plan.held is None else [f"{plan.held.line()}."]
-
-
-def _expected_error(plan: "AutoPlan") -> list[str]:
-    """What synthetic rows will be like, as far as that can be foreseen."""
-    if plan.solved_tvd is None:
-        return [] if plan.predicted else [f"Error    {NOT_PREDICTED}."]
-    return [
-        f"Error    pairs of synthetic rows: an expected TVD of {plan.solved_tvd:.2g} on average. Rough: for columns of typical dependence, all pairs measured alike."
-    ]
-
-
-def _candidates(plan: "AutoPlan") -> str:
+def _candidates(plan: "SelectionPlan") -> str:
     counts = {"pairs": plan.pairs, "triples": plan.triples, "larger tables": plan.larger}
     said = [f"{count:,} {name}" for name, count in counts.items() if count or name == "pairs"]
     return f"{' and '.join(', '.join(said).rsplit(', ', 1))} of at most {plan.max_cells:,} cells"
@@ -301,7 +278,7 @@ def step_tables(step: "Step") -> str:
     return f"{step.tables:,}" if step.tables == step.of else f"{step.tables:,} of {step.of:,}"
 
 
-def _measured(plan: "AutoPlan") -> list[str]:
+def _measured(plan: "Plan") -> list[str]:
     """What the rows alone decide."""
     told = [] if plan.n_rows else ["Steps    of a table with very many rows; say n_rows for those of yours."]
     if plan.predicted:
@@ -313,27 +290,168 @@ def _measured(plan: "AutoPlan") -> list[str]:
     ]
 
 
-def _shortlist(plan: "AutoPlan") -> list[str]:
-    if not plan.pairs or plan.design:
-        return []
-    return [f"Pairs    all are looked at from {plan.clear_rows:,} rows on; with fewer, a shortlist or none."]
-
-
-def _second(plan: "AutoPlan") -> list[str]:
-    """When triples will be measured too."""
-    if not plan.triples or not any(step.name == "distances of pairs" for step in plan.steps):
-        return []
+def _rounds(plan: "Plan", chosen: "SelectionPlan") -> list[str]:
+    """When all pairs are scored, and when triples will be measured too."""
+    said = []
+    if chosen.pairs and not chosen.design:
+        said = [
+            f"Pairs    all are scored when there are at least {chosen.clear_rows:,} rows; otherwise a shortlist, or none."
+        ]
+    if not chosen.triples or not any(step.name == "distances of pairs" for step in plan.steps):
+        return said
     kept = f"{percent(SECOND)} of the budget is kept for a second round, with triples"
-    if plan.second_tvd is None:
-        return [f"Triples  {kept}, where they can be measured well."]
-    if plan.second_tvd == 0:
-        return [f"Triples  {kept}."]
-    if plan.second_tvd >= 1:
+    if chosen.second_tvd is None:
+        return [*said, f"Triples  {kept}, where they can be measured well."]
+    if chosen.second_tvd == 0:
+        return [*said, f"Triples  {kept}."]
+    if chosen.second_tvd >= 1:
         listed = any(step.name == "distances of triples" for step in plan.steps)
         none = "no second round: its" if listed else "none: their"
-        return [
-            f"Triples  {'only those looked at above; ' if listed else ''}{none} noise would be too large for any data."
-        ]
+        only = "only those looked at above; " if listed else ""
+        return [*said, f"Triples  {only}{none} noise would be too large for any data."]
     return [
-        f"Triples  {kept}, if the pairs looked at are a mean TVD of {plan.second_tvd:.3f} from independence."
+        *said,
+        f"Triples  {kept}, if the pairs looked at are a mean TVD of {chosen.second_tvd:.3f} from independence.",
     ]
+
+
+def card(plan: "Plan") -> Card:
+    """Tables, budget, and the tables with the largest errors; of a selection its steps, and advice."""
+    if plan.selection is not None:
+        return _selection_card(plan, plan.selection)
+    lines = [
+        (
+            said(table.attrs),
+            f"{table.n_cells:,}",
+            _count(table.sd),
+            _count(table.reconciled_sd),
+            _percent(_tvd(table)),
+        )
+        for table in _worst(plan)
+    ]
+    return Card(
+        "Plan",
+        {
+            "Tables": f"{len(plan.tables):,}",
+            "Columns": f"{plan.n_columns:,}",
+            "Cells": f"{plan.n_cells:,}",
+            "Rows": "" if plan.n_rows is None else f"about {plan.n_rows:,}",
+            "Budget": plan.privacy.budget.describe(),
+            "Sets": f"{plan.sets}" if plan.sets > 1 else "",
+        },
+        (
+            "table, the largest error first",
+            "cells",
+            "noise sd (rows)",
+            "reconciled sd",
+            "expected TVD, solved",
+        ),
+        lines,
+        notes=[
+            *plan.warnings,
+            "Nothing was read or spent. print(plan) says all of it; dc.plot(plan) draws it.",
+        ],
+    )
+
+
+def _selection_card(plan: "Plan", chosen: "SelectionPlan") -> Card:
+    lines = [(step.name, f"{float(step.share):.1%}", step_tables(step), _noise(step)) for step in plan.steps]
+    return Card(
+        "Plan of a selection",
+        {
+            "Candidates": f"{chosen.pairs + chosen.triples + chosen.larger:,} tables",
+            "Columns": f"{plan.n_columns:,}",
+            "Rows": "" if plan.n_rows is None else f"about {plan.n_rows:,}",
+            "Budget": plan.privacy.budget.describe(),
+        },
+        ("step", "share of the budget", "tables", "noise sd (rows)"),
+        lines,
+        notes=[f"Advice: {chosen.advice}.", "Nothing was read or spent. print(plan) says all of it."],
+    )
+
+
+def draw(plan: "Plan", columns: tuple[str, ...] | None) -> Plot:
+    """The expected error of every table from the noise alone, before and after the tables are reconciled, and of the solved table; `columns` keeps the tables that hold them all.
+
+    Of a selection the share of the budget that every step takes.
+    """
+    if plan.selection is not None:
+        no_columns(columns, "the plan of a selection")
+        return _draw_steps(plan, plan.selection)
+    kept = [table for table in _worst(plan) if set(columns or ()) <= set(table.attrs)]
+    if not kept:
+        raise ParameterError(
+            f"columns ({', '.join(columns or ())}) must be in one planned table; no table holds them all"
+        )
+    shown = kept[:MOST_DRAWN]
+    by_share = plan.n_rows is not None
+    axis = "expected total variation distance" if by_share else "standard deviation of a cell, in rows"
+    lines = [_dots(table, by_share) for table in shown]
+    scale = fit_scale([dot.value for line in lines for dot in line.dots])
+    title = "What the noise will do to every table"
+    told = "; ".join(f"{line.name} {line.numbers}" for line in lines[:8])
+    svg = dot_plot(lines, title=title, description=f"{axis}: {told}.", axis=axis, scale=scale)
+    hidden = len(kept) - len(shown)
+    more = f" {hidden:,} tables with smaller errors are not drawn." if hidden else ""
+    key = {
+        "as measured": element("circle", cx=11, cy=7, r=5, class_="f-hatch"),
+        "after reconciling": element("circle", cx=11, cy=7, r=5, class_="f-bar"),
+    }
+    if by_share:
+        key["solved"] = element("path", d=SOLVED, transform="translate(11 7)", class_="f-bar")
+    note = f"{plan.privacy.budget.describe()}; {plan.privacy.unit.relation}.{more}"
+    return Plot(title, {title: svg}, key if shown[0].reconciled_sd is not None else {}, note)
+
+
+def _draw_steps(plan: "Plan", chosen: "SelectionPlan") -> Plot:
+    lines = [
+        Line(
+            step.name,
+            (
+                Dot(
+                    float(step.share),
+                    f"{step.name}: {float(step.share):.1%} of the budget, noise in rows: {_noise(step)}",
+                ),
+            ),
+            f"{float(step.share):.0%}, noise {_noise(step)}",
+        )
+        for step in plan.steps
+    ]
+    title = "Where the budget of a selection goes"
+    told = "; ".join(f"{line.name} {line.numbers}" for line in lines)
+    scale = fit_scale([dot.value for line in lines for dot in line.dots])
+    svg = dot_plot(lines, title=title, description=told, axis="share of the budget", scale=scale)
+    return Plot(title, {title: svg}, note=f"{plan.privacy.budget.describe()}. Advice: {chosen.advice}.")
+
+
+def _noise(step: "Step") -> str:
+    return NOT_PREDICTED if step.sd is None else f"±{rows(step.sd)}"
+
+
+def _worst(plan: "Plan") -> Sequence[TablePlan]:
+    return sorted(plan.tables, key=lambda table: -table.n_cells * table.sd)
+
+
+def _dots(table: TablePlan, by_share: bool) -> Line:
+    name = said(table.attrs)
+    before, after = (table.tvd, table.reconciled_tvd) if by_share else (table.sd, table.reconciled_sd)
+    show = _percent if by_share else _count
+    dots = [Dot(before or 0.0, f"{name}: {show(before)} as measured", "hatch")]
+    if after is not None:
+        dots.append(Dot(after, f"{name}: {show(after)} after reconciling"))
+    if by_share and table.solved_tvd is not None:
+        dots.append(Dot(table.solved_tvd, f"{name}: {show(table.solved_tvd)} solved", shape=SOLVED))
+        return Line(name, tuple(dots), show(table.solved_tvd))
+    return Line(name, tuple(dots), show(after if after is not None else before))
+
+
+def _tvd(table: TablePlan) -> float | None:
+    return table.tvd if table.solved_tvd is None else table.solved_tvd
+
+
+def _count(value: float | None) -> str:
+    return "–" if value is None else rows(value)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

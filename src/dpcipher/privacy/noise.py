@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
@@ -15,41 +15,58 @@ from dpcipher.errors import BudgetError, DpcipherError, NotPrivate, ParameterErr
 from dpcipher.privacy.accounting import float_up, gaussian_scale, laplace_scale, sqrt_up
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.together import runs_of_cells, split_like
-from dpcipher.privacy.unit import Unit
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind
 
 
-def cost(noise: Noise, unit: Unit) -> Budget:
-    """What one table with this noise spends, exactly."""
+class Moved(Protocol):
+    """How far one person moves what the noise is added to: a `Unit` says it of one table of counts, a `Sensitivity` of any answer."""
+
+    @property
+    def l1(self) -> int:
+        """The L1 distance."""
+
+    @property
+    def l2_squared(self) -> int:
+        """The squared L2 distance."""
+
+    def __hash__(self) -> int:
+        """Noise and costs are cached."""
+
+
+def cost(noise: Noise, moved: Moved) -> Budget:
+    """What an answer with this noise spends, exactly."""
     if noise.kind == "none":
         raise BudgetError("mechanism ('none') adds no noise, so no budget covers it; try 'laplace'")
     scale = Fraction(noise.scale)
     if noise.kind == "laplace":
-        return Budget(epsilon=unit.l1 / scale)
-    return Budget(rho=unit.l2_squared / (2 * scale**2))
+        return Budget(epsilon=moved.l1 / scale)
+    return Budget(rho=moved.l2_squared / (2 * scale**2))
 
 
 @lru_cache(maxsize=256)
-def mechanism_for(share: Budget, unit: Unit) -> Noise:
-    """The least noise on one table that costs at most `share`: Laplace for pure epsilon, Gaussian otherwise.
+def mechanism_for(share: Budget, moved: Moved) -> Noise:
+    """The least noise on an answer that costs at most `share`: Laplace for pure epsilon, Gaussian otherwise.
 
+    >>> from dpcipher.privacy.unit import Unit
     >>> mechanism_for(Budget.parse(epsilon=0.25), Unit("replace"))
     Noise(kind='laplace', scale=8.0)
     """
     if share.kind == "pure":
-        return Noise("laplace", laplace_scale(share.amount, unit.l1))
-    return Noise("gaussian", gaussian_scale(share.amount, unit.l2_squared))
+        return Noise("laplace", laplace_scale(share.amount, moved.l1))
+    return Noise("gaussian", gaussian_scale(share.amount, moved.l2_squared))
 
 
-def largest_share(whole: Budget, unit: Unit) -> Fraction:
+@lru_cache(maxsize=256)
+def largest_share(whole: Budget, moved: Moved) -> Fraction:
     """The share of a budget that buys the least noise which is still noise.
 
+    >>> from dpcipher.privacy.unit import Unit
     >>> largest_share(Budget.parse(epsilon=640.0), Unit("add-remove"))
     Fraction(1, 10)
     """
     name: NoiseKind = "laplace" if whole.kind == "pure" else "gaussian"
-    return cost(Noise(name, SMALLEST_SCALE[name]), unit).amount / whole.amount
+    return cost(Noise(name, SMALLEST_SCALE[name]), moved).amount / whole.amount
 
 
 # Earlier samplers were biased (OpenDP issue 2638): a release at a claimed epsilon of 1/3 was measured to leak 0.46.
@@ -121,8 +138,8 @@ class NoiseSource(ABC):
         return [self._noisy(counts, mechanism) for counts in tables]
 
     @abstractmethod
-    def certificate(self, mechanism: Noise, unit: Unit) -> float:
-        """What one table costs, rounded up: epsilon for laplace, rho for gaussian, infinity for none."""
+    def certificate(self, mechanism: Noise, moved: Moved) -> float:
+        """What an answer costs, rounded up: epsilon for laplace, rho for gaussian, infinity for none."""
 
 
 @final
@@ -141,11 +158,11 @@ class OpenDPNoise(NoiseSource):
         """One call for all: noise is independent from cell to cell, so that it is no matter to which table a cell belongs."""
         return split_like(self._noisy(np.concatenate(tables), mechanism), tables)
 
-    def certificate(self, mechanism: Noise, unit: Unit) -> float:
-        """What OpenDP's privacy map says about one table."""
+    def certificate(self, mechanism: Noise, moved: Moved) -> float:
+        """What OpenDP's privacy map says."""
         if mechanism.kind == "none":
             return math.inf
-        distance = unit.l1 if mechanism.kind == "laplace" else sqrt_up(Fraction(unit.l2_squared))
+        distance = moved.l1 if mechanism.kind == "laplace" else sqrt_up(Fraction(moved.l2_squared))
         return float(_measurement(mechanism).map(distance))
 
 
@@ -167,15 +184,15 @@ class SeededNoise(NoiseSource):
         draw = _discrete_laplace if mechanism.kind == "laplace" else _discrete_gaussian
         return counts + draw(self._rng, mechanism.scale, counts.size)
 
-    def certificate(self, mechanism: Noise, unit: Unit) -> float:
+    def certificate(self, mechanism: Noise, moved: Moved) -> float:
         """What the law of the noise would cost if nobody could know the seed."""
-        return math.inf if mechanism.kind == "none" else _cost(mechanism, unit)
+        return math.inf if mechanism.kind == "none" else _cost(mechanism, moved)
 
 
 @lru_cache(maxsize=256)
-def _cost(mechanism: Noise, unit: Unit) -> float:
-    """What one table costs by the law of its noise, rounded up."""
-    return float_up(cost(mechanism, unit).amount)
+def _cost(mechanism: Noise, moved: Moved) -> float:
+    """What an answer costs by the law of its noise, rounded up."""
+    return float_up(cost(mechanism, moved).amount)
 
 
 @cache

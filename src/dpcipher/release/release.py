@@ -15,7 +15,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release import declared, file, load, shown
+from dpcipher.release import declared, file, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
@@ -94,21 +94,26 @@ class Release(Shown, Drawable):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        return cls(*load.read(Path(path)))
+        return cls(*file.read(Path(path)))
 
-    def save(self, path: str | Path) -> Path:
-        """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write one Parquet file, complete or not at all; `force` replaces a file that is there already."""
         if not self.statement.may_be_released:
             raise NotPrivate(
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self.measurements, self.statement)
+        return file.write(Path(path), self.schema, self.measurements, self.statement, force=force)
 
-    @property
+    @cached_property
     def checksum(self) -> str:
         """SHA-256 over the content: schema, statement, and what was measured."""
         return file.checksum(self.schema, self.measurements, self.statement)
+
+    @property
+    def origin(self) -> str:
+        """The checksum, as what is made from the release carries it; empty where noise was seeded, since nothing of that may be published."""
+        return self.checksum if self.statement.may_be_released else ""
 
     @property
     def sets(self) -> int:

@@ -340,9 +340,9 @@ class Schema(Shown):
             )
         return schema
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the schema as YAML or JSON, by the extension of the path."""
-        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed)
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the schema as YAML or JSON, by the extension of the path; `force` replaces a file that is there already."""
+        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed, force=force)
 
     @classmethod
     def import_dictionary(

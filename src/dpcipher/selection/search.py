@@ -8,10 +8,8 @@ from typing import Literal, TypeVar, cast
 
 import numpy as np
 
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
-from dpcipher.request.shares import after_levels, finding_share
+from dpcipher.request.shares import finding_share
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
@@ -62,8 +60,8 @@ class Split:
 class Search:
     """One open column: the intervals that are asked next, and what is known of those that were.
 
-    All of it follows from public facts and noisy answers; `asked` alone is given private counts, for a session to add noise to. `differences` is for
-    Gaussian noise where rows are added or removed: a row that is replaced would move a difference by two.
+    All of it follows from public facts and noisy answers. `differences` is for Gaussian noise where rows are added or removed: a row that is replaced
+    would move a difference by two.
     """
 
     def __init__(self, column: Column, grid: Column, axis: int, *, zcdp: bool, differences: bool) -> None:
@@ -76,7 +74,7 @@ class Search:
         self.forced = [int(place) for place in places]
         self._marks = {*self.forced, *self._zero()}  # where the first intervals are cut, whatever their width
         self._top = self._first()
-        self._splits = [Split(None, tuple(self._top), by_difference=False)]
+        self.splits = [Split(None, tuple(self._top), by_difference=False)]
         self._known: dict[Interval, Known] = {}
         self._parts: dict[Interval, Sequence[Interval]] = {}
         self.total = 0.0
@@ -101,27 +99,17 @@ class Search:
         """How many equal shares all levels take."""
         return self.first_shares + self.levels - 1
 
-    @property
-    def n_asked(self) -> int:
-        """How many numbers are asked for next."""
-        return sum(split.n_asked for split in self._splits)
-
-    def asked(self, cells: Counts) -> Counts:
-        """What is asked for next of rows with these counts in the cells of the grid, and in levels beside them. As private as the counts."""
-        sums = np.concatenate([[0], np.cumsum(cells[: len(self.points) - 1])])
-        return np.array([number for split in self._splits for number in split.asked(sums)])
-
-    def learn(self, noisy: Floats, variance: float) -> None:
+    def update(self, noisy: Floats, variance: float) -> None:
         """Take in noisy answers; the parts of an interval are made to agree with it, by least squares."""
         answers = iter(noisy.tolist())
-        for split in self._splits:
-            heard = [next(answers) for _ in range(split.n_asked)]
+        for split in self.splits:
+            numbers = [next(answers) for _ in range(split.n_asked)]
             if split.whole is None:
                 self._known |= {
-                    part: (count, variance) for part, count in zip(split.parts, heard, strict=True)
+                    part: (count, variance) for part, count in zip(split.parts, numbers, strict=True)
                 }
             else:
-                self._known |= self._agreeing(split, self._known[split.whole], heard, variance)
+                self._known |= self._agreeing(split, self._known[split.whole], numbers, variance)
                 self._parts[split.whole] = split.parts
         if not self._parts:
             start, stop = self._bounds()
@@ -130,13 +118,13 @@ class Search:
     def refine(self, risk: BinRisk) -> bool:
         """Choose what is asked next: the parts of intervals that hold clearly more rows than one more bin costs. False where there are none."""
         price, clear = risk.price(self.most), clear_of_noise(self.most, laplace=self._laplace)
-        frontier, self._splits = [part for split in self._splits for part in split.parts], []
+        frontier, self.splits = [part for split in self.splits for part in split.parts], []
         for interval in frontier:
             count, variance = self._known[interval]
             if interval[1] - interval[0] > 1 and count > price + clear * math.sqrt(variance):
                 parts = tuple(self._cut(*interval))
-                self._splits.append(Split(interval, parts, self._differences and len(parts) == 2))
-        return bool(self._splits)
+                self.splits.append(Split(interval, parts, self._differences and len(parts) == 2))
+        return bool(self.splits)
 
     def settled(self, variance: float) -> float:
         """The variance of the count of an interval after a few levels with noise of this variance: v = (v + variance) / 4 for differences."""
@@ -257,17 +245,17 @@ class Search:
 
     @staticmethod
     def _agreeing(
-        split: Split, whole: Known, heard: Sequence[float], variance: float
+        split: Split, whole: Known, numbers: Sequence[float], variance: float
     ) -> dict[Interval, Known]:
         """The parts of an interval, from the answers about them and what is known of the whole."""
         count, own = whole
         if split.by_difference:
-            values, variance = [(count + sign * heard[0]) / 2 for sign in (1, -1)], (own + variance) / 4
+            values, variance = [(count + sign * numbers[0]) / 2 for sign in (1, -1)], (own + variance) / 4
         else:
-            spread = variance * len(heard)
-            weight = spread / (spread + own) / len(heard)
+            spread = variance * len(numbers)
+            weight = spread / (spread + own) / len(numbers)
             values, variance = (
-                [value + (count - sum(heard)) * weight for value in heard],
+                [value + (count - sum(numbers)) * weight for value in numbers],
                 variance * (1 - weight),
             )
         return {part: (value, variance) for part, value in zip(split.parts, values, strict=True)}
@@ -290,14 +278,6 @@ class Search:
 def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
     """What one level of one column takes: all have the same, and what is not asked for is left for the tables."""
     return finding_share(schema) / sum(search.shares for search in searches)
-
-
-def check_finding(schema: Schema, privacy: Privacy) -> None:
-    """Refuse a budget too small for one level of a search for bins; nothing private is opened."""
-    whole = after_levels(privacy.budget, schema).composable()
-    searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
-    if searches:
-        mechanism_for(whole.share(level_share(searches, schema)), privacy.unit)
 
 
 def run_searches(

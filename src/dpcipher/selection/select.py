@@ -8,16 +8,10 @@ The steps, each an exact share of one charge (`selection.rounds`):
 A look reads distances: of all candidates, or of a shortlist that the exponential mechanism chooses. The distance of a table is
 Σ|count − prediction|, from a prediction made without it. It is read with noise, and everything after that is post-processing: the allocation
 (`selection.allocation`) decides which tables are measured, and with which share.
-
-Sensitivity. The prediction is public, a fixed table of whole sixteenths, and so is the candidate list. One row more or less changes
-one count of a table by one, so 16·Σ|count − prediction| by at most 16, and its floored sixteenth by at most 1. One person changes
-the distance of every table by at most `unit.l1`: max_rows rows under add-remove, twice that under replacement. A list of k distances
-moves by at most k·l1 in L1 and √k·l1 in L2 (`_sensitivity`), whatever the order of the tables. A score is a distance less a public number, what
-smaller tables explain among it, times a public weight of at most 1, floored: it moves no more. The number of rows moves like a table of one cell.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -26,19 +20,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.event import Sensitivity
-from dpcipher.curator.session import Picker, Session
-from dpcipher.curator.truth import CountSource
 from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.events import Sensitivity
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.request.auto import Auto
-from dpcipher.request.request import most_pairs
+from dpcipher.request.request import Request, most_pairs
+from dpcipher.request.session import Choice, Decision, Expected, Question, Say, Session, TrueCounts, silent
 from dpcipher.request.shares import PARTS
+from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import Risk, allocate_shares
+from dpcipher.selection.binning import planned_tables
 from dpcipher.selection.design import design_tables, is_small, unlooked
 from dpcipher.selection.distances import posterior_distances
+from dpcipher.selection.find import find
 from dpcipher.selection.limits import fitting, fitting_orders, one_way_tables
 from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
@@ -46,46 +42,119 @@ from dpcipher.selection.risk import one_way_risk
 from dpcipher.selection.scores import explained, penalties, weights_256
 from dpcipher.selection.spanning import SpanningFirst
 from dpcipher.selection.target import SelectionTarget
-from dpcipher.tables.domain import Axes
-from dpcipher.tables.measurement import Measurement
+from dpcipher.tables.domain import Axes, Counts, Floats, Shape
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
+
+Goal = Callable[[Axes], NDArray[np.int64]]
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The measured tables, and what the release says about how they were chosen."""
+@dataclass(frozen=True, eq=False)
+class Distances(Question):
+    """Σ|count − goal| of each table, in whole rows, from goals in sixteenths that are public; as are the tables.
 
-    tables: tuple[Measurement, ...]
-    note: dict[str, Any]
-
-
-def measure_chosen(
-    session: Session, auto: Auto, *, sets: int = 1, say: Callable[[str], None] = lambda _: None
-) -> Chosen:
-    """Choose tables and measure them, spending the whole charge of `session`.
-
-    With several `sets` the choice is made once, and every set measures the same tables, with an equal share.
+    One row more or less changes one count of a table by one, so 16·Σ|count − goal| by at most 16, and its floored sixteenth by at most 1. One
+    person changes the distance of every table by at most `unit.l1`: max_rows rows under add-remove, twice that under replacement. A list of k
+    distances moves by at most k·l1 in L1 and √k·l1 in L2, whatever the order of the tables.
     """
-    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, say).run()
+
+    tables: Sequence[Axes]
+    goal: Goal
+    candidates: int  # of which these are all, or a shortlist
+
+    def words(self, schema: Schema) -> str:
+        """How many there are."""
+        return f"distances of {len(self.tables)} tables"
+
+    def sensitivity(self, unit: Unit, shape: Shape) -> Sensitivity:
+        """See the proof above: squares add up over the tables."""
+        return Sensitivity(len(self.tables) * unit.l1, len(self.tables) * unit.l1**2)
+
+    def of(self, counts: TrueCounts) -> Counts:
+        """Goals are made one at a time: all of them at once may not fit into memory."""
+        pairs = zip(self.tables, counts.many(self.tables), strict=True)
+        exact = [int(np.abs(GRAIN * table - self.goal(axes)).sum()) // GRAIN for axes, table in pairs]
+        return np.array(exact, dtype=np.int64)
+
+    def expected(self, rows: Expected) -> Floats:
+        """The distance that a pair is taken to have where nothing is read."""
+        return np.full(len(self.tables), rounds.TYPICAL * rows.n_rows)
 
 
-def distances(
-    truth: CountSource, tables: Sequence[Axes], goals: Iterable[NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """The L1 distance of every table from its goal (in sixteenths), in whole rows. Private: only for a session to add noise to."""
-    exact = [
-        int(np.abs(GRAIN * counts - goal).sum()) // GRAIN
-        for counts, goal in zip(truth.many(tables), goals, strict=True)
-    ]
-    return np.array(exact, dtype=np.int64)
+@dataclass(frozen=True, eq=False)
+class Scores(Choice):
+    """Distances less public penalties, times a public weight of at most 1, floored: no score moves further than a distance, which is `unit.l1`.
+
+    Of pairs, those that join two components of columns go first.
+    """
+
+    distances: Distances
+    penalty: Callable[[], NDArray[np.int64]]  # only what is asked of rows is worked out
+    weight_256: NDArray[np.int64]
+    n_chosen: int
+
+    def words(self, schema: Schema) -> str:
+        """How many are chosen of how many."""
+        return f"{self.n_chosen} of {self.n_candidates} tables to look at"
+
+    @property
+    def n_candidates(self) -> int:
+        """A table each."""
+        return len(self.distances.tables)
+
+    def sensitivity(self, unit: Unit) -> int:
+        """That of one distance."""
+        return unit.l1
+
+    def of(self, counts: TrueCounts) -> NDArray[np.int64]:
+        """In whole rows."""
+        return np.asarray((self.distances.of(counts) - self.penalty()) * self.weight_256 // 256)
+
+    def rounds(self, chooser: Chooser, scores: NDArray[np.int64], scale: float, k: int) -> list[int]:
+        """A spanning forest of pairs first, then the others."""
+        if len(self.distances.tables[0]) == 2:
+            return SpanningFirst(self.distances.tables)(chooser, scores, scale, k)
+        return super().rounds(chooser, scores, scale, k)
+
+
+def run(request: Request, session: Session, *, say: Say = silent) -> Sequence[Measurement]:
+    """What a request asks, after what its schema leaves open was found: the given tables, or those that a part of the budget chooses."""
+    find(session, planned_tables(request), sets=request.sets, say=say)
+    if request.auto is not None:
+        return select(session, request.auto, sets=request.sets, say=say)
+    if request.schema.is_open:
+        request = request.on(session.schema, session.part(Fraction(1)))
+    return session.measure_all(request, say=say)
+
+
+def select(
+    session: Session,
+    auto: Auto,
+    *,
+    sets: int = 1,
+    say: Say = silent,
+    predict: Callable[[Reconciled], Prediction | None] = independent,
+) -> list[Measurement]:
+    """Choose tables and measure them, with all that is left of the charge of `session`; its remark "selection" says how they were chosen.
+
+    With several `sets` the choice is made once, and every set measures the same tables, with an equal share. A plan, in which columns are even, can
+    `predict` tables without denoising them.
+    """
+    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, say, predict).run()
 
 
 class _Selection:
     """One run: the noisy answers so far, and the risk of every table whose distance was read."""
 
     def __init__(
-        self, session: Session, target: SelectionTarget, sets: int, say: Callable[[str], None]
+        self,
+        session: Session,
+        target: SelectionTarget,
+        sets: int,
+        say: Say,
+        predict: Callable[[Reconciled], Prediction | None] = independent,
     ) -> None:
-        self.session, self.target, self.sets, self.say = session, target, sets, say
+        self.session, self.target, self.sets, self.say, self.predict = session, target, sets, say, predict
         self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
         self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
         self.tables: list[Measurement] = []
@@ -94,9 +163,10 @@ class _Selection:
         self.risks: dict[Axes, Risk] = {}
         self.rows: float | None = None
         self.spent = Fraction(0)
+        self.centred = False
         self.note: dict[str, Any] = {"rounds": 0, "candidates": 0, "shortlist": 0}
 
-    def run(self) -> Chosen:
+    def run(self) -> list[Measurement]:
         """All steps."""
         if not self._small():
             self._large()
@@ -105,7 +175,7 @@ class _Selection:
         if self.target.predict is not None:
             self.note["predict"] = self.session.schema.attrs[self.target.predict]
         self.session.remark("selection", self.note)
-        return Chosen(tuple(self.tables), self.note)
+        return self.tables
 
     def _small(self) -> bool:
         """Measure a small table by a design that follows from the number of rows, public or noisy; False where looking first promises more."""
@@ -126,8 +196,8 @@ class _Selection:
         if self.rows is None:
             self.say("asking for the number of rows")
             self.spent += rounds.TOTAL
-            noisy, mechanism = self.session.total(rounds.TOTAL)
-            self.rows = max(float(noisy), math.sqrt(mechanism.variance) / 2, 1.0)
+            counted = self.session.count_rows(rounds.TOTAL)
+            self.rows = max(float(counted.values), math.sqrt(counted.noise.variance) / 2, 1.0)
         return self.rows
 
     def _large(self) -> None:
@@ -140,7 +210,7 @@ class _Selection:
             return
         if rounds.centres(self.noise, zeros=bool(self.zeros)):
             self.say("measuring the number of rows")
-            self.session.measure_centred(rounds.ROWS, sets=self.sets)
+            self._count_rows()
         self.say("measuring one-way tables")
         share = rounds.ONE_WAY if self.noise.is_zcdp else self._column_share(pairs, self._rows())
         prediction = self._measure_columns(one_way, share)
@@ -151,10 +221,25 @@ class _Selection:
                 prediction = self._measure_columns(one_way, more) or prediction
             self._rounds(prediction, one_way, pairs)
 
+    def _count_rows(self) -> None:
+        """Measure the number of rows by itself, where it is not public, once for each set; tables are centred from here on, and a release says so.
+
+        A table of K cells is then asked for K·count less the number of rows, so that rows are counted once and not by every table: the same noise on counts
+        less their mean costs 1 - 1/K of what it costs on counts, half in two cells, two thirds in three. Only where one row more or less is protected, by
+        Gaussian noise (`rounds.centres`): a row that is replaced moves a centred table as far as its counts.
+        """
+        for number in range(self.sets):
+            if self.session.n_rows is None:
+                self.session.keep(self.session.count_rows(rounds.ROWS / self.sets, set=number))
+            else:
+                exact = np.asarray(self.session.n_rows)
+                self.session.keep(Measurement(Query(()), exact, Noise("none", 0.0), number))
+        self.centred = True
+
     def _measure_columns(self, one_way: list[Axes], share: Fraction) -> Prediction | None:
-        """Spend a share on the columns, and predict all tables from them; None where the noise has drowned the rows."""
+        """Spend a share on the columns, and predict all tables from them; None where the noisy total is not positive."""
         self._spend_on(dict.fromkeys(one_way, 1.0), keep=self.session.left - share)
-        return independent(self._reconciled())
+        return self.predict(self._reconciled())
 
     def _column_share(self, pairs: list[Axes], rows: float) -> Fraction:
         return rounds.column_share(self.noise, self.shape, rows, self._first_round(pairs, rows))
@@ -174,12 +259,15 @@ class _Selection:
 
     def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
         step = self._first_round(pairs, prediction.total)
-        for axes in one_way:
-            self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
         chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
         screened = self._screen(prediction) if step.takes_all else []
+        second = self._second_from(chosen)
+        self.session.decide(Decision(self.note["candidates"], second))
+        for axes in one_way:
+            self.risks[axes] = partial(one_way_risk, prediction.predict(axes))
+        self._judge(prediction, [*chosen, *screened])
         screened = fitting(self.session.schema.domain, [*one_way, *chosen], screened)
-        kept = rounds.SECOND if self._second_round_pays(chosen) else Fraction(0)
+        kept = rounds.SECOND if second is not None and self._shows(chosen, second) else Fraction(0)
         shares = self._allocate([*one_way, *chosen, *screened], self.session.left - kept)
         self._spend_on(shares, keep=kept)
         if kept:
@@ -188,9 +276,13 @@ class _Selection:
     def _unseen(self, prediction: Prediction, tables: list[Axes]) -> list[Axes]:
         """Tables whose distances are not read: all alike."""
         self.note["candidates"] += len(tables)
-        for axes in tables:
-            self.risks[axes] = prediction.risk(axes, rounds.TYPICAL * prediction.total)
         return tables
+
+    def _judge(self, prediction: Prediction, tables: list[Axes]) -> None:
+        """What each table is worth, by its distance."""
+        for axes in tables:
+            distance = self.distance.get(axes, rounds.TYPICAL * prediction.total)
+            self.risks[axes] = prediction.risk(axes, distance)
 
     def _screen(self, prediction: Prediction) -> list[Axes]:
         """Tables of three and more columns that show more than the smaller tables inside them: chosen by that, then read."""
@@ -199,16 +291,20 @@ class _Selection:
             found += self._read(prediction, tables, step, partial(explained, self.distance))
         return [axes for axes in found if self.distance[axes] >= rounds.SHOWN * prediction.total]
 
-    def _second_round_pays(self, pairs: list[Axes]) -> bool:
-        """Whether the pairs are far enough from their predictions for triples to be measured well."""
-        if self.target.max_order < 3 or any(axes not in self.distance for axes in pairs):
-            return False
-        wanted = [axes for axes in pairs if self.target.predict in (None, *axes)]
-        if not wanted:
-            return False
-        needed = rounds.worthwhile_distance(self.noise, self.target, float(self.session.left) / len(wanted))
-        mean = float(np.mean([self.distance[axes] for axes in wanted])) / 2
+    def _second_from(self, pairs: list[Axes]) -> float | None:
+        """The mean distance of pairs, in rows, from which triples can be measured well, in a second round; None where there is none."""
+        wanted = self._wanted(pairs)
+        if self.target.max_order < 3 or not wanted or any(axes not in self.distance for axes in pairs):
+            return None
+        return rounds.worthwhile_distance(self.noise, self.target, float(self.session.left) / len(wanted))
+
+    def _shows(self, pairs: list[Axes], needed: float) -> bool:
+        """Whether the pairs are so far from their predictions, and have triples."""
+        mean = float(np.mean([self.distance[axes] for axes in self._wanted(pairs)])) / 2
         return needed <= mean and bool(rounds.candidate_triples(self.target, pairs, self.distance))
+
+    def _wanted(self, pairs: list[Axes]) -> list[Axes]:
+        return [axes for axes in pairs if self.target.predict in (None, *axes)]
 
     def _second(self, one_way: list[Axes], measured: list[Axes]) -> None:
         """Read the distances of triples from a fit of all measured tables; the allocation covers triples and earlier tables together."""
@@ -221,6 +317,7 @@ class _Selection:
         if prediction is not None and triples:
             step = rounds.triple_round(self.noise, self.target, len(triples), prediction.total)
             chosen = self._read(prediction, triples, step)
+            self._judge(prediction, chosen)
         self._spend_on(self._allocate([*one_way, *measured, *chosen], self.session.left))
 
     def _read(
@@ -239,16 +336,12 @@ class _Selection:
         self.note["candidates"] += step.candidates
         self.note["shortlist"] += step.n_read
         self.say(f"reading the distances of {len(tables)} tables")
-        noisy, mechanism = self.session.query(
-            f"distances of {len(tables)} tables",
-            lambda truth: distances(truth, tables, map(prediction.goal, tables)),
-            step.distance_share,
-            sensitivity=_sensitivity(len(tables), self.session.unit),
+        noisy, mechanism = self.session.ask(
+            Distances(tables, prediction.goal, step.candidates), step.distance_share
         )
         means = posterior_distances(noisy, mechanism, 2 * prediction.total)
         for axes, mean in zip(tables, map(float, means), strict=True):
             self.distance[axes] = max(mean - known(axes), 0.0)
-            self.risks[axes] = prediction.risk(axes, self.distance[axes])
         return tables
 
     def _shortlist(
@@ -258,29 +351,12 @@ class _Selection:
         step: rounds.Round,
         known: Callable[[Axes], float],
     ) -> list[Axes]:
-        """The exponential mechanism, once for each table to read; pairs that join two components of columns go first.
-
-        A score is the distance less public numbers, times a public weight of at most 1.
-        """
+        """The exponential mechanism, once for each table to read."""
         weight = weights_256(self.target, tables)
         precision = self.noise.precision(float(self.session.left) / step.n_read)
-        penalty = penalties(prediction, tables, precision, known)
-
-        def scores(truth: CountSource) -> NDArray[np.int64]:
-            net = distances(truth, tables, map(prediction.goal, tables)) - penalty
-            return np.asarray(net * weight // 256)
-
-        by: Picker = SpanningFirst(tables) if len(tables[0]) == 2 else Chooser.choose_many
-        picked = self.session.choose_many(
-            f"{step.n_read} of {len(tables)} tables to look at",
-            tables,
-            scores,
-            step.n_read,
-            step.list_share,
-            sensitivity=self.session.unit.l1,
-            by=by,
-        )
-        return sorted(picked)
+        penalty = partial(penalties, prediction, tables, precision, known)
+        scores = Scores(Distances(tables, prediction.goal, step.candidates), penalty, weight, step.n_read)
+        return sorted(tables[place] for place in self.session.choose(scores, step.n_read, step.list_share))
 
     def _allocate(self, tables: list[Axes], budget: Fraction) -> dict[Axes, float]:
         return allocate_shares(self.target, self.noise, self.risks, self.precision, tables, float(budget))
@@ -291,14 +367,14 @@ class _Selection:
         parts = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
         total = sum(parts.values()) * self.sets
         self.say(f"measuring {len(parts)} tables")
-        self.session.expect(self.session.schema.attrs_on(axes) for axes, part in parts.items() if part)
+        self.session.expect([Query(axes) for axes, part in parts.items() if part])
         for axes, part in parts.items():
             if part:
                 for number in range(self.sets):
                     self._measure(axes, budget * Fraction(part, total), number)
 
     def _measure(self, axes: Axes, share: Fraction, number: int) -> None:
-        table = self.session.measure(self.session.schema.attrs_on(axes), share, set=number)
+        table = self.session.measure(Query(axes, centred=self.centred), share, set=number)
         if number == 0:
             self.precision[axes] = self.precision.get(axes, 0.0) + 1 / table.in_rows()[1]
         self.tables.append(table)
@@ -307,8 +383,3 @@ class _Selection:
         """All that was measured so far, over all sets, but for coarse counts."""
         totals = [one for one in self.session.kept if not one.query.axes]
         return reconcile(self.session.schema.domain, [*self.tables, *totals], total=self.session.n_rows)
-
-
-def _sensitivity(tables: int, unit: Unit) -> Sensitivity:
-    """How far one person moves a list of distances, in units of a table of counts: see the proof at the top."""
-    return Sensitivity(Fraction(tables), Fraction(tables * unit.l1**2, unit.l2_squared))

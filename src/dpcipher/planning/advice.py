@@ -1,17 +1,18 @@
-"""What a plan warns of: noise that drowns what it is added to, ranges that too few rows show, and what would help."""
+"""What a plan advises: what it warns of, with what would help, and whether to select tables."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from dpcipher.errors import DpcipherError
-from dpcipher.planning.bins import BinPlan
-from dpcipher.planning.tables import TablePlan
+from dpcipher.planning.forecast import TablePlan
 from dpcipher.privacy.budget import Budget
 from dpcipher.request.request import Request
 from dpcipher.schema.grouped import said
 from dpcipher.schema.open_column import AUTO
+from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.rounds import GOOD_NOISE, MAX_TVD, READING
 
 DELTA = Fraction(1, 10**6)  # of the Gaussian noise that is held against Laplace noise
 
@@ -30,20 +31,40 @@ def noise_warnings(request: Request, tables: Sequence[TablePlan], n_rows: int | 
     )
 
 
-def range_warnings(bins: Sequence[BinPlan], n_rows: int | None) -> list[str]:
-    """One warning for all columns whose range needs more rows to be found."""
-    hidden = [
-        found
-        for found in bins
-        if found.rows_to_find is not None and found.rows_to_find > (n_rows or math.inf)
-    ]
+def range_warnings(rows_to_find: Mapping[str, int], n_rows: int | None) -> list[str]:
+    """One warning for all columns whose range needs more rows to be found than there are."""
+    hidden = {name: rows for name, rows in rows_to_find.items() if rows > (n_rows or math.inf)}
     if not hidden:
         return []
-    most = max(found.rows_to_find or 0 for found in hidden)
-    names = ", ".join(found.column for found in hidden)
     return [
-        f"{n_rows:,} rows may be too few to find the range of {names}: about {most:,} stand out of the noise. Declare min and max where they are public"
+        f"{n_rows:,} rows may be too few to find the range of {', '.join(hidden)}: about {max(hidden.values()):,} stand out of the noise. Declare min and max where they are public"
     ]
+
+
+def clear_rows(noise: NoiseModel, sizes: Sequence[int]) -> int:
+    """The least number of rows with which the distances of all pairs, of so many cells, are read."""
+    return math.ceil(noise.distance(len(sizes), float(READING)) / GOOD_NOISE) if sizes else 0
+
+
+def designed_advice(orders: Sequence[str]) -> str:
+    """That nothing need be looked at."""
+    return f"nothing need be looked at: the table is small, and {' and '.join(orders)} follow from the noise and the number of rows"
+
+
+def selection_advice(noise: NoiseModel, columns: int, sizes: Sequence[int], tvd: float | None) -> str:
+    """Whether to select tables, or to measure all candidate pairs with equal shares."""
+    if not sizes:
+        return "there is no pair to choose: workload=1 measures the same"
+    if tvd is None:
+        rows = math.ceil(noise.mean_tvd(sizes, 1) / MAX_TVD)
+        return f"with fewer than about {rows:,} rows, all pairs would be mostly noise and choosing pays; say n_rows to learn more"
+    if tvd >= MAX_TVD:
+        return f"choose: measured alike, all pairs would be mostly noise, a TVD of {min(tvd, 1.0):.2g} each before solving"
+    instead = "workload=2" if len(sizes) == math.comb(columns, 2) else "list the pairs"
+    return (
+        f"either will do: all pairs ({instead}) would have noise of an expected TVD of {tvd:.2g} each; choosing costs a twentieth of the "
+        "budget, and pays where few pairs matter or a second round is held"
+    )
 
 
 def _remedies(request: Request, worst: TablePlan, n_rows: int, ratio: float) -> list[str]:

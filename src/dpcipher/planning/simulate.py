@@ -1,0 +1,187 @@
+"""A source that simulates: a session with it takes the steps of a run, up to where answers decide what is asked. Nothing is read.
+
+Tables that are planned are answered by what is expected of them, without noise. Searches for bins are rehearsed with made-up noise, of the size that it will
+have, on made-up rows that are even, bell-shaped, skewed or of few values, between the declared ends of each column; an open end is taken to lie a public
+distance from the other, or from zero. That noise has a seed, so that the same plan says the same.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpcipher.errors import NotPrivate
+from dpcipher.privacy.noise import Moved
+from dpcipher.privacy.partitions import PartitionSelection
+from dpcipher.privacy.terms import Privacy
+from dpcipher.release.reconcile import Reconciled
+from dpcipher.request.request import Request
+from dpcipher.request.session import Answer, Choice, Decision, Question, Recoding, Say, Session, Source
+from dpcipher.schema.open_column import AUTO, declared_edges
+from dpcipher.schema.schema import Schema
+from dpcipher.schema.text_column import stand_in_texts
+from dpcipher.selection.binning import planned_tables
+from dpcipher.selection.find import find
+from dpcipher.selection.prediction import Prediction
+from dpcipher.selection.search import Search, open_searches
+from dpcipher.tables.domain import Axes, Floats, Shape
+from dpcipher.tables.measurement import Noise
+
+WIDTH, DAYS = (
+    1_000.0,
+    40 * 365.0,
+)  # of the rows where an end is open: the floating-point grid is alike at every size
+_VALUES = np.array([0.0, 0.05, 0.1, 0.15, 0.25, 0.5, 0.9])  # few values, and the rows up to each
+_UP_TO = np.array([0.0, 0.5, 0.7, 0.8, 0.88, 0.94, 0.98, 1.0])
+
+Spread = Callable[[Floats], Floats]  # the fraction of the rows below each place from 0 to 1
+SHAPES: Mapping[str, Spread] = {
+    "even": lambda places: places,
+    "bell-shaped": lambda places: ndtr(8 * places - 4),
+    "skewed": lambda places: ndtr(np.log(np.maximum(places, 1e-12)) + 3.5),  # as incomes: the median at 3 %
+    "of few values": lambda places: _UP_TO[np.searchsorted(_VALUES, places)],
+}
+
+
+class Undecided(Exception):
+    """A plan ends here: answers decide what a run asks next."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+
+
+class SimulatedRows(Source):
+    """What is expected of rows, instead of rows; and what was asked of them, in order, each with its noise or the scale of its choice."""
+
+    by = "nobody: simulated"
+
+    def __init__(self, schema: Schema, n_rows: int, cells: Mapping[int, Floats] | None = None) -> None:
+        self.shape: Shape = schema.shape
+        self.n_rows = n_rows
+        self.rng = np.random.default_rng(1)
+        self.asked: list[tuple[Question | Choice, Noise | float]] = []
+        self._schema, self._cells = schema, cells
+
+    def cells(self, axis: int) -> Floats:
+        """The made-up rows in the cells of a column's grid."""
+        assert self._cells is not None
+        return self._cells[axis]
+
+    def cost(self, noise: Noise, moved: Moved) -> float:
+        """Nobody is protected, and nothing is spent."""
+        return math.inf
+
+    def choice_cost(self, scale: float, sensitivity: int, *, zcdp: bool, k: int) -> float:
+        """Nobody is protected, and nothing is spent."""
+        return math.inf
+
+    def answer(self, question: Question, noise: Noise) -> Answer:
+        """What is expected; where a search is rehearsed with made-up noise."""
+        self.asked.append((question, noise))
+        answer = question.expected(self)
+        if self._cells is None:
+            return answer
+        draw = self.rng.laplace if noise.kind == "laplace" else self.rng.normal
+        return np.asarray(answer + draw(scale=noise.scale, size=answer.shape))
+
+    def answers(self, questions: Sequence[Question], noises: Sequence[Noise], say: Say) -> Sequence[Answer]:
+        """What is expected of each."""
+        return list(map(self.answer, questions, noises))
+
+    def choose(self, choice: Choice, scale: float, k: int) -> list[int]:
+        """Candidates from all over the list."""
+        self.asked.append((choice, scale))
+        return [int(place) for place in np.linspace(0, choice.n_candidates - 1, k)]
+
+    def named_texts(self, axis: int, chosen: PartitionSelection, most: int) -> tuple[str, ...]:
+        """Names for as many as there may be."""
+        return stand_in_texts(self._schema.column(self._schema.attrs[axis]))[:most]
+
+    def draw_rows(
+        self, axes: Axes, prior: Fraction, n_rows: int, possible: NDArray[np.bool_] | None
+    ) -> NoReturn:
+        """Never: nothing that draws rows is planned."""
+        raise NotPrivate("rows are drawn from private rows, and not from a plan; call fit")
+
+    def recode(self, old: Schema, new: Schema, codes: Recoding) -> None:
+        """The columns of the new schema."""
+        self._schema, self.shape = new, new.shape
+
+    def decide(self, decision: Decision) -> NoReturn:
+        """End the plan."""
+        raise Undecided(decision)
+
+    def statement(self, privacy: Privacy, n_rows: int | None, certificate: Mapping[str, Any]) -> NoReturn:
+        """Never: what is simulated is no release."""
+        raise NotPrivate("what a plan simulates cannot be released; call measure")
+
+
+def evenly(reconciled: Reconciled) -> Prediction:
+    """Every table of rows that are spread evenly, as simulated ones are."""
+    shape, total = reconciled.shape, reconciled.total
+
+    def predict(axes: Axes) -> Floats:
+        sizes = [shape[axis] for axis in axes]
+        return np.broadcast_to(total / math.prod(sizes), sizes)
+
+    return Prediction(total, predict)
+
+
+def rehearse_finding(request: Request, n_rows: int) -> dict[str, dict[str, int]]:
+    """The bins that are found of every column, by the shape of its rows: all columns have the same shape at a time."""
+    schema, found = request.schema, dict[str, dict[str, int]]()
+    for name, spread in SHAPES.items():
+        searches = open_searches(schema, request.privacy.unit, zcdp=True)
+        cells = {search.axis: _made_up(search, spread, n_rows) for search in searches}
+        session = Session(schema, request.privacy, SimulatedRows(schema, n_rows, cells))
+        find(session, planned_tables(request), sets=request.sets)
+        for column, bins in session.remarked("bins")["found"].items():
+            found.setdefault(column, {})[name] = bins
+    return found
+
+
+def with_expected_levels(schema: Schema, expected: int | None) -> Schema:
+    """The levels that are expected of every column; the most where no number of rows was given."""
+    if expected is None:
+        return schema
+    columns = (
+        replace(column, max_levels=min(expected, len(stand_in_texts(column)))) if column.discovers else column
+        for column in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
+
+
+def with_expected_bins(schema: Schema, expected: Mapping[str, int]) -> Schema:
+    """The bins that are expected, and at least those between declared edges; the most where no number of rows was given."""
+    columns = (
+        replace(column, max_bins=max(expected[column.name], len(declared_edges(column)) + 1))
+        if column.name in expected
+        else column
+        for column in schema.columns
+    )
+    return replace(schema, columns=tuple(columns)) if expected else schema
+
+
+def _made_up(search: Search, spread: Spread, n_rows: int) -> Floats:
+    """Rows of a shape in the cells of the grid."""
+    points = search.points.astype(float)
+    low, high = _ends(search, points)
+    below = spread(np.clip((points - low) / (high - low), 0.0, 1.0))
+    below[0], below[-1] = 0.0, 1.0
+    return np.diff(np.rint(n_rows * below))
+
+
+def _ends(search: Search, points: Floats) -> tuple[float, float]:
+    """Between which ends the rows lie: declared ones, and in place of an open one a distance from the other or from zero."""
+    first, last = float(points[0]), float(points[-1])
+    if not search.is_unbounded:
+        return first, last
+    width = DAYS if search.column.kind == "date" else WIDTH
+    if search.column.min != AUTO:
+        return first, min(first + width, last)
+    return (0.0, width) if search.column.max == AUTO else (max(last - width, first), last)
