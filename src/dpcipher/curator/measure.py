@@ -63,7 +63,7 @@ def measure(
     values are then protected and presence is not. `epsilon` alone is pure; with `delta`, or as `rho`, the noise is Gaussian.
     Bins and levels that the schema leaves open are found first, with a part of the same charge, and the release holds the schema with them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
+    `workload` is an order (2 = all pairs), a list of attrs and `dc.Grouped` tables, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
     the word says. Given tables share the budget equally, or by `weights`, and over
     `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
     `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked;

@@ -34,7 +34,7 @@ from dpcipher.tables.domain import Attrs, Axes
 class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
+    `workload` is an order (2 = all pairs), a list of attrs and `dc.Grouped` tables, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
     tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine`,
     `reading` and `lam` are those of `solve`.
 

@@ -66,9 +66,6 @@ class Grouped(tuple[str, ...]):
         )
         return f"Grouped({tuple(self)!r}, {said})"
 
-    def __str__(self) -> str:
-        return repr(self)
-
     def __getnewargs_ex__(self) -> tuple[tuple[Attrs], Mapping[str, Any]]:
         """For pickle and copy."""
         return (tuple(self),), self.groups
@@ -164,11 +161,17 @@ def _spec(labels: Sequence[str], groups: Groups) -> Any:
 
 def read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[int]]:
     """The groups of a column, which are numbered by their first levels, and for each the place it was given at."""
+    key = attr, repr(spec)
+    if key not in schema.known_groups:
+        schema.known_groups[key] = _read_groups(schema, attr, spec)
+    return schema.known_groups[key]
+
+
+def _read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[int]]:
     if any(part.is_open for part in schema.parts(attr)):
         raise WorkloadError(
             f"groups of {attr} must be of levels that the schema declares, and those are to be found; declare its bins or levels, or leave its groups out"
         )
-    spec = _plain(attr, spec)
     n_levels = schema.n_cells((attr,))
     if isinstance(spec, dict) or isinstance(spec[0], list):
         lists = list(spec.values()) if isinstance(spec, dict) else spec
