@@ -46,7 +46,7 @@ class Resolution:
         """The inner products of its functions with values at its cells, along one dimension."""
         if self.functions is None:
             turned = self._reflect(values, place)
-            turned[(slice(None),) * place + (0,)] *= sqrt(self.cells)
+            turned[(slice(None),) * place + (0,)] = values.sum(axis=place)  # exact, where counts are whole
             return turned
         return np.moveaxis(np.tensordot(self.functions, values, axes=(1, place)), 0, place)
 

@@ -30,6 +30,7 @@ from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Combination, Query
 from dpcipher.tables.table import PART
 
+_ROUNDING = 1e-14  # estimates that differ from what was measured by less of it are the same
 _CONTRADICTS = 1e-6  # exact tables may differ by so much of their size
 _MULTIPLIERS = -1  # the key of what impossible cells fix
 
@@ -333,7 +334,9 @@ class LeastSquares:
         moved = np.zeros_like(seen)
         for group in stack.structure.groups:
             agreed = group.seen(self.values[self._functions(stack.components[:, group.choices])])
-            moved[:, group.positions] = times(agreed - seen[:, group.positions], group.inverse)
+            gap = agreed - (own := seen[:, group.positions])
+            gap[np.abs(gap) < _ROUNDING * np.abs(own)] = 0.0  # a table that is alone stays as it was measured
+            moved[:, group.positions] = times(gap, group.inverse)
         corrected = counts + stack.structure.cells(moved)
         for grid, components, one in zip(stack.grids, stack.components, corrected, strict=True):
             yield Fitted(grid, stack.structure, components, one)
