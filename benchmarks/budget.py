@@ -31,7 +31,7 @@ from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.prediction import independent
-from dpcipher.selection.spanning import SpanningFirst
+from dpcipher.selection.scores import SpanningFirst
 
 EPSILON, DELTA, ROWS, NETWORKS = math.exp(-2), 1e-9, 10_000, 3
 RHO = float(rho_for(Fraction(EPSILON), Fraction(1, 10**9)))

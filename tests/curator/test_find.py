@@ -24,7 +24,7 @@ from dpcipher.request.shares import coarse_share, finding_share
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.rows import Zero
-from dpcipher.selection.binning import BinRisk
+from dpcipher.selection.edges import BinRisk
 from dpcipher.selection.find import Intervals
 from dpcipher.selection.search import Search
 

@@ -9,7 +9,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.truth import RowCounts
+from dpcipher.curator.counts import RowCounts
 from dpcipher.errors import NotPrivate
 from dpcipher.planning import plan as planning
 from dpcipher.planning.plan import WORTH

@@ -11,8 +11,8 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
+from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.design import FEW_COLUMNS, NEGLIGIBLE, SmallTable, design_tables, is_small, orders_of
-from dpcipher.selection.noise_model import NoiseModel
 from dpcipher.selection.target import SelectionTarget
 
 SHAPES = [(2, 2, 3, 3), (6, 9, 3, 3, 3), (2, 5)]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.selection.allocation import interaction_risk
 from dpcipher.selection.prediction import EMPTY, GRAIN, Prediction, fitted, independent
-from dpcipher.selection.risk import interaction_risk
 
 SHAPE = (2, 3, 4)
 ONE_WAY = [np.array([300.0, 700.0]), np.array([100.0, 250.0, 650.0]), np.array([400.0, 300.0, 200.0, 100.0])]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.truth import CountedTables, CountSource, Tally
+from dpcipher.curator.counts import CountedTables, CountSource, Tally
 from dpcipher.privacy.choose import Draws, polya_urn
 from dpcipher.privacy.ledger import Account
 from dpcipher.privacy.noise import Moved

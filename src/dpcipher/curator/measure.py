@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import open_counts, receive
 from dpcipher.errors import LedgerError
 from dpcipher.io.write import check_writable
 from dpcipher.privacy.choose import Draws
@@ -21,8 +21,7 @@ from dpcipher.request.request import Request, check_person
 from dpcipher.request.session import Say, Session, silent
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.find import check_finding
-from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.limits import check_auto
+from dpcipher.selection.limits import check_auto, foreseen_tables
 from dpcipher.selection.select import run
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes

@@ -20,9 +20,8 @@ from dpcipher.request.auto import Auto, parse_auto
 from dpcipher.request.session import Session
 from dpcipher.request.shares import FINEST, table_shares
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
-from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.limits import check_options
+from dpcipher.selection.edges import PlannedTables, chosen_pairs, typical_tables
+from dpcipher.selection.limits import check_options, foreseen_tables
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes

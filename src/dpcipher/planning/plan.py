@@ -53,11 +53,11 @@ from dpcipher.request.shares import (
     table_shares,
 )
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import bin_risk, clear_of_noise, planned_tables
+from dpcipher.selection.allocation import GUMBEL, NoiseModel
 from dpcipher.selection.design import design_tables, is_small
+from dpcipher.selection.edges import bin_risk, clear_of_noise, planned_tables
 from dpcipher.selection.find import check_finding
 from dpcipher.selection.limits import check_auto, fitting_orders
-from dpcipher.selection.noise_model import GUMBEL, NoiseModel
 from dpcipher.selection.rounds import n_cells
 from dpcipher.selection.search import level_share, open_searches
 from dpcipher.selection.select import Distances, Scores, select
