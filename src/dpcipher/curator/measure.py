@@ -87,8 +87,10 @@ def measure(
     )
     account = Account(ledger, name, create, label)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
-    check_auto(request)
-    check_finding(schema, privacy, sets)
+    if request.auto is not None:
+        check_auto(request)
+    if schema.is_open:
+        check_finding(schema, privacy, sets)
     if save is not None:
         check_writable(save)
     say = progress or silent

@@ -226,7 +226,8 @@ class Synthesizer(ABC):
                     "epsilon (None) must be given where levels are found in the rows (levels: discover); give epsilon and delta, or declare them"
                 )
             return
-        check_finding(schema, self.privacy, self._coarse_sets)
+        if schema.is_open:
+            check_finding(schema, self.privacy, self._coarse_sets)
         finest = min(Fraction(1, _PARTS), self._finest(schema))
         mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)
 

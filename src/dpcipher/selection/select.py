@@ -115,7 +115,8 @@ class Scores(Choice):
 
 def run(request: Request, session: Session, *, say: Say = silent) -> Sequence[Measurement]:
     """What a request asks, after what its schema leaves open was found: the given tables, or those that a part of the budget chooses."""
-    find(session, planned_tables(request), sets=request.sets, say=say)
+    if request.schema.is_open:
+        find(session, planned_tables(request), sets=request.sets, say=say)
     if request.auto is not None:
         return select(session, request.auto, sets=request.sets, say=say)
     if request.schema.is_open:
