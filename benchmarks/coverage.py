@@ -14,7 +14,7 @@ import pandas as pd
 from common import RESULTS, Axes, Codes, Floats, agreed, laplace, markdown, noisy, subsets, table, write_page
 
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.count import count_codes
+from dpcipher.curator.counts import count_codes
 from dpcipher.drawing.svg import element, image, standalone, text
 from dpcipher.engines.solve import solve_set
 from dpcipher.errors import SolveError

@@ -25,9 +25,9 @@ from common import RESULTS, markdown, measured, peak_megabytes, write_page
 from count import Columns, blocks, seconds
 
 import dpcipher as dc
-from dpcipher.curator.count import receive
+from dpcipher.curator.counts import receive
 from dpcipher.curator.kernel import SORTED_ROWS, TableCounter
-from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.limits import foreseen_tables
 from dpcipher.selection.target import SelectionTarget
 
 C_LOOP = r"""

@@ -18,7 +18,7 @@ from raw_errors import METRICS, errors
 
 import dpcipher as dc
 from dpcipher.selection import search as bin_search
-from dpcipher.selection.binning import clear_of_noise
+from dpcipher.selection.edges import clear_of_noise
 
 EPSILON = 1.0
 # Whether halves are told apart by their difference; the chance, one in so many, that noise alone is taken for rows. The first is what others are compared with.

@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from common import markdown, measured, real, write_page
 
 import dpcipher as dc
-from dpcipher.curator.count import receive
-from dpcipher.curator.truth import Tally
+from dpcipher.curator.counts import Tally, receive
 
 PARTITIONS = 200
 MANY = (8, 200, 2_000)

@@ -166,10 +166,10 @@ def test_the_released_side_cannot_reach_private_rows() -> None:
         ("dpcipher.schema.planted", "from dpcipher.release.release import Release"),
         ("dpcipher.engines.planted", "import dpcipher.cli"),
         ("dpcipher.stray", "import numpy"),
-        ("dpcipher.privacy.planted", "def f():\n    from dpcipher.curator import count"),
+        ("dpcipher.privacy.planted", "def f():\n    from dpcipher.curator import counts"),
         ("dpcipher.joint.planted", "from dpcipher import measure"),
         ("dpcipher.request.planted", "from dpcipher.curator.answers import PrivateRows"),
-        ("dpcipher.selection.planted", "from dpcipher.curator.truth import CountSource"),
+        ("dpcipher.selection.planted", "from dpcipher.curator.counts import CountSource"),
         ("dpcipher.planning.planted", "from dpcipher.curator.measure import open_session"),
         ("dpcipher.methods.planted", "def fit():\n    from dpcipher.curator.measure import open_session"),
         ("dpcipher.schema.planted", "import importlib\nimportlib.import_module('dpcipher.curator.draft')"),
@@ -191,7 +191,7 @@ def test_every_entry_point_is_there() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("dpcipher.engines.planted", "from dpcipher.curator.count import count_codes"),
+        ("dpcipher.engines.planted", "from dpcipher.curator.counts import count_codes"),
         ("dpcipher.release.planted", "from dpcipher.io.read import open_table"),
         ("dpcipher.pages.planted", "from dpcipher.scoring import scores"),
     ],

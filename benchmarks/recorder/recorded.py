@@ -22,8 +22,7 @@ import dpcipher as dc
 from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
 from dpcipher.privacy.choose import Draws, OpenDPChooser
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.noise import OpenDPNoise
-from dpcipher.privacy.together import split_like
+from dpcipher.privacy.noise import OpenDPNoise, split_like
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.session import Choice, Question, Session
 from dpcipher.tables.measurement import Noise

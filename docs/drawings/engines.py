@@ -6,9 +6,8 @@ import numpy as np
 from pieces import arrow, line, picture
 
 from dpcipher.drawing.svg import element, text
-from dpcipher.selection.allocation import allocate_budget, share_grid
-from dpcipher.selection.distances import posterior_distances
-from dpcipher.selection.risk import interaction_risk
+from dpcipher.selection.allocation import allocate_budget, interaction_risk, share_grid
+from dpcipher.selection.prediction import posterior_distances
 from dpcipher.tables.domain import Codes, Floats
 from dpcipher.tables.measurement import Noise
 

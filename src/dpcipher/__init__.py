@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcipher.audits.audit import audit
     from dpcipher.comparison.compare import compare
+    from dpcipher.curator.check import SchemaCheck
     from dpcipher.curator.measure import measure
-    from dpcipher.curator.mismatch import SchemaCheck
     from dpcipher.drawing.plot import plot
     from dpcipher.engines.reading import Reading
     from dpcipher.engines.solve import solve

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from dpcipher.audits.releases import release_checks
-from dpcipher.curator import count, measure
+from dpcipher.curator import counts as count
+from dpcipher.curator import measure
 from dpcipher.methods import multinomial_dirichlet
 from dpcipher.privacy import noise
 from dpcipher.privacy.events import Spending

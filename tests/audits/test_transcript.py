@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import dlaplace
 
-from curator.asking import Asked
+from asking import Asked
 from dpcipher.audits.losses import additive_losses, answered_loss, choice_losses, losses
 from dpcipher.audits.subjects import SUBJECTS, UNITS
 from dpcipher.audits.transcript import Question, Violation, compare, record

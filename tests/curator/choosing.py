@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.truth import RowCounts
+from dpcipher.curator.counts import RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy

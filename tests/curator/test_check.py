@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator.mismatch import FIRST_ROWS
+from dpcipher.curator.check import FIRST_ROWS
 from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import DpcipherError
 from dpcipher.schema import Column, Schema, Zero

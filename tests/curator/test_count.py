@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcipher.curator.count import count_batches, count_codes, empty_tally
-from dpcipher.curator.truth import Tally
+from dpcipher.curator.counts import Tally, count_batches, count_codes, empty_tally
 from dpcipher.errors import DataError
 from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema

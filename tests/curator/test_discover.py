@@ -17,7 +17,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import open_counts, receive
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS
 from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, Unit

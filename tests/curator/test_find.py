@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpcipher as dc
 from dpcipher.audits.subjects import BUDGETS, UNITS
 from dpcipher.audits.transcript import Violation, compare, record
 from dpcipher.curator.measure import measure
-from dpcipher.errors import DataError
+from dpcipher.errors import BudgetError, DataError
 from dpcipher.methods import Cipher
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.unit import Unit
@@ -23,7 +24,7 @@ from dpcipher.request.shares import coarse_share, finding_share
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.rows import Zero
-from dpcipher.selection.binning import BinRisk
+from dpcipher.selection.edges import BinRisk
 from dpcipher.selection.find import Intervals
 from dpcipher.selection.search import Search
 
@@ -407,3 +408,25 @@ def test_a_schema_that_follows_from_rows_is_noticed() -> None:
     there = replace(record(method, people(400), SCHEMA, replay=here, seed=3), schema="another")
     with pytest.raises(Violation, match="schema"):
         compare(method, here, there)
+
+
+@pytest.mark.parametrize("sets", [1, 10_000])
+@pytest.mark.parametrize("workload", [1, "auto"])
+def test_a_budget_too_small_for_finding_is_refused_before_the_charge(
+    workload: int | str, sets: int, tmp_path: Path
+) -> None:
+    """By the release, a method and the plan alike: nothing is charged for what the search could not ask."""
+    ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
+    asked = {
+        "epsilon": 1e-10 if sets == 1 else 4e-7,
+        "unit": "add-remove",
+        "workload": workload,
+        "sets": sets,
+    }
+    with pytest.raises(BudgetError, match="must be at most"):
+        measure(people(10), SCHEMA, ledger=ledger, **asked)
+    with pytest.raises(BudgetError, match="must be at most"):
+        Cipher(ledger=ledger, **asked).fit(people(10), SCHEMA)
+    with pytest.raises(BudgetError, match="must be at most"):
+        dc.plan(SCHEMA, **asked)
+    assert ledger.entries == ()

@@ -16,7 +16,7 @@ from dpcipher.pages.choices import found_bins
 from dpcipher.planning.plan import plan
 from dpcipher.release.shown import found_ranges
 from dpcipher.schema import Column, Schema
-from dpcipher.selection.ranges import inhabited_bands, rows_to_find, sides_of_zero, stand_out
+from dpcipher.selection.edges import inhabited_bands, rows_to_find, sides_of_zero, stand_out
 from dpcipher.selection.search import Search
 
 OPEN: dict[str, Any] = {"min": "auto", "max": "auto", "bins": "auto"}

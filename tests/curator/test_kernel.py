@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcipher.curator import kernel
-from dpcipher.curator.count import count_batches
+from dpcipher.curator.counts import count_batches
 from dpcipher.curator.kernel import TableCounter, in_threads
 from dpcipher.errors import DataError
 from dpcipher.request.limits import ALL_JOINT_CELLS, few_joint_tables

@@ -12,7 +12,7 @@ import dpcipher as dc
 from dpcipher.audits.subjects import THREE_ALIKE, Subject
 from dpcipher.audits.transcript import compare, record
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.truth import RowCounts
+from dpcipher.curator.counts import RowCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy

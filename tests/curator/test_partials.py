@@ -12,10 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpcipher.curator import partials, spark_workers
-from dpcipher.curator.count import count_codes
-from dpcipher.curator.partials import add_packed, assembled, packed, pieces
-from dpcipher.curator.spark_workers import UNREADABLE, Adding, Blocks, Counting, Owning, columns_of_block
+from dpcipher.curator import spark_workers
+from dpcipher.curator import spark_workers as partials
+from dpcipher.curator.counts import count_codes
+from dpcipher.curator.spark_workers import (
+    UNREADABLE,
+    Adding,
+    Blocks,
+    Counting,
+    Owning,
+    add_packed,
+    assembled,
+    columns_of_block,
+    packed,
+    pieces,
+)
 from dpcipher.privacy.terms import Cap
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Codes, Counts

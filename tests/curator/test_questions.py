@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpcipher
-from dpcipher.curator.truth import TableCounts
+from dpcipher.curator.counts import TableCounts
 from dpcipher.methods.fourier import Coefficients
 from dpcipher.methods.growth import Growth
 from dpcipher.methods.junction_tree import Dependence, TreeScores

@@ -12,7 +12,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.count import receive
+from dpcipher.curator.counts import receive
 from dpcipher.curator.measure import measure
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
 from dpcipher.privacy.choose import Draws

@@ -12,7 +12,7 @@ import pytest
 from choosing import columns, run
 
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.truth import TableCounts
+from dpcipher.curator.counts import TableCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curator.asking import Asked, Scored
-from dpcipher.curator import count as truth_module
+from asking import Asked, Scored
+from dpcipher.curator import counts as truth_module
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import CountSource, RowCounts, TableCounts, open_counts, receive
 from dpcipher.curator.measure import open_session
-from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.methods.mwem import Cell
 from dpcipher.privacy.budget import Budget

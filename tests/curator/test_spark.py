@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator import spark as spark_module
-from dpcipher.curator.count import count_codes, is_spark, open_counts, receive
+from dpcipher.curator.counts import RowCounts, count_codes, is_spark, open_counts, receive
 from dpcipher.curator.measure import measure, open_session
 from dpcipher.curator.spark import spark_tally
-from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import open_counts, receive
 from dpcipher.curator.measure import measure, open_session
 from dpcipher.errors import DataError, ParameterError, TableFileError
 from dpcipher.privacy.budget import Budget

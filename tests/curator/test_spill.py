@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from handed_counts import handed_counts  # noqa: F401
 
-from dpcipher.curator import count, persons, spill
-from dpcipher.curator.count import receive
+from dpcipher.curator import counts as count
+from dpcipher.curator import persons, spill
+from dpcipher.curator.counts import RowCounts, receive
 from dpcipher.curator.measure import measure
-from dpcipher.curator.truth import RowCounts
 from dpcipher.errors import TableFileError
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.terms import Privacy
@@ -32,7 +32,7 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for a few hundred rows, and no table counted before it is known to be asked for."""
     monkeypatch.setattr(spill, "MEMORY_BYTES", 2_000)
     monkeypatch.setattr(count, "CHUNK_ROWS", 300)
-    monkeypatch.setattr("dpcipher.selection.foreseen.MOST_CELLS", 0)
+    monkeypatch.setattr("dpcipher.selection.limits.MOST_CELLS", 0)
     monkeypatch.setattr("dpcipher.io.frame.FRAME_ROWS", 170)
     monkeypatch.setattr("dpcipher.io.files.BATCH_ROWS", 170)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcipher.curator import kernel, truth
-from dpcipher.curator.count import count_codes, receive
+from dpcipher.curator import counts as truth
+from dpcipher.curator import kernel
+from dpcipher.curator.counts import CountSource, RowCounts, TableCounts, count_codes, receive
 from dpcipher.curator.kernel import TableCounter
-from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4, "d": 1})

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mutations import bend
 
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import open_counts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from brute_cells import code_of
 
-from dpcipher.curator.count import receive
+from dpcipher.curator.counts import receive
 from dpcipher.io.read import open_table
 from dpcipher.schema import Column, Schema
 

@@ -234,3 +234,11 @@ class TestContract:
         counts[1, :, 2, :] = 0
         rows = self.make(name, 0.2).fit_counts(counts, schema, draws=Draws.seeded(2)).sample(300, seed=1)
         assert not ((rows["a"] == 1) & (rows["c"] == 2)).any()
+
+
+def test_a_method_may_be_told_that_the_number_of_rows_is_public() -> None:
+    """As `measure` may: it is stated, and nothing is spent on it."""
+    rows, schema = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]}), Schema.from_domain({"a": 2, "b": 2})
+    fitted = METHODS["cipher"](1.0, unit="add-remove", n_rows_public=True).fit(rows, schema)
+    assert fitted.statement.n_rows == 3
+    assert len(fitted.sample()) == 3

@@ -83,7 +83,7 @@ def test_a_wrong_sensitivity_fails_the_replay() -> None:
     from dataclasses import dataclass
     from fractions import Fraction
 
-    from curator.asking import Asked
+    from asking import Asked
 
     @dataclass(frozen=True)
     class Halved(dc.FullHistogram):

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dpcipher.curator.truth import TableCounts
+from dpcipher.curator.counts import TableCounts
 from dpcipher.errors import BudgetError
 from dpcipher.methods.scores import (
     GRID,

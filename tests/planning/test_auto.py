@@ -11,7 +11,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.truth import TableCounts
+from dpcipher.curator.counts import TableCounts
 from dpcipher.methods.cipher import Cipher
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.count import count_codes, receive
+from dpcipher.curator.counts import count_codes, receive
 from dpcipher.engines import paper, rows, table
 from dpcipher.engines.denoise import denoise as denoise_module
 from dpcipher.engines.denoise.denoise import denoise

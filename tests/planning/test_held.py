@@ -6,7 +6,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.curator import spill
-from dpcipher.curator.count import receive
+from dpcipher.curator.counts import receive
 
 SCHEMA = dc.Schema.from_domain({"a": 256, "b": 257, "c": 70_000})
 TERMS = {"epsilon": 1.0, "unit": "add-remove"}

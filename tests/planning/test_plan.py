@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.count import empty_tally
+from dpcipher.curator.counts import empty_tally
 from dpcipher.curator.measure import measure
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.choose import Draws

@@ -4,12 +4,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpcipher as dc
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.truth import RowCounts
+from dpcipher.curator.counts import RowCounts
 from dpcipher.errors import NotPrivate
+from dpcipher.planning import plan as planning
 from dpcipher.planning.plan import WORTH
 from dpcipher.planning.simulate import SimulatedRows
 from dpcipher.privacy.choose import Draws
@@ -95,3 +97,38 @@ def test_the_plan_of_a_large_selection_is_quick_and_needs_no_large_table() -> No
     )
     assert plan.selection is not None
     assert plan.selection.pairs == 3
+
+
+def test_what_a_large_selection_measures_is_not_predicted() -> None:
+    """Of 200 columns a shortlist of pairs is planned, and nothing is said of what is then measured: a run may measure none."""
+    schema = dc.Schema.from_domain({f"c{axis}": 4 for axis in range(200)})
+    plan = dc.plan(schema, workload="auto", epsilon=1.0, unit="add-remove", n_rows=48_842)
+    assert (plan.steps[-1].name, plan.steps[-1].tables, plan.steps[-1].sd) == (WORTH, None, None)
+
+
+def test_orders_whose_tables_get_equal_shares_are_two_steps() -> None:
+    """Three columns of six levels, for which columns and pairs share the budget."""
+    schema = dc.Schema.from_domain(dict.fromkeys("abc", 6))
+    terms = {"workload": "auto", "rho": 0.01, "unit": "replace"}
+    steps = dc.plan(schema, **terms, n_rows=1_000).steps
+    assert [(step.name, step.tables) for step in steps] == [("one-way tables", 3), ("pairs", 3)]
+    rows = pd.DataFrame(np.random.default_rng(1).integers(0, 6, (1_000, 3)), columns=list("abc"))
+    assert sorted(map(len, dc.measure(rows, schema, **terms).workload)) == [1, 1, 1, 2, 2, 2]
+
+
+def test_the_number_of_rows_is_asked_once_for_all_sets() -> None:
+    """With the noise that its share buys: sqrt(2) / (1/50)."""
+    schema = dc.Schema.from_domain({f"c{axis}": 4 for axis in range(12)})
+    terms = {"workload": "auto", "epsilon": 1.0, "unit": "add-remove", "n_rows": 20_000}
+    for sets in (1, 4):
+        step = dc.plan(schema, **terms, sets=sets).steps[0]
+        assert (step.name, step.sd) == ("number of rows", pytest.approx(50 * 2**0.5, rel=1e-3))
+
+
+def test_the_cost_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a while."""
+    calls = []
+    real = planning.estimate_cost
+    monkeypatch.setattr(planning, "estimate_cost", lambda *given: calls.append(given) or real(*given))
+    dc.plan(dc.Schema.from_domain({"a": 2, "b": 3}), epsilon=1.0, unit="add-remove")
+    assert len(calls) == 1

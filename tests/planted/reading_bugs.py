@@ -67,7 +67,7 @@ READING_BUGS = (
     Bug(
         "questions see different states of a table: it is read twice",
         "PostgreSQL's default isolation",
-        "curator/count.py",
+        "curator/counts.py",
         "            return count_batches(batches, self._schema, tables, self._privacy)\n",
         "            list(batches)\n        with self._batches() as batches:\n"
         "            return count_batches(batches, self._schema, tables, self._privacy)\n",

@@ -227,7 +227,7 @@ def test_tables_that_are_drawn_together_keep_their_places(monkeypatch: pytest.Mo
         return right(self, counts, mechanism)
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", watched)
-    monkeypatch.setattr("dpcipher.privacy.together.CELLS_AT_ONCE", 2_000)
+    monkeypatch.setattr("dpcipher.privacy.noise.CELLS_AT_ONCE", 2_000)
     fine, coarse = Noise("laplace", 0.05), Noise("gaussian", 1000.0)
     shapes = [(3, 4), (200,), (1,), (20, 30), (2_500,), (0, 3)]
     mechanisms = [fine, coarse, fine, fine, fine, coarse]

@@ -242,11 +242,11 @@ MEASURED: dict[str, Callable[[], Case]] = {
 STEPS: dict[str, Sequence[str]] = {
     "a small table by design": ["number of rows", "c0 × c1 × c2 × c3"],
     "chosen tables": ["tables to look at", "distances of"],
-    "chosen tables, centred": ["rows, counted once", "centred"],
+    "chosen tables, centred": ["number of rows", "centred"],
     "a shortlist that spans": ["of 276 tables to look at"],
     "to predict": ["'predict': 'c4'"],
     "chosen quadruples": ["of 364 tables to look at", "of 1001 tables to look at", "c3 × c4 × c5 × c6"],
-    "found bins": ["intervals of age, income", "runs of bins"],
+    "found bins": ["intervals of age", "intervals of income", " groups"],
     "a found range": ["intervals of income", "'ranges'"],
     "found levels with a cap": ["levels of city", "'levels': {'city': 2}"],
 }

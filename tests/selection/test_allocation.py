@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpcipher.selection.allocation import allocate_budget, share_grid
-from dpcipher.selection.risk import interaction_risk
+from dpcipher.selection.allocation import allocate_budget, interaction_risk, share_grid
 
 Curve = Callable[[np.ndarray], np.ndarray]
 GRID = share_grid(1.0)

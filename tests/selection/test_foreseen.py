@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.count import count_codes
-from dpcipher.curator.truth import CountedTables, CountSource, RowCounts
+from dpcipher.curator.counts import CountedTables, CountSource, RowCounts, count_codes
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
@@ -17,8 +16,8 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection import foreseen
-from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection import limits as foreseen
+from dpcipher.selection.limits import foreseen_tables
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.measurement import Measurement

@@ -10,7 +10,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import choice_scale
 from dpcipher.privacy.noise import SeededNoise, mechanism_for
 from dpcipher.privacy.unit import Unit
-from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.rounds import COLUMNS, ONE_WAY, READING, column_share, pair_round
 
 UNITS = [Unit(relation, rows) for relation in ("add-remove", "replace") for rows in (1, 3)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.selection.distances import MAX_SAMPLE, posterior_distances
+from dpcipher.selection.prediction import MAX_SAMPLE, posterior_distances
 from dpcipher.tables.measurement import Noise
 
 LARGEST = 20_000.0

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcipher.selection import risk
-from dpcipher.selection.risk import interaction_risk, one_way_risk
+from dpcipher.selection import allocation as risk
+from dpcipher.selection.allocation import interaction_risk, one_way_risk
 
 PRECISION = np.concatenate([[0.0], np.geomspace(1e-8, 10, 60)])
 

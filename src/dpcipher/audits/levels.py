@@ -17,7 +17,7 @@ from dpcipher.audits.evidence import clopper_pearson
 from dpcipher.audits.subjects import CONCENTRATED, UNITS
 from dpcipher.audits.transcript import Question, Transcript, Violation, compare, record
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import open_counts, receive
 from dpcipher.methods import Cipher
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws

@@ -19,8 +19,7 @@ from dpcipher.methods import Synthesizer
 from dpcipher.methods.base import Fitted
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
-from dpcipher.privacy.noise import Moved, NoiseSource, OpenDPNoise, SeededNoise
-from dpcipher.privacy.together import split_like
+from dpcipher.privacy.noise import Moved, NoiseSource, OpenDPNoise, SeededNoise, split_like
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts

@@ -48,8 +48,8 @@ def draft(data: str, target: Path, force: bool, json_: bool) -> None:
     Example:
       dpcipher schema draft people.csv -o people.yaml
     """
+    from dpcipher.curator.check import said_format
     from dpcipher.curator.draft import draft as draft_schema
-    from dpcipher.curator.mismatch import said_format
     from dpcipher.schema.format import PLAIN
 
     drafted = draft_schema(data, tell=lambda words: click.echo(words, err=True))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dpcipher.curator.counts import CountSource, RowCounts, TableCounts
 from dpcipher.curator.persons import kept_codes
 from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
-from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
 from dpcipher.errors import ParameterError
 from dpcipher.io.read import open_declared
 from dpcipher.request.limits import FULL_TABLE_CELLS

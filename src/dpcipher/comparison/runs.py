@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcipher.curator.truth import CountSource
+from dpcipher.curator.counts import CountSource
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import Synthesizer

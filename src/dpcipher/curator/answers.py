@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.curator.truth import CountedTables, CountSource, Tally
+from dpcipher.curator.counts import CountedTables, CountSource, Tally
 from dpcipher.privacy.choose import Draws, polya_urn
 from dpcipher.privacy.ledger import Account
-from dpcipher.privacy.noise import Moved
+from dpcipher.privacy.noise import CELLS_AT_ONCE, Moved
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.together import CELLS_AT_ONCE
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.request.request import Request

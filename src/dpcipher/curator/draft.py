@@ -7,9 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
-from dpcipher.curator.look import MAX_CODES, MAX_SEEN, Look, Range
-from dpcipher.curator.round_edges import amount_edges, calendar_edges, even_steps, is_skewed
-from dpcipher.curator.written import clock_facts, has_minus_one, piled_up, read_otherwise
+from dpcipher.curator.profile import (
+    MAX_CODES,
+    MAX_SEEN,
+    Look,
+    Range,
+    amount_edges,
+    calendar_edges,
+    clock_facts,
+    even_steps,
+    has_minus_one,
+    is_skewed,
+    piled_up,
+    read_otherwise,
+)
 from dpcipher.errors import SchemaError
 from dpcipher.io.detect import detect
 from dpcipher.io.read import open_table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.answers import PrivateRows
-from dpcipher.curator.count import open_counts, receive
+from dpcipher.curator.counts import open_counts, receive
 from dpcipher.errors import LedgerError, warn
 from dpcipher.files import PaidFor
 from dpcipher.io.write import check_writable
@@ -23,8 +23,7 @@ from dpcipher.request.request import Request, check_person
 from dpcipher.request.session import Say, Session, silent
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.find import check_finding
-from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.limits import check_auto
+from dpcipher.selection.limits import check_auto, foreseen_tables
 from dpcipher.selection.select import run
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
@@ -92,8 +91,10 @@ def measure(
     )
     account = Account(ledger, name, create, label)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
-    check_auto(request)
-    check_finding(schema, privacy, sets)
+    if request.auto is not None:
+        check_auto(request)
+    if schema.is_open:
+        check_finding(schema, privacy, sets)
     target = None
     if save is not None:
         path = ledger.path if isinstance(ledger, Ledger) else ledger

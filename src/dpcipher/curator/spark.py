@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dpcipher.curator.count import wanted_columns
+from dpcipher.curator.counts import Tally, wanted_columns
 from dpcipher.curator.kernel import Columns
-from dpcipher.curator.partials import add_packed, assembled
 from dpcipher.curator.spark_workers import (
     BLOCK,
     OWNED,
@@ -23,10 +22,11 @@ from dpcipher.curator.spark_workers import (
     Blocks,
     Counting,
     Owning,
+    add_packed,
+    assembled,
     columns_of_block,
 )
 from dpcipher.curator.spill import HeldRows
-from dpcipher.curator.truth import Tally
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.io.header import check_names
 from dpcipher.privacy.terms import Privacy

@@ -1,12 +1,7 @@
-"""What Spark's Python workers run: the same encoding and the same kernel as elsewhere, on the rows of one partition.
-
-Record batches are put together until they are worth a round of the kernel. A refusal goes out as a message among the results, not as an
-exception, whose traceback would be Spark's and might quote a cell in its logs. Everything here depends on the rows of the partition and its number
-alone, so that a task that Spark runs again gives the same answer, of which Spark takes one.
-"""
+"""What Spark's workers run: rows to codes and counts, and the bytes in which they come back."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,13 +11,54 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.curator.kernel import Columns, TableCounter
-from dpcipher.curator.partials import add_packed, packed, pieces
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
 from dpcipher.errors import DpcipherError
 from dpcipher.privacy.terms import Cap
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Shape
+
+PIECE_CELLS = 2**18
+
+
+def pieces(n_rows: int, tables: Sequence[Counts]) -> Iterator[tuple[int, bytes]]:
+    """The number of each piece that is not empty, and its bytes; the first has the number of rows."""
+    flat = np.concatenate([[n_rows], *(table.reshape(-1) for table in tables)])
+    for number, start in enumerate(range(0, len(flat), PIECE_CELLS)):
+        piece = flat[start : start + PIECE_CELLS]
+        if number == 0 or piece.any():
+            yield number, packed(piece)
+
+
+def assembled(
+    parts: dict[int, Counts], shape: Sequence[int], tables: Sequence[Axes]
+) -> tuple[int, tuple[Counts, ...]]:
+    """The number of rows and the counts of every table, from the sums of pieces; what is absent is empty."""
+    sizes = [[shape[axis] for axis in axes] for axes in tables]
+    stops = np.cumsum([1, *(int(np.prod(size)) for size in sizes)])
+    flat = np.zeros(int(stops[-1]), dtype=np.int64)
+    for number, counts in parts.items():
+        place = number * PIECE_CELLS
+        flat[place : place + PIECE_CELLS] = counts[: len(flat) - place]
+    filled = (
+        flat[start:stop].reshape(size) for start, stop, size in zip(stops, stops[1:], sizes, strict=False)
+    )
+    return int(flat[0]), tuple(filled)
+
+
+def packed(counts: Counts) -> bytes:
+    """Counts of a piece as bytes."""
+    whole = np.zeros(PIECE_CELLS, dtype=np.int64)
+    whole[: len(counts)] = counts
+    return bytes(pa.compress(whole, codec="zstd", asbytes=True))
+
+
+def add_packed(total: Counts | None, packed_counts: bytes) -> Counts:
+    """Counts of a piece added to others of the same piece; the result may be `total` itself."""
+    piece = pa.decompress(packed_counts, decompressed_size=8 * PIECE_CELLS, codec="zstd")
+    counts = np.frombuffer(piece, dtype=np.int64)
+    return counts.copy() if total is None else np.add(total, counts, out=total)
+
 
 PARTIAL = "piece long, lane long, counts binary, refusal string"
 OWNED = "owner string, codes binary, refusal string"

@@ -31,12 +31,12 @@ from dpcipher.request.session import Session
 from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
-from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.edges import PlannedTables
 from dpcipher.selection.find import check_finding, find
 from dpcipher.tables.domain import Axes
 
 if TYPE_CHECKING:
-    from dpcipher.curator.truth import CountSource
+    from dpcipher.curator.counts import CountSource
 
 _PARTS = 2**16
 
@@ -168,7 +168,7 @@ class Synthesizer(ABC):
     ) -> Fitted:
         """Learn from the full table of counts (or from coded rows, with `codes`): the seam for experiments, no ledger involved."""
         from dpcipher.curator.answers import PrivateRows
-        from dpcipher.curator.truth import CountSource, RowCounts, TableCounts
+        from dpcipher.curator.counts import CountSource, RowCounts, TableCounts
 
         self._refuse(schema)
         shape = schema.on_grid().shape
@@ -228,7 +228,8 @@ class Synthesizer(ABC):
                     "epsilon (None) must be given where levels are found in the rows (levels: discover); give epsilon and delta, or declare them"
                 )
             return
-        check_finding(schema, self.privacy, self._coarse_sets)
+        if schema.is_open:
+            check_finding(schema, self.privacy, self._coarse_sets)
         finest = min(Fraction(1, _PARTS), self._finest(schema))
         mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)
 

@@ -22,9 +22,8 @@ from dpcipher.request.shares import FINEST, table_shares
 from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
-from dpcipher.selection.binning import PlannedTables, chosen_pairs, typical_tables
-from dpcipher.selection.foreseen import foreseen_tables
-from dpcipher.selection.limits import check_options
+from dpcipher.selection.edges import PlannedTables, chosen_pairs, typical_tables
+from dpcipher.selection.limits import check_options, foreseen_tables
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes

@@ -12,7 +12,7 @@ from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.outcome import dense_joint, require_table
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.edges import PlannedTables
 from dpcipher.tables.query import Query
 
 

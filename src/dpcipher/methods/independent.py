@@ -13,7 +13,7 @@ from dpcipher.methods.outcome import drowned, normalised, product_joint
 from dpcipher.release.release import Release
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.edges import PlannedTables
 from dpcipher.tables.query import Query
 
 

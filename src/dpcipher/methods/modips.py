@@ -21,7 +21,7 @@ from dpcipher.methods.clique_trees import Cluster, is_junction_tree, junction_tr
 from dpcipher.methods.outcome import dense_joint, drowned, network_joint, require_table
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables, typical_tables
+from dpcipher.selection.edges import PlannedTables, typical_tables
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Query

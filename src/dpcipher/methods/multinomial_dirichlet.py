@@ -20,7 +20,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.request.session import Session
 from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import PlannedTables
+from dpcipher.selection.edges import PlannedTables
 
 # The weights of the urn, all cells together, and the drawn rows stay within 64 bits.
 _MOST_CELLS = 2**24

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.truth import Tally
+from dpcipher.curator.counts import Tally
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.family import Family
 from dpcipher.inference.release_models import draw_coefficients, make_task

@@ -11,7 +11,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.request.request import Request
 from dpcipher.schema.grouped import said
 from dpcipher.schema.open_column import AUTO
-from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.rounds import GOOD_NOISE, MAX_TVD, READING
 
 DELTA = Fraction(1, 10**6)  # of the Gaussian noise that is held against Laplace noise

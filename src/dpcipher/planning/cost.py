@@ -28,7 +28,7 @@ from dpcipher.request.limits import (
 )
 from dpcipher.request.request import Request
 from dpcipher.schema.narrow import code_type
-from dpcipher.selection.foreseen import foreseen_tables
+from dpcipher.selection.limits import foreseen_tables
 from dpcipher.selection.target import SelectionTarget
 
 USUAL_ROWS = 10_000  # where no number of rows was given

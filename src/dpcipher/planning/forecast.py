@@ -1,7 +1,7 @@
 """What error to expect of tables: of the noise alone, after reconciling and in a solved release. Known before any row is read, because the noise is public.
 
 An engine does not take a noisy cell as it is. What a table says beyond its margins is shrunk toward nothing, the more so the larger its noise, so that
-its error stays below the distance of the table from its margins, however small the budget is. The formulas are those which allocate the budget (`selection.risk`): every
+its error stays below the distance of the table from its margins, however small the budget is. The formulas are those which allocate the budget (`selection.allocation`): every
 interaction of a table is taken to lie at a typical distance from what smaller tables say of it, and rows to be spread evenly over its cells.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcipher.release.reconcile import reconcile
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.risk import interaction_risk, one_way_risk
+from dpcipher.selection.allocation import interaction_risk, one_way_risk
 from dpcipher.selection.rounds import TYPICAL
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import NORMAL_ABSOLUTE, Measurement, Noise

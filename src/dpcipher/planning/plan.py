@@ -53,11 +53,11 @@ from dpcipher.request.shares import (
     table_shares,
 )
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import bin_risk, clear_of_noise, planned_tables
+from dpcipher.selection.allocation import GUMBEL, NoiseModel
 from dpcipher.selection.design import design_tables, is_small
+from dpcipher.selection.edges import bin_risk, clear_of_noise, planned_tables
 from dpcipher.selection.find import check_finding
 from dpcipher.selection.limits import check_auto, fitting_orders
-from dpcipher.selection.noise_model import GUMBEL, NoiseModel
 from dpcipher.selection.rounds import n_cells
 from dpcipher.selection.search import level_share, open_searches
 from dpcipher.selection.select import Distances, Scores, select
@@ -269,8 +269,10 @@ def plan(
     rows = _checked_rows(n_rows)
     check_person(schema, privacy.cap)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
-    check_auto(request)
-    check_finding(schema, privacy, sets)
+    if request.auto is not None:
+        check_auto(request)
+    if schema.is_open:
+        check_finding(schema, privacy, sets)
     levels = level_plan(schema, privacy, rows)
     likely = request.on(with_expected_levels(schema, None if levels is None else levels.expected))
     bins = plan_bins(likely, rows)
@@ -479,9 +481,10 @@ def _total_error(sizes: Sequence[int], mechanisms: Sequence[Noise]) -> float:
 
 def plan_bins(request: Request, n_rows: int | None) -> tuple[BinPlan, ...]:
     """The searches for all open columns; none of a closed schema."""
-    schema, privacy, tables = request.schema, request.privacy, planned_tables(request)
+    schema, privacy = request.schema, request.privacy
     if not finding_share(schema):
         return ()
+    tables = planned_tables(request)
     whole, rest = after_levels(privacy.budget, schema).composable(), 1 - discovery_share(schema)
     searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
     each, coarse = level_share(searches, schema), coarse_share(schema)

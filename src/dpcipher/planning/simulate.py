@@ -25,7 +25,7 @@ from dpcipher.request.session import Answer, Choice, Decision, Question, Recodin
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import stand_in_texts
-from dpcipher.selection.binning import planned_tables
+from dpcipher.selection.edges import planned_tables
 from dpcipher.selection.find import find
 from dpcipher.selection.prediction import Prediction
 from dpcipher.selection.search import Search, open_searches

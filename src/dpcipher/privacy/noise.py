@@ -4,7 +4,7 @@ import importlib.metadata
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol, final
@@ -14,9 +14,28 @@ import numpy as np
 from dpcipher.errors import BudgetError, DpcipherError, NotPrivate, ParameterError
 from dpcipher.privacy.accounting import float_up, gaussian_scale, laplace_scale, sqrt_up
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.together import runs_of_cells, split_like
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind
+
+CELLS_AT_ONCE = 2**18  # that are handed to a sampler together, unless one table has more
+
+
+def split_like(joined: Counts, tables: Sequence[Counts]) -> list[Counts]:
+    """Cut what was concatenated apart again."""
+    return np.split(joined, np.cumsum([counts.size for counts in tables])[:-1])
+
+
+def runs_of_cells(members: Sequence[int], tables: Sequence[Counts]) -> Iterator[list[int]]:
+    """The tables in runs of a bounded number of cells: a call takes seconds, and its answer is a list of Python's numbers."""
+    some: list[int] = []
+    cells = 0
+    for place in members:
+        if some and cells + tables[place].size > CELLS_AT_ONCE:
+            yield some
+            some, cells = [], 0
+        some.append(place)
+        cells += tables[place].size
+    yield some
 
 
 class Moved(Protocol):

@@ -1,14 +1,138 @@
-"""How the budget is divided over tables: each gets the share at which one more unit of budget lowers every risk by the same amount."""
+"""How the budget is divided over tables: each gets the share at which one more unit of budget lowers every risk by the same amount.
+
+The noise that a share pays for, and the error that it leaves in a table after it was denoised, are public numbers. The deviation of a table from its prediction is modelled as normal in every
+cell, with a variance proportional to the predicted count and scaled to the (estimated) distance. Noise of variance V leaves of a prior variance A the
+posterior variance 1/(1/A + 1/V), and the mean absolute value of a normal error is √(2/π) of its standard deviation. Summed over cells and halved, that is a total
+variation distance in counts: a convex, decreasing function of the precision 1/V, from half the distance (not measured) to zero.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.unit import Unit
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind
+
+MEAN_SIZE = math.sqrt(2 / math.pi)  # E|X| of a standard normal X
+BINS = 48  # classes of cells, by size, of a large table
+
+
+def interaction_risk(expected: Floats, distance: float, precision: Floats) -> Floats:
+    """The expected error of a table at each precision of its noise; `distance` is its L1 distance from `expected`, in counts.
+
+    With no precision it is half the distance.
+
+    >>> interaction_risk(np.full((2, 2), 25.0), 20.0, np.array([0.0]))
+    array([10.])
+    """
+    freedom = math.prod(1 - 1 / levels for levels in expected.shape)
+    roots = np.sqrt(np.maximum(expected, 0.0)).ravel()
+    if freedom == 0 or distance <= 0 or roots.sum() == 0:
+        return np.zeros_like(precision)
+    deviations, cells = _binned(roots * (distance / (MEAN_SIZE * roots.sum())))
+    # Margins are known better than the table: only the fraction `freedom` of the noise variance falls on the interaction.
+    return _error(deviations, cells, precision / freedom)
+
+
+def one_way_risk(counts: Floats, precision: Floats) -> Floats:
+    """The expected error of a one-way table: the prior standard deviation of each count is the count itself."""
+    freedom = 1 - 1 / counts.size
+    if freedom == 0:
+        return np.zeros_like(precision)
+    deviations, cells = _binned(np.maximum(counts, 1.0))
+    return _error(deviations, cells, precision / freedom)
+
+
+def _binned(deviations: Floats) -> tuple[Floats, Floats]:
+    """Prior deviations and the number of cells that have each; a large table in classes of about equal numbers of cells."""
+    if deviations.size <= BINS:
+        return deviations, np.ones(deviations.size)
+    ordered = np.sort(deviations)
+    starts = np.linspace(0, ordered.size, BINS, endpoint=False).astype(int)
+    cells = np.diff([*starts, ordered.size]).astype(float)
+    return np.add.reduceat(ordered, starts) / cells, cells
+
+
+def _error(deviations: Floats, cells: Floats, precision: Floats) -> Floats:
+    left = deviations / np.sqrt(1 + precision[:, None] * deviations**2)
+    return np.asarray(MEAN_SIZE / 2 * (left @ cells))
+
+
+GUMBEL = math.pi / math.sqrt(6)  # the standard deviation of a standard Gumbel variable, the noise of a choice
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """Standard deviations of noise, in rows, for shares of a whole budget that is rho or pure epsilon.
+
+    Continuous noise stands for discrete noise, which differs only far below one row. One person changes a table of counts by `unit.l1`
+    in L1, and every distance and score by as much. Tables split their share over the `sets`; questions of the selection do not.
+    """
+
+    whole: Budget
+    unit: Unit
+    sets: int = 1
+
+    @property
+    def is_zcdp(self) -> bool:
+        """Whether shares add up as rho."""
+        return self.whole.rho is not None
+
+    def precision(self, share: float) -> float:
+        """The inverse variance of the noise on a cell, in each set, of a table that gets a share."""
+        part = share / self.sets
+        if self.is_zcdp:
+            return 2 * self._amount * part / self.unit.l2_squared
+        return (self._amount * part / self.unit.l1) ** 2 / 2
+
+    def discrete_precision(self, share: float) -> float:
+        """The same of discrete noise, as a session draws it: more where the noise is below one row."""
+        return 1 / self._mechanism(share).variance
+
+    def cell(self, share: Fraction) -> float:
+        """The standard deviation of the discrete noise on a cell of a table that gets a share, as a session draws it."""
+        return math.sqrt(self._mechanism(float(share)).variance)
+
+    def _mechanism(self, share: float) -> Noise:
+        scale = 1 / math.sqrt(self.precision(share) * (1 if self.is_zcdp else 2))
+        name: NoiseKind = "gaussian" if self.is_zcdp else "laplace"
+        return Noise(name, max(scale, SMALLEST_SCALE[name]))
+
+    def distance(self, tables: int, share: float) -> float:
+        """The noise on each of so many distances that are read together."""
+        if self.is_zcdp:
+            return self.unit.l1 * math.sqrt(tables / (2 * self._amount * share))
+        return math.sqrt(2) * self.unit.l1 * tables / (self._amount * share)
+
+    def choice(self, tables: int, share: float) -> float:
+        """The noise on a score when so many tables are chosen by the exponential mechanism."""
+        if self.is_zcdp:
+            return GUMBEL * self.unit.l1 * math.sqrt(tables / (2 * self._amount * share))
+        return GUMBEL * 2 * self.unit.l1 * tables / (self._amount * share)
+
+    def mean_tvd(self, sizes: Sequence[int], rows: float) -> float:
+        """The mean TVD from noise alone if all tables, of so many cells each, shared the whole budget; above 1 where noise outweighs rows."""
+        deviation = 1 / math.sqrt(self.precision(1 / len(sizes)))
+        mean = deviation * (MEAN_SIZE if self.is_zcdp else math.sqrt(0.5))
+        return mean * sum(sizes) / len(sizes) / (2 * rows)
+
+    def triple_error(self, levels: float, share: float) -> float:
+        """The error, in rows, that noise leaves in the three-way interaction of columns of so many levels."""
+        return MEAN_SIZE / 2 * math.pow(levels * (levels - 1), 1.5) / math.sqrt(self.precision(share))
+
+    @property
+    def _amount(self) -> float:
+        amount = self.whole.rho if self.whole.rho is not None else self.whole.epsilon
+        assert amount is not None  # composable budgets are rho or pure epsilon
+        return float(amount)
+
 
 Risk = Callable[[Floats], Floats]  # the expected error of a table at each precision of its noise
 

@@ -20,8 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.risk import MEAN_SIZE
+from dpcipher.selection.allocation import MEAN_SIZE, NoiseModel
 from dpcipher.selection.rounds import Round, screens
 from dpcipher.selection.target import HIGH_ORDER, SelectionTarget
 from dpcipher.tables.domain import Axes, Floats, elementary_symmetric

@@ -26,8 +26,8 @@ from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import MAX_FOUND
-from dpcipher.selection.binning import PlannedTables, bin_risk
-from dpcipher.selection.noise_model import NoiseModel
+from dpcipher.selection.allocation import NoiseModel
+from dpcipher.selection.edges import PlannedTables, bin_risk
 from dpcipher.selection.search import Search, Split, level_share, open_searches, run_searches
 from dpcipher.tables.domain import Counts, Floats, Shape
 from dpcipher.tables.query import Groups, Query

@@ -14,8 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcipher.selection.noise_model import GUMBEL, NoiseModel
-from dpcipher.selection.risk import MEAN_SIZE, one_way_risk
+from dpcipher.selection.allocation import GUMBEL, MEAN_SIZE, NoiseModel, one_way_risk
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes
 

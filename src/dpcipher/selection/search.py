@@ -15,8 +15,11 @@ from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.open_grid import band_edges
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.binning import BinRisk, Leaves, choose_cuts, clear_of_noise
-from dpcipher.selection.ranges import (
+from dpcipher.selection.edges import (
+    BinRisk,
+    Leaves,
+    choose_cuts,
+    clear_of_noise,
     inhabited_bands,
     powers_from_one,
     rows_to_find,

@@ -30,17 +30,13 @@ from dpcipher.request.session import Choice, Decision, Expected, Question, Say, 
 from dpcipher.request.shares import PARTS
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
-from dpcipher.selection.allocation import Risk, allocate_shares
-from dpcipher.selection.binning import planned_tables
+from dpcipher.selection.allocation import NoiseModel, Risk, allocate_shares, one_way_risk
 from dpcipher.selection.design import design_tables, is_small, unlooked
-from dpcipher.selection.distances import posterior_distances
+from dpcipher.selection.edges import planned_tables
 from dpcipher.selection.find import find
 from dpcipher.selection.limits import fitting, fitting_orders, one_way_tables
-from dpcipher.selection.noise_model import NoiseModel
-from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent
-from dpcipher.selection.risk import one_way_risk
-from dpcipher.selection.scores import explained, penalties, weights_256
-from dpcipher.selection.spanning import SpanningFirst
+from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent, posterior_distances
+from dpcipher.selection.scores import SpanningFirst, explained, penalties, weights_256
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes, Counts, Floats, Shape
 from dpcipher.tables.measurement import Measurement, Noise
@@ -119,7 +115,8 @@ class Scores(Choice):
 
 def run(request: Request, session: Session, *, say: Say = silent) -> Sequence[Measurement]:
     """What a request asks, after what its schema leaves open was found: the given tables, or those that a part of the budget chooses."""
-    find(session, planned_tables(request), sets=request.sets, say=say)
+    if request.schema.is_open:
+        find(session, planned_tables(request), sets=request.sets, say=say)
     if request.auto is not None:
         return select(session, request.auto, sets=request.sets, say=say)
     if request.schema.is_open:

@@ -1,4 +1,4 @@
-"""Questions and choices that a test makes up. Not a conftest.py, so that `import conftest` means the one above all folders."""
+"""Questions and choices that a test makes up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
