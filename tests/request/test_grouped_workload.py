@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,24 @@ def test_groups_of_more_levels_than_can_be_solved_are_refused_before_rows_are_re
     assert Workload.parse(schema, tables).n_cells == 8
     with pytest.raises(SizeError, match="at most 134,217,728 can be solved"):
         dc.Cipher(1.0, unit="add-remove", workload=tables).fit("no such file.csv", schema)
+
+
+def test_groups_that_tie_too_much_to_reconcile_are_refused_before_rows_are_read() -> None:
+    """Crossing groups of many columns: what could not be reconciled is neither planned nor charged."""
+    schema = dc.Schema.from_domain({f"c{number}": 12 for number in range(20)})
+    crossing = [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]], [range(4), range(4, 8), range(8, 12)]
+    tables = [
+        dc.Grouped(pair, **dict(zip(pair, crossing[turn:] + crossing[:turn], strict=True)))
+        for pair in combinations(schema.attrs, 2)
+        for turn in (0, 1)
+    ]
+    for call in (
+        lambda: dc.plan(schema, workload=tables, **TERMS),
+        lambda: dc.measure("no such file.csv", schema, workload=tables, **TERMS),
+        lambda: dc.Cipher(workload=tables, **TERMS).fit("no such file.csv", schema),
+    ):
+        with pytest.raises(SizeError, match=r"tie [0-9,]+ functions"):
+            call()
 
 
 def test_the_command_line_says_the_same(tmp_path: Path) -> None:

@@ -84,9 +84,10 @@ class Cipher(Synthesizer):
             return
         shares = self._shares(schema)
         queries = [query_of(schema, attrs) for attrs, _ in shares]
-        if schema.zero_masks:
+        in_groups = any(query.groups for query in queries)
+        if schema.zero_masks or in_groups:
             check_size(schema.domain, queries)
-        if any(query.groups for query in queries):
+        if in_groups:
             check_cells(schema.shape, (query.axes for query in queries))
 
     def _finest(self, schema: Schema) -> Fraction:
