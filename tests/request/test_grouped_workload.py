@@ -189,8 +189,9 @@ def test_groups_that_tie_too_much_to_reconcile_are_refused_before_rows_are_read(
     """Crossing groups of many columns: what could not be reconciled is neither planned nor charged."""
     schema = dc.Schema.from_domain({f"c{number}": 12 for number in range(20)})
     crossing = [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]], [range(4), range(4, 8), range(8, 12)]
-    tables = [
-        dc.Grouped(pair, **dict(zip(pair, crossing[turn:] + crossing[:turn], strict=True)))
+    tables: list = [(attr,) for attr in schema.attrs]
+    tables += [
+        dc.Grouped(pair, **{pair[0]: crossing[turn], pair[1]: crossing[0]})
         for pair in combinations(schema.attrs, 2)
         for turn in (0, 1)
     ]
