@@ -11,7 +11,18 @@ import numpy as np
 import pandas as pd
 
 # Cases whose numbers need only be near those that were recorded, and why: tables within 1e-9, joints 1e-7, coefficients a tenth of a standard error.
-NEAR: dict[str, str] = {}
+_ROUNDED = "correlated components are added up in another order, so that last bits differ"
+NEAR: dict[str, str] = dict.fromkeys(
+    (
+        "measure-pairs-delta-replaced",
+        "measure-open-bins",
+        "measure-open-range",
+        "measure-zeros",
+        "measure-rules",
+        "file-amounts",
+    ),
+    _ROUNDED,
+)
 # Cases whose questions are asked in other batches than they were recorded in, and why: the noise is given cell by cell.
 BATCHED: dict[str, str] = {
     "measure-open-bins": "intervals and runs of every column are asked by themselves, with the same noise"

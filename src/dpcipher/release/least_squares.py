@@ -1,6 +1,6 @@
 """Least squares over tables of any columns and resolutions: what they share is estimated once, and every table is corrected by it.
 
-Tables share components (`components`). Table q with counts y and noise of variance v reads those that it shares as f = F y, with covariance v G, G = F Fᵀ. So it
+Tables share components (`sharing`). Table q with counts y and noise of variance v reads those that it shares as f = F y, with covariance v G, G = F Fᵀ. So it
 adds G⁻¹/v to their precision, and once they are estimated as t, with covariance C, its own counts and any weighted sum of them are
 
     μ = y + FᵀG⁻¹(t − f),      Var(wᵀμ) = v(|w|² − aᵀG⁻¹a) + (G⁻¹a)ᵀ C (G⁻¹a),   a = F w,
@@ -22,8 +22,8 @@ import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.bands import IntArray
-from dpcipher.release.components import Components
 from dpcipher.release.elimination import Elimination
+from dpcipher.release.sharing import Components
 from dpcipher.release.structure import SINGULAR, Group, Structure, check_tied, times
 from dpcipher.tables.domain import Bools, Domain, Floats
 from dpcipher.tables.measurement import Measurement
@@ -203,7 +203,7 @@ class LeastSquares:
                 for component, part in zip(components, self._slices(components), strict=True):
                     functions = self._of(component)
                     if component in self._fixed:
-                        what = f"the exact tables of {self._fixed[component]} and {name}"
+                        what = f"the exact tables on {self._fixed[component]} and {name}"
                         check_same(what, self.values[functions], own[part])
                     else:
                         self._fixed[component], self.values[functions] = name, own[part]

@@ -12,10 +12,10 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.components import Components
 from dpcipher.release.least_squares import Fitted, Grid, LeastSquares
 from dpcipher.release.misfit import Disagreement, disagreement, told
 from dpcipher.release.readings import Reading, is_as_fine
+from dpcipher.release.sharing import Components
 from dpcipher.release.structure import check_tied
 from dpcipher.tables.domain import Axes, Domain, Floats, Shape, closure
 from dpcipher.tables.measurement import Measurement, Noise

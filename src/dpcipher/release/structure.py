@@ -15,7 +15,7 @@ from scipy.linalg import block_diag
 
 from dpcipher.errors import SizeError
 from dpcipher.release.bands import IntArray
-from dpcipher.release.components import Choice, Sharing
+from dpcipher.release.sharing import Choice, Sharing
 from dpcipher.tables.domain import Bools, Floats
 from dpcipher.tables.table import PART
 

@@ -1,4 +1,4 @@
-"""Components: what tables can share, and which of them share it.
+"""Sharing: the components that tables have in common, and which tables have each.
 
 A component is one choice of bands (`bands`) of some columns, the total being the choice of none; its functions are products of theirs. Two tables share exactly
 the components that both see.
@@ -83,9 +83,8 @@ class Components:
         self._keys = keys[shared]
         self.sizes: IntArray = np.array([*self._band_sizes, 1])[self._keys].prod(axis=1)
         self.starts: IntArray = np.cumsum(self.sizes) - self.sizes  # among all functions
-        self.sharings = [
-            one for form, own in zip(forms, ids, strict=True) for one in _sharings(form, own, shared)
-        ]
+        parts = (_sharings(form, own, shared) for form, own in zip(forms, ids, strict=True))
+        self.sharings = list(chain.from_iterable(parts))
 
     def _read_columns(
         self, used: Counter[tuple[int, Groups | None]]
@@ -95,10 +94,8 @@ class Components:
         common = common_functions(self.domain) if self.domain.zeros else {}
         several: dict[int, list[int]] = {}
         for axis, groups in used:
-            columns[axis][tuple(range(self.domain.sizes[axis])) if groups is None else groups.of] = (
-                axis,
-                groups,
-            )
+            of = tuple(range(self.domain.sizes[axis])) if groups is None else groups.of
+            columns[axis][of] = axis, groups
         found = {}
         for axis, pairs in sorted(columns.items()):
             order = tuple(sorted(pairs, key=lambda of: (-used[pairs[of]], -max(of), of)))
