@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 
 import dpcipher as dc
 from dpcipher.cli import main
-from dpcipher.errors import BudgetError, DpcipherError, WorkloadError
+from dpcipher.errors import BudgetError, DpcipherError, SizeError, WorkloadError
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.query import Groups, Query
 
@@ -173,6 +174,34 @@ def test_cipher_takes_them_and_other_methods_say_that_they_do_not() -> None:
             method.fit(PEOPLE, SCHEMA)
     with pytest.raises(DpcipherError, match="target"):
         dc.Auto(target=[BY_SEX])
+
+
+def test_groups_of_more_levels_than_can_be_solved_are_refused_before_rows_are_read() -> None:
+    """A release of them can be measured; a method that solves would pay for nothing."""
+    schema = dc.Schema.from_domain(dict.fromkeys("abc", 10_000))
+    tables = [dc.Grouped(("a", other), **{"a": [0, 5000], other: [0, 5000]}) for other in "bc"]
+    assert Workload.parse(schema, tables).n_cells == 8
+    with pytest.raises(SizeError, match="at most 134,217,728 can be solved"):
+        dc.Cipher(1.0, unit="add-remove", workload=tables).fit("no such file.csv", schema)
+
+
+def test_groups_that_tie_too_much_to_reconcile_are_refused_before_rows_are_read() -> None:
+    """Crossing groups of many columns: what could not be reconciled is neither planned nor charged."""
+    schema = dc.Schema.from_domain({f"c{number}": 12 for number in range(20)})
+    crossing = [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]], [range(4), range(4, 8), range(8, 12)]
+    tables: list = [(attr,) for attr in schema.attrs]
+    tables += [
+        dc.Grouped(pair, **{pair[0]: crossing[turn], pair[1]: crossing[0]})
+        for pair in combinations(schema.attrs, 2)
+        for turn in (0, 1)
+    ]
+    for call in (
+        lambda: dc.plan(schema, workload=tables, **TERMS),
+        lambda: dc.measure("no such file.csv", schema, workload=tables, **TERMS),
+        lambda: dc.Cipher(workload=tables, **TERMS).fit("no such file.csv", schema),
+    ):
+        with pytest.raises(SizeError, match=r"tie [0-9,]+ functions"):
+            call()
 
 
 def test_the_command_line_says_the_same(tmp_path: Path) -> None:

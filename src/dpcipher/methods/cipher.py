@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcipher.engines.denoise.resolutions import check_cells
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
@@ -81,8 +82,12 @@ class Cipher(Synthesizer):
             check_options(auto, schema)
             return
         shares = self._shares(schema)
-        if schema.zero_masks:
-            check_size(schema.domain, [query_of(schema, attrs) for attrs, _ in shares])
+        queries = [query_of(schema, attrs) for attrs, _ in shares]
+        in_groups = any(query.groups for query in queries)
+        if schema.zero_masks or in_groups:
+            check_size(schema.domain, queries)
+        if in_groups:
+            check_cells(schema.shape, (query.axes for query in queries))
 
     def _finest(self, schema: Schema) -> Fraction:
         # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.

@@ -191,3 +191,6 @@ def check_size(domain: Domain, queries: Sequence[Query]) -> None:
     ]
     if touched:
         check_tied(Components(domain, distinct, [False] * len(distinct)).functions(touched))
+    if any(query.groups for query in distinct):  # what they tie shows once they are put together
+        noise = Noise("gaussian", 1.0)
+        reconcile(domain, [Measurement(one, np.zeros(one.shape(domain.sizes)), noise) for one in distinct])

@@ -65,6 +65,8 @@ class Request:
             return cls(schema, privacy, auto, sets=sets)
         assert not isinstance(workload, str | Auto)  # parse_auto refused every other word
         parsed = Workload.parse(schema, workload)
+        if any(query.groups for query in parsed.queries) and not schema.zero_masks:
+            check_size(schema.domain, parsed.queries)
         return cls(schema, privacy, parsed, table_shares(parsed, weights, sets), sets)
 
     @property

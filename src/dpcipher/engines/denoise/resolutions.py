@@ -188,12 +188,7 @@ class Resolutions:
         for axes, table in tables.items():
             goals[self.query_axes(axes)].append((self.query(axes), table))
         largest = maximal(goals)
-        cells = sum(prod(self.fine.shape[axis] for axis in axes) for axes in largest)
-        if cells > MOST_CELLS:
-            raise SizeError(
-                f"tables in groups of levels have {shown_count(cells)} cells once every level stands by itself; at most {MOST_CELLS:,} fit. Solve fewer columns, or "
-                "give the schema wider bins"
-            )
+        check_cells(self.fine.shape, largest)
         alone = [one_way[(self.number[axis, None],)] for axis in range(len(self.fine.shape))]
         alone = [table / table.sum() for table in alone]
         refined: dict[Axes, Query] = {}
@@ -216,6 +211,16 @@ class Resolutions:
                 sigma[(axis,)] = sqrt(self.fine.mean_variance(query)) / self.total * spread
                 refined |= {(axis,): query} if query.groups else {}
         return Targets(self.fine.shape, self.total, found, sigma, self.fine.domain.zeros, refined)
+
+
+def check_cells(shape: Shape, sets: Iterable[Axes]) -> None:
+    """Refuse tables, some of them in groups of levels, that have too many cells once every level stands by itself."""
+    cells = sum(prod(shape[axis] for axis in axes) for axes in maximal(sets))
+    if cells > MOST_CELLS:
+        raise SizeError(
+            f"tables in groups of levels have {shown_count(cells)} cells once every level stands by itself; at most {MOST_CELLS:,} can be solved. Solve fewer "
+            "columns, or give the schema wider bins"
+        )
 
 
 def _raked(start: Floats, axes: Axes, goals: Sequence[tuple[Query, Floats]]) -> Floats:
