@@ -281,6 +281,7 @@ def plan(
     ranges = {found.column: found.rows_to_find for found in bins if found.rows_to_find is not None}
     return replace(
         made,
+        privacy=privacy,
         held=held_rows(request, rows),
         bins=bins,
         levels=levels,
