@@ -54,7 +54,7 @@ evidence: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py
 
 # Those that need nothing from outside; others: make bench BENCH="rows small" with the folders they name.
-BENCH ?= plan cost scale coverage ledger rooms audit
+BENCH ?= plan cost scale coverage ledger size audit
 
 bench: $(VENV)/.dev
 	for name in $(BENCH); do echo "== $$name"; OMP_NUM_THREADS=1 $(BIN)/python "benchmarks/$$name.py" || exit 1; done

@@ -17,8 +17,7 @@ from functools import cached_property
 from unittest import mock
 
 import numpy as np
-from common import Axes, Codes, Floats, markdown, show, table, tvd_rows, write_page
-from dpcipher.release.components import centre
+from common import Axes, Codes, Floats, agreed, markdown, show, table, tvd_rows, write_page
 from networks import Network, random_network, sample
 
 from dpcipher.engines.denoise.denoise import denoise
@@ -27,11 +26,12 @@ from dpcipher.methods.cipher import Cipher
 from dpcipher.methods.independent import Independent
 from dpcipher.privacy.accounting import rho_for
 from dpcipher.privacy.choose import Draws, SeededChooser
-from dpcipher.release.reconcile import Noisy, Reconciled, reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.prediction import independent
 from dpcipher.selection.scores import SpanningFirst
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 EPSILON, DELTA, ROWS, NETWORKS = math.exp(-2), 1e-9, 10_000, 3
 RHO = float(rho_for(Fraction(EPSILON), Fraction(1, 10**9)))
@@ -92,37 +92,33 @@ class Data:
         return np.array([np.abs(self.counts(pair) - predict(pair)).sum() for pair in self.pairs], np.int64)
 
     def measured(
-        self, tables: list[Axes], share: float, rng: np.random.Generator, total: float | None = None
-    ) -> list[Noisy]:
-        """Tables with equal parts of a share; where a total is known, less their mean, which it gives back.
+        self, tables: list[Axes], share: float, rng: np.random.Generator, centred: bool = False
+    ) -> list[Measurement]:
+        """Tables with equal parts of a share; centred where the number of rows is measured by itself.
 
         One row moves a table of K cells by 1 in squared L2, and by 1 - 1/K without its mean.
         """
         found = []
         for axes in tables:
             counts = self.counts(axes)
-            moved = 1.0 if total is None else 1 - 1 / counts.size
-            variance = moved * len(tables) / (2 * RHO * share)
-            seen = rng.normal(counts, math.sqrt(variance))
-            seen = np.rint(seen) if total is None else seen - seen.mean() + total / seen.size
-            found.append(Noisy(axes, seen, variance))
+            query = Query(axes, centred=centred)
+            l2_squared = query.moved(self.shape, "add-remove")[1]
+            noise = Noise("gaussian", math.sqrt(l2_squared * len(tables) / (2 * RHO * share)))
+            found.append(Measurement(query, np.rint(rng.normal(query.contrast(counts), noise.scale)), noise))
         return found
 
-    def interactions(
-        self, pairs: list[Axes], share: float, rng: np.random.Generator, known: Reconciled
-    ) -> list[Noisy]:
-        """Pairs whose interactions alone are measured, with equal parts of a share; what else is in their tables is taken from their columns.
+    def interactions(self, pairs: list[Axes], share: float, rng: np.random.Generator) -> list[Measurement]:
+        """Pairs whose interactions alone are measured, with equal parts of a share.
 
         One row moves the interaction of a K × L table by (1 - 1/K)(1 - 1/L) in squared L2, a table by 1.
         """
         found = []
         for axes in pairs:
-            counts, (rows, columns) = self.counts(axes), (known.table((axis,)) for axis in axes)
-            moved = math.prod(1 - 1 / size for size in counts.shape)
-            variance = moved * len(pairs) / (2 * RHO * share)
-            seen = centre(rng.normal(counts, math.sqrt(variance)))
-            even = np.add.outer(rows / len(columns), columns / len(rows)) - rows.sum() / counts.size
-            found.append(Noisy(axes, seen + even, variance))
+            query = Query(axes, contrasts=axes)
+            l2_squared = query.moved(self.shape, "add-remove")[1]
+            noise = Noise("gaussian", math.sqrt(l2_squared * len(pairs) / (2 * RHO * share)))
+            seen = rng.normal(query.contrast(self.counts(axes)), noise.scale)
+            found.append(Measurement(query, np.rint(seen), noise))
         return found
 
 
@@ -149,28 +145,32 @@ class TreeDesign:
 
     def rows(self, data: Data, seed: int) -> Codes:
         """Synthetic rows."""
-        rng, total = np.random.default_rng(seed), None
+        rng, noisy = np.random.default_rng(seed), list[Measurement]()
         one_way = [(axis,) for axis in range(len(data.shape))]
         if self.total:
-            total = rng.normal(ROWS, math.sqrt(1 / (2 * RHO * self.total)))
-        noisy = data.measured(one_way, self.columns, rng, total)
+            noise = Noise("gaussian", math.sqrt(1 / (2 * RHO * self.total)))
+            noisy.append(Measurement(Query(()), np.array(rng.normal(ROWS, noise.scale)), noise))
+        noisy += data.measured(one_way, self.columns, rng, self.total > 0)
         if self.pairs:
-            tree, known = self._tree(data, noisy, rng), reconcile(data.shape, noisy, total=None, zeros=())
+            tree = self._tree(data, noisy, rng)
             noisy += (
-                data.interactions(tree, self.pairs, rng, known)
+                data.interactions(tree, self.pairs, rng)
                 if self.interactions
-                else data.measured(tree, self.pairs, rng, total)
+                else data.measured(tree, self.pairs, rng, self.total > 0)
             )
-        chain, _ = solve_rows(denoise(reconcile(data.shape, noisy, total=None, zeros=())))
+        chain, _ = solve_rows(denoise(agreed(data.shape, noisy)))
         return np.concatenate(list(chain.sample(ROWS, rng)))
 
-    def _tree(self, data: Data, noisy: list[Noisy], rng: np.random.Generator) -> list[Axes]:
+    def _tree(self, data: Data, noisy: list[Measurement], rng: np.random.Generator) -> list[Axes]:
         """The spanning tree of the largest distances from independent columns, as far as the choice tells them."""
         edges, scale = len(data.shape) - 1, 1e-6
-        known = [Noisy(one.axes, data.counts(one.axes), 1e-6) for one in noisy]
+        known = [
+            Measurement(Query(one.query.axes), data.counts(one.query.axes), Noise("none", 0.0))
+            for one in noisy
+        ]
         if self.choice:
             known, scale = noisy, math.sqrt(edges / (2 * RHO * self.choice))
-        prediction = independent(reconcile(data.shape, known, total=None, zeros=()))
+        prediction = independent(agreed(data.shape, known))
         assert prediction is not None
         scores = data.distances(prediction.predict)
         return [

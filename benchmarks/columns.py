@@ -57,8 +57,8 @@ def release_to_rows(n_columns: int) -> None:
         "unit": "add-remove",
     }
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "release.dpcipher"
-        timed(lambda: dc.measure(table, schema, workload=2, **terms).save(path))
+        path = Path(folder) / "release.parquet"
+        timed(lambda: dc.measure(table, schema, workload=2, **terms).save(path, force=True))
         release = timed(lambda: dc.Release.load(path))
     joint = timed(lambda: dc.solve(release, set=0, engine="rows"))
     drawn = timed(lambda: joint.sample(ROWS, seed=1))

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.reconcile import Noisy
-from dpcipher.tables.measurement import Noise
+from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.tables.domain import Domain
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 
 RESULTS = Path(__file__).parent / "results"
 Axes = tuple[int, ...]
@@ -62,17 +64,18 @@ def table(codes: Codes, shape: Sequence[int], axes: Axes) -> Floats:
 
 def noisy(
     codes: Codes, shape: Sequence[int], tables: Iterable[Axes], mechanism: Noise, seed: int
-) -> list[Noisy]:
+) -> list[Measurement]:
     """Tables measured with seeded noise of the given law: for benchmarks, NOT PRIVATE."""
     source = SeededNoise(seed)
     return [
-        Noisy(
-            axes,
-            source.add(table(codes, shape, axes).astype(np.int64), mechanism).astype(float),
-            mechanism.variance,
-        )
+        Measurement(Query(axes), source.add(table(codes, shape, axes).astype(np.int64), mechanism), mechanism)
         for axes in tables
     ]
+
+
+def agreed(shape: Sequence[int], measured: Sequence[Measurement]) -> Reconciled:
+    """Tables of columns c0, c1, … made to agree."""
+    return reconcile(Domain(tuple(f"c{axis}" for axis in range(len(shape))), tuple(shape)), measured)
 
 
 def laplace(n_tables: int, epsilon: float | None) -> Noise:

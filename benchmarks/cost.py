@@ -8,13 +8,12 @@ import sys
 import time
 
 import numpy as np
-from common import RESULTS, laplace, markdown, noisy, peak_megabytes, subsets, write_page
+from common import RESULTS, agreed, laplace, markdown, noisy, peak_megabytes, subsets, write_page
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import solve_table
-from dpcipher.release.reconcile import reconcile
 
 LEVELS = 5
 PLAN = {
@@ -48,11 +47,11 @@ def once(engine: str, n_columns: int, levels: int) -> None:
     started = time.process_time()
     misfit = np.nan
     if engine == "paper":
-        solve_paper(shape, [(one.axes, one.counts, one.variance) for one in measured])
+        solve_paper(shape, [(one.query.axes, *one.in_rows()) for one in measured])
     elif engine == "table":
-        misfit = max(solve_table(denoise(reconcile(shape, measured)))[1].residuals.values())
+        misfit = max(solve_table(denoise(agreed(shape, measured)))[1].residuals.values())
     else:
-        chain, _ = solve_rows(denoise(reconcile(shape, measured)), seed=0)
+        chain, _ = solve_rows(denoise(agreed(shape, measured)), seed=0)
         sum(len(chunk) for chunk in chain.sample(10_000, np.random.default_rng(0)))
     print(time.process_time() - started, peak_megabytes(), misfit)
 

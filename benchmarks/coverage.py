@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from common import RESULTS, Axes, Codes, Floats, laplace, markdown, noisy, subsets, table, write_page
+from common import RESULTS, Axes, Codes, Floats, agreed, laplace, markdown, noisy, subsets, table, write_page
 
 from dpcipher.curator.answers import release_of
 from dpcipher.curator.counts import count_codes
@@ -22,7 +22,7 @@ from dpcipher.inference.models import fit_models
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.query import answer, interval
-from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Noise
@@ -47,7 +47,7 @@ def skewed(shape: Sequence[int], n_rows: int, rng: np.random.Generator) -> Codes
 
 def cells_inside(found: Reconciled, codes: Codes, axes: Axes) -> Floats:
     """Which cells of a table lie inside their 95 % interval."""
-    truth = table(codes, found.shape, axes)
+    truth = table(codes, found.domain.sizes, axes)
     low, high = interval(found.table(axes), found.variance(axes), 0.95)
     return ((low <= truth + 1e-9) & (truth <= high + 1e-9)).astype(float).ravel()
 
@@ -56,7 +56,7 @@ def query_inside(
     found: Reconciled, codes: Codes, axes: Axes, weights: Floats, *, share: bool = False
 ) -> float:
     """Whether the truth of a linear query lies inside its 95 % interval."""
-    truth = float((weights * table(codes, found.shape, axes)).sum()) / (len(codes) if share else 1)
+    truth = float((weights * table(codes, found.domain.sizes, axes)).sum()) / (len(codes) if share else 1)
     low, high = answer(found, axes, weights, share=share).interval(0.95)
     return float(low <= truth <= high)
 
@@ -66,7 +66,7 @@ def inside(
 ) -> list[float]:
     """Mean coverage of one draw: one-way cells, cells of measured tables, subset sums, random contrasts, shares."""
     rng = np.random.default_rng([2, seed])
-    found = reconcile(shape, noisy(codes, shape, tables, mechanism, seed))
+    found = agreed(shape, noisy(codes, shape, tables, mechanism, seed))
     one = np.concatenate([cells_inside(found, codes, (axis,)) for axis in range(len(shape))])
     wide = np.concatenate([cells_inside(found, codes, axes) for axes in tables])
     sums, contrasts, shares = [], [], []

@@ -10,14 +10,14 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from common import Axes, Codes, Floats, laplace, markdown, noisy, real, subsets, table, write_page
+from common import Axes, Codes, Floats, agreed, laplace, markdown, noisy, real, subsets, table, write_page
 from scipy.stats import wasserstein_distance
 
 import dpcipher as dc
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.solve import orders_of
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.column import Column
 
 N_ROWS = 20_000
@@ -184,7 +184,7 @@ def before_and_after(kind: str, levels: int, epsilon: float, seed: int) -> Float
     """Errors of the same noisy tables of all pairs, without and with the order of three columns."""
     codes, shape = people(kind, levels, seed)
     pairs = subsets(4, 2)
-    reconciled = reconcile(shape, noisy(codes, shape, pairs, laplace(len(pairs), epsilon), seed))
+    reconciled = agreed(shape, noisy(codes, shape, pairs, laplace(len(pairs), epsilon), seed))
     orders = {axis: np.arange(shape[axis]) for axis in (0, 1, 3)}
     asked = [*subsets(4, 1), *pairs]
     return np.stack([release_errors(codes, shape, reconciled, known, asked) for known in ({}, orders)])
@@ -230,8 +230,7 @@ def adult(repeats: int) -> str:
     for label, epsilon in EPSILONS.items():
         cells: list[object] = [label]
         fits = [
-            reconcile(shape, noisy(codes, shape, pairs, laplace(len(pairs), epsilon), s))
-            for s in range(repeats)
+            agreed(shape, noisy(codes, shape, pairs, laplace(len(pairs), epsilon), s)) for s in range(repeats)
         ]
         for tables in asked.values():
             found = np.array(

@@ -48,7 +48,7 @@ def rows(shape: tuple[int, ...], n_rows: int) -> np.ndarray:
 def case(title: str, table: pa.Table, schema: Schema, workload: int, folder: Path) -> list[str]:
     """Plan, measure, solve."""
     path = folder / "rows.csv"
-    write_table(path, table)
+    write_table(path, table, force=True)
     request = {"workload": workload, "epsilon": 1.0, "unit": "add-remove"}
     started = time.process_time()
     foreseen = plan(schema, n_rows=table.num_rows, **request)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from common import (
     Codes,
+    agreed,
     laplace,
     load_coded,
     markdown,
@@ -26,14 +27,14 @@ from common import (
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
-from dpcipher.release.reconcile import Noisy, reconcile
+from dpcipher.tables.measurement import Measurement
 
 EPSILONS = {"1": 1.0, "e^2": float(np.exp(2)), "no noise": None}
 
 
-def synthesize(measured: list[Noisy], shape: tuple[int, ...], n_rows: int, seed: int) -> Codes:
+def synthesize(measured: list[Measurement], shape: tuple[int, ...], n_rows: int, seed: int) -> Codes:
     """From noisy tables to low-variance rows, all steps of `solve` and `sample`."""
-    chain, _ = solve_rows(denoise(reconcile(shape, measured)), seed=seed)
+    chain, _ = solve_rows(denoise(agreed(shape, measured)), seed=seed)
     return np.concatenate(list(chain.sample(n_rows, np.random.default_rng(seed))))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from common import (
+    agreed,
     data_folder,
     laplace,
     least_seconds,
@@ -30,7 +31,6 @@ from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
 from dpcipher.privacy.noise import OpenDPNoise
-from dpcipher.release.reconcile import reconcile
 from dpcipher.schema import Column, Schema
 from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows, margin, pair_margins
@@ -124,7 +124,7 @@ def adult_chain() -> Chain:
     codes, shape = real("adult")
     tables = subsets(len(shape), 2)
     measured = noisy(codes, shape, tables, laplace(len(tables), 1.0), 0)
-    return solve_rows(denoise(reconcile(shape, measured)))[0]
+    return solve_rows(denoise(agreed(shape, measured)))[0]
 
 
 def chain_rows() -> str:

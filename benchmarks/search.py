@@ -17,7 +17,7 @@ from common import markdown, write_page
 from raw_errors import METRICS, errors
 
 import dpcipher as dc
-from dpcipher.selection import search as intervals
+from dpcipher.selection import search as bin_search
 from dpcipher.selection.edges import clear_of_noise
 
 EPSILON = 1.0
@@ -30,13 +30,13 @@ Scores = dict[str, dict[str, float]]
 def asking(differences: bool, chance: int) -> Iterator[None]:
     """A search that asks so."""
 
-    real = intervals.Search
+    real = bin_search.Search
 
-    def search(*args: Any, **options: Any) -> intervals.Search:
+    def search(*args: Any, **options: Any) -> bin_search.Search:
         return real(*args, **{**options, "differences": differences})
 
     limit = partial(clear_of_noise, chance=chance)
-    with patch.object(intervals, "Search", search), patch.object(intervals, "clear_of_noise", limit):
+    with patch.object(bin_search, "Search", search), patch.object(bin_search, "clear_of_noise", limit):
         yield
 
 
@@ -80,7 +80,7 @@ def main() -> None:
     lines = [line for name in TABLES for line in lines_of(name, seeds)]
     note = (
         f"Errors of synthetic rows over those of the first line, geometric mean over the found columns, {seeds} seeds each, and the mean number of bins. The search takes a tenth of the budget at most, whatever "
-        "it asks for; with 1 in so many chances noise alone is taken for rows, in one of the intervals."
+        "it asks for; with 1 in so many chances noise alone is taken for rows, in one of the bin_search."
     )
     head = ["table", "halves are asked for by their", "noise taken for rows", *METRICS, "bins"]
     write_page(

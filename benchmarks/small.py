@@ -8,12 +8,24 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from common import Axes, Floats, data_folder, laplace, markdown, noisy, show, subsets, tvd_dense, write_page
+from common import (
+    Axes,
+    Floats,
+    agreed,
+    data_folder,
+    laplace,
+    markdown,
+    noisy,
+    show,
+    subsets,
+    tvd_dense,
+    write_page,
+)
 from maxent import design, max_entropy
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.table import solve_table
-from dpcipher.release.reconcile import Reconciled, reconcile
+from dpcipher.release.reconcile import Reconciled
 
 EPSILONS = {"e^-2": np.exp(-2), "e^-1": np.exp(-1), "1": 1.0, "e": np.e, "e^2": np.exp(2), "no noise": None}
 Codes = np.ndarray
@@ -48,7 +60,7 @@ def bankruptcy() -> Codes:
 def independence(reconciled: Reconciled) -> Floats:
     """The product of the one-way tables of the same release, negative counts set to zero."""
     joint = np.ones(())
-    for axis in range(len(reconciled.shape)):
+    for axis in range(len(reconciled.domain.sizes)):
         one = np.maximum(reconciled.table((axis,)), 0) + 1e-12
         joint = np.multiply.outer(joint, one / one.sum())
     return joint
@@ -61,11 +73,11 @@ def study(name: str, shape: Sequence[int], tables: list[Axes], data: Sequence[Co
         observed, truths, ours, product = [], [], [], []
         for seed, codes in enumerate(data):
             measured = noisy(codes, shape, tables, laplace(len(tables), epsilon), seed)
-            fitted = reconcile(shape, measured)
+            fitted = agreed(shape, measured)
             truth = np.zeros(shape)
             np.add.at(truth, tuple(codes.T), 1 / len(codes))
             truths.append(truth)
-            observed.append(np.concatenate([m.counts.ravel() for m in measured]) / max(fitted.total, 1))
+            observed.append(np.concatenate([m.values.ravel() for m in measured]) / max(fitted.total, 1))
             ours.append(solve_table(denoise(fitted))[0])
             product.append(independence(fitted))
         # a small table is solved to the end; the larger one as far as `gap` says, since every step costs forty times as much

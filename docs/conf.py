@@ -56,7 +56,7 @@ NAVIGATION: dict[str, list[str]] = {
     "Paper": ["docs/reproduction"],
     "Benchmarks": ["benchmarks/README"],
     "Reference": ["docs/reference", "docs/cli", "docs/glossary"],
-    "The project": ["docs/house", "docs/dependencies", "CONTRIBUTING", "CHANGELOG"],
+    "The project": ["docs/architecture", "docs/dependencies", "CONTRIBUTING", "CHANGELOG"],
 }
 
 # A page that is in no list stands at the end of those that go deeper, rather than nowhere.

@@ -31,7 +31,7 @@ def test_a_file_is_replaced_when_it_is_complete(tmp_path: Path) -> None:
     """The old content is there until the block ends, then the new one; nothing lies beside it."""
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with replacing(path) as temporary:
+    with replacing(path, force=True) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -44,7 +44,7 @@ def test_an_interrupted_write_changes_nothing(tmp_path: Path, before: str | None
     path = tmp_path / "file.txt"
     if before is not None:
         path.write_text(before)
-    with pytest.raises(Interrupted), replacing(path) as temporary:
+    with pytest.raises(Interrupted), replacing(path, force=True) as temporary:
         interrupt(temporary)
     assert [file.read_text() for file in tmp_path.iterdir()] == ([] if before is None else [before])
 
@@ -59,7 +59,7 @@ def test_a_disk_that_cannot_sync_changes_nothing(tmp_path: Path, monkeypatch: py
     path.write_text("old")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        write_text(path, "new")
+        write_text(path, "new", force=True)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
 
 
@@ -76,7 +76,7 @@ def test_a_link_is_replaced_and_its_target_kept(tmp_path: Path) -> None:
     """Somebody's link does not lead a private text into a file of theirs."""
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
-    write_text(tmp_path / "link", "private", mode=0o600)
+    write_text(tmp_path / "link", "private", mode=0o600, force=True)
     assert not (tmp_path / "link").is_symlink()
     assert (tmp_path / "theirs").read_text() == "theirs"
 

@@ -17,6 +17,7 @@ NAMES = [
     "Cipher",
     "Fourier",
     "FullHistogram",
+    "Grouped",
     "Independent",
     "Joint",
     "JunctionTree",

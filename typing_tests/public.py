@@ -26,6 +26,9 @@ def the_curator(rows: pd.DataFrame, schema: dc.Schema, ledger: Path) -> dc.Relea
     assert_type(dc.plan(schema, workload="auto", epsilon=1.0, unit="add-remove"), Plan)
     assert_type(dc.plan(schema, workload=dc.Auto(max_order=2), epsilon=1.0, unit="add-remove"), Plan)
     assert_type(dc.Auto(predict="income").predict, str | None)
+    ages = dc.Grouped(("age", "sex"), age=[0, 18, 65])
+    assert_type(ages, dc.Grouped)
+    assert_type(dc.plan(schema, workload=[("age",), ages], rho=0.1, unit="replace"), Plan)
     assert_type(dc.Ledger.create(ledger, epsilon=3.0, unit="add-remove"), dc.Ledger)
     release = dc.measure(
         rows, schema, epsilon=1.0, unit="add-remove", ledger=ledger, save="people.release.parquet"

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dpcipher.release.release import Release
     from dpcipher.release.trust import trust
     from dpcipher.request.auto import Auto
+    from dpcipher.schema.grouped import Grouped
     from dpcipher.schema.schema import Schema
     from dpcipher.scoring.evaluate import evaluate
 
@@ -54,6 +55,7 @@ __all__ = [
     "Cipher",
     "Fourier",
     "FullHistogram",
+    "Grouped",
     "Independent",
     "Joint",
     "JunctionTree",
@@ -83,6 +85,7 @@ __all__ = [
 
 _HOMES = {
     "Auto": "request.auto",
+    "Grouped": "schema.grouped",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",
     "Reading": "engines.reading",

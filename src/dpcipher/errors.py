@@ -9,6 +9,7 @@
     ├── DataError (also ValueError)           private rows do not fit the schema: curator only, before any charge
     ├── SizeError (also ValueError)           too many cells, judged on the schema alone
     ├── TableFileError (also ValueError)      a user's table cannot be read or written
+    │   └── FileExists                        a file is there already, and nothing is overwritten unasked
     ├── ReleaseError (also ValueError)        noisy tables, or a release file, that cannot be used
     ├── LedgerError
     │   ├── LedgerExceeded                    the budget would be exceeded; nothing was spent
@@ -68,6 +69,10 @@ class SizeError(DpcipherError, ValueError):
 
 class TableFileError(DpcipherError, ValueError):
     """A user's table cannot be read or written."""
+
+
+class FileExists(TableFileError):
+    """A file is there already, and nobody said that it may be replaced."""
 
 
 class ReleaseError(DpcipherError, ValueError):

@@ -183,6 +183,14 @@ def test_the_page_shows_what_failed(small: Audit) -> None:
     assert "Every check passed" in audit_page(small)
 
 
+def test_the_page_says_what_a_pass_covers_and_what_not(small: Audit) -> None:
+    """Also where everything passed, so that nobody takes it for a proof."""
+    text = audit_page(small)
+    assert "What a pass covers" in text
+    assert "on the tables, budgets and units that were tried here" in text
+    assert "It does not say" in text
+
+
 def test_the_command_writes_a_page_and_fails_where_a_check_fails(monkeypatch, tmp_path) -> None:
     """Rows as JSON with the promised names; exit code 1 if anything is beyond its claim."""
     good = Check("mechanisms", "noise", "add-remove", 1.0, 0.9, 100)
@@ -190,7 +198,7 @@ def test_the_command_writes_a_page_and_fails_where_a_check_fails(monkeypatch, tm
     path = tmp_path / "audit.html"
     for checks, code in (((good,), 0), ((good, bad), 1)):
         monkeypatch.setattr("dpcipher.audit", lambda checks=checks, **_: Audit(checks, 2.0))
-        ran = CliRunner().invoke(main, ["audit", "--json", "--report", str(path)])
+        ran = CliRunner().invoke(main, ["audit", "--json", "--force", "--report", str(path)])
         assert ran.exit_code == code
         said = json.loads(ran.stdout)
         assert said["passed"] == (code == 0)

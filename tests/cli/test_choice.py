@@ -66,7 +66,7 @@ def test_target_size_and_weights_reach_the_choice(town: Path, run: Run) -> None:
     ):
         Path("town.ledger").unlink()
         Path("town.ledger.witness").unlink()
-        assert facts(run(*AUTO, *OUT, *option, "--json"))["selection"]["candidates"] == candidates
+        assert facts(run(*AUTO, *OUT, *option, "--json", "--force"))["selection"]["candidates"] == candidates
 
 
 def test_tables_with_a_column_to_predict_come_first(town: Path, run: Run) -> None:
@@ -79,9 +79,9 @@ def test_tables_with_a_column_to_predict_come_first(town: Path, run: Run) -> Non
 def test_single_columns_alone_are_said_to_be_so(town: Path, run: Run) -> None:
     """Nothing is chosen from tables of one column, or where no pair is small enough."""
     for number, option in enumerate((("--max-order", "1"), ("--max-cells", "8"))):
-        done = run(*AUTO, *option, "--ledger", f"{number}.ledger", "--create", "-o", "r.parquet")
+        done = run(*AUTO, *option, "--ledger", f"{number}.ledger", "--create", "-o", f"{number}.parquet")
         assert "Chosen   single columns alone" in done.stdout
-        assert Release.load("r.parquet").workload == tuple((column,) for column in "abcde")
+        assert Release.load(f"{number}.parquet").workload == tuple((column,) for column in "abcde")
 
 
 def test_several_sets_measure_the_same_choice(town: Path, run: Run) -> None:

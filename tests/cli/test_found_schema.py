@@ -59,7 +59,7 @@ def test_the_schema_of_a_release_is_written_as_an_ordinary_one(folder: Path) -> 
     for schema in ("next.yaml", "people.parquet"):
         again = run(
             "measure", str(folder / "people.csv"), str(folder / schema), *UNIT, "--json", "--ledger",
-            str(folder / f"{schema}.ledger"), "--create", "-o", str(folder / "again.parquet"),
+            str(folder / f"{schema}.ledger"), "--create", "-o", str(folder / "again.parquet"), "--force",
         )  # fmt: skip
         assert again.exit_code == 0, again.output
         assert (json.loads(again.stdout)["bins"], json.loads(again.stdout)["levels"]) == (None, None)

@@ -32,7 +32,7 @@ def test_measure_creates_a_ledger_on_request_and_only_once(folder: Path, run: Ru
     """Its limit is the release; the same call again is refused and spends nothing."""
     call = (*MEASURE, "--ledger", "new.ledger", "--create", "--name", "newcomers", "-o", "r.parquet")
     assert run(*call).exit_code == 0
-    again = run(*call)
+    again = run(*call, "--force")
     assert again.exit_code == 1
     assert "exists already, and a ledger is created once" in again.stderr
     shown = facts(run("ledger show new.ledger --json"))

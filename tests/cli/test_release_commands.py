@@ -1,5 +1,6 @@
 """Keys and signatures through the command line: made, signed, verified and shown."""
 
+import importlib.util
 import json
 import stat
 from pathlib import Path
@@ -7,10 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from conftest import missing
 from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.cli import main
+from dpcipher.release.keys import is_locked
 
 RELEASE = "people.release.parquet"
+
+
+def needs_bcrypt() -> None:
+    """Keys with a passphrase need it."""
+    if importlib.util.find_spec("bcrypt") is None:
+        missing("sign", "bcrypt is not installed")
 
 
 @pytest.fixture(name="signed")
@@ -40,8 +49,6 @@ def test_the_story_of_a_signature(signed: Path, run: Run) -> None:
     ("words", "said"),
     [
         ("--key bob.pub", "signed by an unknown key"),
-        ("--retired ada.pub=2020-01-01", "signed by a retired key"),
-        ("--key ada.pub --retired ada.pub=2020-01-01", "signed by a retired key"),
         ("--key ada.pub --signature absent.sig", "not signed"),
     ],
 )
@@ -55,24 +62,26 @@ def test_what_is_not_confirmed_exits_with_1(signed: Path, run: Run, words: str, 
     assert (told["verified"], told["checks"][0]["word"]) == (False, said)
 
 
-def test_several_keys_are_pinned_through_a_rotation(signed: Path, run: Run) -> None:
-    """The old key up to its last day, the new one from then on."""
-    assert run(f"release verify {RELEASE} --retired ada.pub=2999-12-31 --key bob.pub").exit_code == 0
+def test_several_keys_are_trusted_through_a_change(signed: Path, run: Run) -> None:
+    """Both the old key and the new one, by two files or by one."""
+    assert run(f"release verify {RELEASE} --key ada.pub --key bob.pub").exit_code == 0
+    Path("trusted").write_text(Path("bob.pub").read_text() + Path("ada.pub").read_text())
+    assert run(f"release verify {RELEASE} --key trusted").exit_code == 0
     refused = run(f"release sign {RELEASE} --key bob.key")
     assert refused.exit_code == 1
-    assert "is there already; replace it on purpose (--replace" in " ".join(refused.stderr.split())
-    assert run(f"release sign {RELEASE} --key bob.key --replace").exit_code == 0
-    assert run(f"release verify {RELEASE} --retired ada.pub=2020-12-31 --key bob.pub").exit_code == 0
+    assert "is there already, and nothing is overwritten unasked" in " ".join(refused.stderr.split())
+    assert run(f"release sign {RELEASE} --key bob.key --force").exit_code == 0
+    assert run(f"release verify {RELEASE} --key bob.pub").exit_code == 0
 
 
-def test_an_altered_release_is_refuted(signed: Path, run: Run) -> None:
+def test_an_altered_release_is_contradicted(signed: Path, run: Run) -> None:
     """A release of the same ledger in the place of the signed one."""
     words = ("measure", "people.csv", "people.yaml", *PROMISE, "--ledger", "people.ledger", "-o", RELEASE)
-    assert run(*words).exit_code == 0
+    assert run(*words, "--force").exit_code == 0
     done = run(f"release verify {RELEASE} --key ada.pub")
     assert done.exit_code == 1
     assert "Signed   ALTERED: this is not the file that ada.pub signed" in done.stdout
-    assert "Status   refuted: do not rely on this file" in done.stdout
+    assert "Status   contradicted: do not rely on this file" in done.stdout
 
 
 def test_verify_needs_something_to_hold_it_against(signed: Path, run: Run) -> None:
@@ -115,6 +124,7 @@ def test_a_passphrase_comes_from_a_prompt_or_the_environment(
     measured: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked for twice when the key is made and once when it signs; it is never printed."""
+    needs_bcrypt()
     typed = CliRunner().invoke(main, ["release", "key", "ada", "--passphrase"], input="sesame\nsesame\n")
     assert typed.exit_code == 0, typed.output
     assert "locked by a passphrase" in typed.stdout
@@ -124,10 +134,10 @@ def test_a_passphrase_comes_from_a_prompt_or_the_environment(
     assert "could not be unlocked" in " ".join(wrong.stderr.split())
     assert CliRunner().invoke(main, words, input="sesame\n").exit_code == 0
     monkeypatch.setenv("DPCIPHER_PASSPHRASE", "sesame")
-    again = run(*words, "--replace")
+    again = run(*words, "--force")
     assert again.exit_code == 0
     assert run("release key bob").exit_code == 0
-    assert b"ENCRYPTED" in Path("bob.key").read_bytes()
+    assert is_locked("bob.key")
     assert "sesam" not in typed.output + wrong.output + again.output
 
 
@@ -135,7 +145,7 @@ def test_a_report_says_certified_with_a_key(signed: Path, run: Run) -> None:
     """Without one, as stated by the file; with another's, the same and a warning."""
     assert run(f"synth {RELEASE} -n 50 --seed 1 -o s.csv").exit_code == 0
     for words, word in (("--key ada.pub", "certified"), ("--ledger people.ledger", "certified"), ("", "as stated by the file"), ("--key bob.pub", "as stated by the file")):  # fmt: skip
-        done = run(f"report {RELEASE} s.csv -o r.html {words}")
+        done = run(f"report {RELEASE} s.csv -o r.html --force {words}")
         assert done.exit_code == 0, done.output
         assert f"<dt>Status</dt><dd>{word}</dd>" in Path("r.html").read_text(encoding="utf-8")
         assert ("signed by an unknown key" in done.stderr) == (words == "--key bob.pub")

@@ -59,7 +59,7 @@ def test_plan_says_what_measure_then_does(folder: Path, run: Run) -> None:
 def test_measure_charges_exactly_what_was_typed(folder: Path, run: Run) -> None:
     """0.1 is one tenth: ten such charges use up a limit of 1 exactly, and the eleventh is refused."""
     run("ledger create small.ledger --epsilon 1 --unit add-remove --max-rows 1")
-    tenth = "measure people.csv people.yaml --epsilon 0.1 --unit add-remove --max-rows 1 --workload 1 --ledger small.ledger -o r.parquet"
+    tenth = "measure people.csv people.yaml --epsilon 0.1 --unit add-remove --max-rows 1 --workload 1 --ledger small.ledger --force -o r.parquet"
     assert [run(tenth).exit_code for _ in range(10)] == [0] * 10
     eleventh = run(tenth)
     assert eleventh.exit_code == 1
@@ -74,7 +74,7 @@ def test_measure_reports_what_was_promised(folder: Path, run: Run) -> None:
     text = run(*call).stdout
     assert "epsilon = 2 (pure differential privacy)" in text
     assert "Protects the presence of any one row." in text
-    told = facts(run(*call, "--json"))
+    told = facts(run(*call, "--json", "--force"))
     assert told["statement"]["status"] == "certified"
     assert told["checksum"] == Release.load("r.parquet").checksum
 
@@ -141,12 +141,14 @@ def test_synth_given_a_column_twice_takes_either_value(measured: Path, run: Run)
 def test_synth_given_a_range_draws_the_bins_inside_it(measured: Path, run: Run) -> None:
     """As {min, max} in Python: with both ends, without one, and with a word where it cuts bins."""
     for text, low, high in (("25..74", 25, 74), ("50..", 50, 99), ("..24", 0, 24)):
-        drawn = run(f"synth people.release.parquet -n 60 --given age={text} -o rows.csv")
+        drawn = run(f"synth people.release.parquet -n 60 --given age={text} --force -o rows.csv")
         ages = pd.read_csv("rows.csv")["age"]
         assert ages.between(low, high).all()
         assert ages.nunique() > 5
         assert "cuts bins" not in drawn.stderr
-    assert "cuts bins" in run("synth people.release.parquet -n 60 --given age=20..60 -o rows.csv").stderr
+    assert (
+        "cuts bins" in run("synth people.release.parquet -n 60 --given age=20..60 --force -o rows.csv").stderr
+    )
 
 
 def test_a_saved_joint_gives_the_same_rows_again(measured: Path, run: Run) -> None:

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpcipher
+import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.comparison.compare import compare
 from dpcipher.comparison.private_rows import read_rows
@@ -284,3 +285,66 @@ def test_texts_are_scored_by_the_most_frequent_ones() -> None:
     assert [scored.column("city").labels[code] for code in codes[:, 0]] == [
         "other", "a", "c", "a", "other", "other", "zz", "c", "c"
     ]  # fmt: skip
+
+
+OTHERS = {
+    "unit": dc.FullHistogram(1.0, unit="replace"),
+    "max_rows": dc.FullHistogram(1.0, unit="add-remove", max_rows=50),
+    "delta": dc.FullHistogram(1.0, unit="add-remove", delta=1e-6),
+    "rho": dc.Cipher(rho=0.1, epsilon=None, unit="add-remove"),
+}
+
+
+@pytest.mark.parametrize("word", OTHERS)
+def test_methods_that_promise_something_else_are_refused_before_rows_are_read(word: str) -> None:
+    """Their scores would stand beside those of methods with another unit; of rho the epsilon cannot be replaced."""
+    with pytest.raises(ParameterError, match=rf"methods\['mine'\] has {word}"):
+        dc.compare("absent.csv", SCHEMA, methods={"mine": OTHERS[word]}, unit="add-remove")
+
+
+def test_the_same_epsilon_is_run_once() -> None:
+    """However it is written: its runs would be the same to the last digit."""
+    options = {"methods": ["uniform"], "repeats": 2, "unit": "add-remove", "workers": 1}
+    assert len(dc.compare(ROWS, SCHEMA, epsilons=[1.0, 1, np.float64(1)], **options).frame) == 2
+
+
+def test_a_journal_of_other_rows_in_open_bins_is_refused(tmp_path: Path) -> None:
+    """Rows that differ inside the bins in which scores compare are other rows."""
+    schema = dc.Schema.from_dict(
+        {
+            "columns": {
+                "x": {"kind": "integer", "min": 0, "max": 999, "bins": "auto"},
+                "y": {"kind": "boolean"},
+            }
+        }
+    )
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"x": rng.integers(0, 499, 300) * 2, "y": rng.random(300) < 0.5})
+    options = {
+        "methods": ["independent"],
+        "epsilons": [1.0],
+        "repeats": 1,
+        "unit": "add-remove",
+        "workers": 1,
+    }
+    dc.compare(rows, schema, out=tmp_path / "mine", **options)
+    dc.compare(rows, schema, out=tmp_path / "mine", **options)
+    with pytest.raises(ParameterError, match="holds another comparison"):
+        dc.compare(rows.assign(x=rows["x"] + 1), schema, out=tmp_path / "mine", **options)
+
+
+def test_an_order_beyond_the_columns_is_refused() -> None:
+    """By a method as by `measure` and `plan`; the default is the one table of a single column."""
+    schema = dc.Schema.from_domain({"a": 2, "b": 3, "c": 2})
+    with pytest.raises(ParameterError, match=r"workload \(4\) must be an order from 1 to 3"):
+        dc.Cipher(1.0, unit="add-remove", workload=4).fit("absent.csv", schema)
+
+
+def test_experiments_hide_the_number_of_rows_that_a_fit_hides() -> None:
+    """Under replace with a person the rows beyond the cap were left out, so how many are left is private: a method is not told."""
+    counts = np.array([[400, 200], [100, 300]])
+    schema = dc.Schema.from_domain({"a": 2, "b": 2})
+    for person, told in ((None, 1_000), ("pid", None)):
+        method = dc.FullHistogram(0.1, unit="replace", person=person)
+        fitted = method.fit_counts(counts, schema, draws=Draws.seeded(1))
+        assert fitted.statement.n_rows == told

@@ -365,7 +365,7 @@ def test_the_command_says_what_it_left_out(tmp_path):
     FRAME.drop(columns="void").to_csv(path, index=False, sep=";")
     command = ["schema", "draft", str(path), "-o", str(tmp_path / "people.yaml")]
     assert "left out: 'name' looks like an id" in CliRunner().invoke(main, command).output
-    told = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
+    told = json.loads(CliRunner().invoke(main, [*command, "--force", "--json"]).output)
     assert told["format"] == {"separator": ";"}
     assert [note for note in told["notes"] if "'name'" in note]
 

@@ -24,9 +24,9 @@ from dpcipher.engines.denoise.shrink import (
 from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.reconcile import Coarse, Noisy, reconcile
 from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows
+from release.measured import noisy, reconcile, runs
 
 SHAPE = (3, 4, 2, 3)
 WORKLOADS = {
@@ -55,7 +55,7 @@ def joint_table(rng, shape=SHAPE, rows=2000, zeros=()):
 def measure(rng, joint, workload, scale):
     """Laplace noise of the given scale on every table; 0 = exact."""
     return [
-        Noisy(
+        noisy(
             axes,
             margin(joint, axes) + rng.laplace(0, scale, margin(joint, axes).shape) * (scale > 0),
             2.0 * scale**2,
@@ -210,13 +210,13 @@ def test_tables_of_one_shape_at_once_are_the_same_as_one_by_one(order, zeros, mo
     masks = (((0, 1), np.array([[False, True, False], [False] * 3])),) if zeros else ()
     codes[:, 1] *= (codes[:, 1] != 1) | (codes[:, 0] != 0) | (not zeros)
     tables = [
-        Noisy(axes, counts + scale * rng.normal(size=counts.shape), scale**2)
+        noisy(axes, counts + scale * rng.normal(size=counts.shape), scale**2)
         for number, axes in enumerate(combinations(range(8 if order == 3 else 11), order))
         for counts, scale in [
             (count_rows(codes, axes, shape).astype(float), 0.0 if number % 5 == 1 and not zeros else 9.0)
         ]
     ]
-    tables += [Noisy((axis,), count_rows(codes, (axis,), shape) + 0.0, 9.0) for axis in range(8, 11)]
+    tables += [noisy((axis,), count_rows(codes, (axis,), shape) + 0.0, 9.0) for axis in range(8, 11)]
     at_once = denoise(reconcile(shape, tables, zeros=masks))
     monkeypatch.setattr("dpcipher.tables.table.PART", 1)
     one_by_one = denoise(reconcile(shape, tables, zeros=masks))
@@ -275,7 +275,7 @@ def test_nearest_is_the_projection():
 def test_positive_projection_of_one_table_is_the_nearest():
     """With a single table the joint nearest to it is a point of a simplex, whose projection is known."""
     counts = np.array([[30.0, -8.0, 5.0], [2.0, 12.0, -3.0]])
-    whole = fit_whole(reconcile((2, 3), [Noisy((0, 1), counts, 4.0)]), {0: np.ones(2), 1: np.ones(3)})
+    whole = fit_whole(reconcile((2, 3), [noisy((0, 1), counts, 4.0)]), {0: np.ones(2), 1: np.ones(3)})
     assert whole is not None
     total = float(counts.sum())
     np.testing.assert_allclose(total * whole.nearest, nearest(counts, total), atol=1e-2)
@@ -285,17 +285,17 @@ def test_positive_projection_of_one_table_is_the_nearest():
 def test_coarse_counts_are_equations_too():
     """The squared misfit of any joint is that of the tables and the runs, but for what no joint changes."""
     rng = np.random.default_rng(8)
-    shape, starts = (2, 5), np.array([0, 3])
-    table = Noisy((0, 1), rng.normal(10, 3, shape), 4.0)
-    coarse = Coarse(1, starts, rng.normal(50, 3, 2), 9.0)
-    found = reconcile(shape, [table], total=100.0, coarse=[coarse])
+    shape, starts = (2, 5), [0, 3]
+    table = noisy((0, 1), rng.normal(10, 3, shape), 4.0)
+    coarse = runs(1, starts, rng.normal(50, 3, 2), 9.0, 5)
+    found = reconcile(shape, [table, coarse], total=100.0)
     equations = _equations(found)
     assert equations is not None
 
     def misfit(p):
         of_table, of_runs = (
-            table.counts - 100 * p,
-            coarse.counts - 100 * np.add.reduceat(p.sum(axis=0), starts),
+            table.values - 100 * p,
+            coarse.values - 100 * np.add.reduceat(p.sum(axis=0), starts),
         )
         return float((of_table**2).sum() / 4 + (of_runs**2).sum() / 9)
 
@@ -312,7 +312,7 @@ def test_the_fitted_joint_minimises_its_objective():
     rng = np.random.default_rng(5)
     shape, axes = (2, 3, 2), [(0, 1), (1, 2)]
     start = rng.dirichlet(np.ones(12))
-    measured = [Noisy(a, rng.normal(10, 6, [shape[i] for i in a]), 9.0) for a in axes]
+    measured = [noisy(a, rng.normal(10, 6, [shape[i] for i in a]), 9.0) for a in axes]
     equations = _equations(reconcile(shape, measured))
     assert equations is not None
     path = _path(equations, start)
@@ -354,19 +354,19 @@ def test_drowned_data_is_an_error_that_helps():
     with pytest.raises(
         SolveError, match="larger epsilon, fewer tables, fewer columns or mechanism='gaussian'"
     ):
-        denoise(reconcile((2, 2), [Noisy((0, 1), -np.ones((2, 2)), 100.0)]))
+        denoise(reconcile((2, 2), [noisy((0, 1), -np.ones((2, 2)), 100.0)]))
 
 
 def test_an_unmeasured_attribute_is_an_error():
     """An attribute in no table is named."""
     with pytest.raises(SolveError, match=r"axes \[1\]"):
-        denoise(reconcile((2, 2), [Noisy((0,), np.ones(2), 1.0)]))
+        denoise(reconcile((2, 2), [noisy((0,), np.ones(2), 1.0)]))
 
 
 def test_a_joint_beyond_all_numbers_is_no_obstacle() -> None:
     """A thousand columns of four levels: more cells than a float can count."""
     shape = (4,) * 1000
-    measured = [Noisy((axis, axis + 1), np.full((4, 4), 60.0), 9.0) for axis in range(999)]
+    measured = [noisy((axis, axis + 1), np.full((4, 4), 60.0), 9.0) for axis in range(999)]
     targets = denoise(reconcile(shape, measured))
     assert targets.tables[(0, 1)] == pytest.approx(np.full((4, 4), 1 / 16))
 

@@ -9,7 +9,7 @@ from dpcipher.engines.denoise import predicted
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import CLEAR, Deviations
 from dpcipher.engines.denoise.tree_prediction import PRECISION, Tree, implied, shares
-from dpcipher.release.reconcile import Noisy, reconcile
+from release.measured import noisy, reconcile
 
 SHAPE = (2, 3, 4, 2, 3)
 PAIRS = list(combinations(range(5), 2))
@@ -172,11 +172,11 @@ def chain_release(seed, *, n_attrs=9, levels=4, n_rows=5_000, sigma=60.0):
     power, rates, truth = np.linalg.matrix_power, rng.dirichlet(np.full(levels, 3.0)), {}
     for left, right in combinations(range(n_attrs), 2):
         truth[left, right] = (rates @ power(stay, left))[:, None] * power(stay, right - left)
-    noisy = [
-        Noisy(pair, n_rows * table + rng.normal(0, sigma, table.shape), sigma**2)
+    measured = [
+        noisy(pair, n_rows * table + rng.normal(0, sigma, table.shape), sigma**2)
         for pair, table in truth.items()
     ]
-    return truth, reconcile((levels,) * n_attrs, noisy, total=float(n_rows))
+    return truth, reconcile((levels,) * n_attrs, measured, total=float(n_rows))
 
 
 def test_the_second_pass_gains_where_pairs_imply_one_another(monkeypatch):
@@ -200,7 +200,7 @@ def test_exact_pairs_stay_exact_and_help_the_noisy_ones(monkeypatch):
     rng = np.random.default_rng(1)
     noise = {pair: 0.0 if pair[1] == pair[0] + 1 else 80.0 for pair in truth}
     measured = [
-        Noisy(pair, 5_000 * table + noise[pair] * rng.normal(size=table.shape), noise[pair] ** 2)
+        noisy(pair, 5_000 * table + noise[pair] * rng.normal(size=table.shape), noise[pair] ** 2)
         for pair, table in truth.items()
     ]
     release = reconcile((4,) * 9, measured)
@@ -220,7 +220,7 @@ def test_exact_pairs_stay_exact_and_help_the_noisy_ones(monkeypatch):
 def test_two_attributes_need_no_second_pass(monkeypatch):
     """A single pair is its own tree: nothing else can tell about it."""
     counts = np.random.default_rng(2).normal(30, 20, (6, 7))
-    release = reconcile((6, 7), [Noisy((0, 1), counts, 400.0)], total=1_000.0)
+    release = reconcile((6, 7), [noisy((0, 1), counts, 400.0)], total=1_000.0)
     found = denoise(release).tables[0, 1]
     monkeypatch.setattr(predicted, "implied", lambda *_: {})
     np.testing.assert_array_equal(found, denoise(release).tables[0, 1])

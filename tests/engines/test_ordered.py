@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dpcipher.release.components import centre
 from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
@@ -14,8 +13,8 @@ from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
 from dpcipher.engines.denoise.oneway import denoise_one_way, posterior
 from dpcipher.engines.denoise.shapes import Basis, Proportional, Stack, proportional_basis, smooth_basis
 from dpcipher.engines.solve import orders_of
-from dpcipher.release.reconcile import Noisy, reconcile
-from dpcipher.tables.table import margin
+from dpcipher.tables.table import centre, margin
+from release.measured import noisy, reconcile
 
 RNG = np.random.default_rng
 
@@ -156,7 +155,7 @@ def pair_error(order, repeats=4):
         codes = [order[np.clip((15 + 5 * z).astype(int), 0, 29)] for z in (x, y)]
         counts = np.zeros((30, 30))
         np.add.at(counts, tuple(codes), 1.0)
-        release = reconcile((30, 30), [Noisy((0, 1), counts + rng.laplace(0, 6, (30, 30)), 72.0)])
+        release = reconcile((30, 30), [noisy((0, 1), counts + rng.laplace(0, 6, (30, 30)), 72.0)])
         for place, known in enumerate(({}, orders)):
             fitted = denoise(release, known).tables[0, 1]
             errors[place] += 0.5 * np.abs(fitted - counts / 5000).sum()
@@ -174,7 +173,7 @@ def test_a_smooth_pair_gains_and_a_shuffled_one_is_left_alone():
 def test_tables_without_noise_stay_as_they_are():
     """Order or not, exact tables are reproduced."""
     counts = RNG(1).poisson(20, (8, 9)).astype(float)
-    release = reconcile((8, 9), [Noisy((0, 1), counts, 0.0)])
+    release = reconcile((8, 9), [noisy((0, 1), counts, 0.0)])
     fitted = denoise(release, {0: np.arange(8), 1: np.arange(9)}).tables[0, 1]
     np.testing.assert_allclose(fitted, counts / counts.sum(), atol=1e-9)
     np.testing.assert_allclose(margin(fitted, (0, 1), (0,)), counts.sum(1) / counts.sum(), atol=1e-9)

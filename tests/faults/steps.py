@@ -43,7 +43,12 @@ def joint() -> dc.Joint:
 def measure(folder: Path, name: str = RELEASE, *, create: bool = False) -> dc.Release:
     """A whole release: charged, drawn, written, marked."""
     options = {"epsilon": 0.01, "unit": "add-remove", "ledger": folder / LEDGER, "create": create}
-    return dc.measure(rows(), SCHEMA, **options, save=folder / name)
+    return dc.measure(rows(), SCHEMA, **options, save=folder / name, force=again(folder / name))
+
+
+def again(path: Path) -> bool:
+    """Whether a run before this one wrote the file, which may then be replaced."""
+    return path.exists()
 
 
 def new_ledger(folder: Path) -> None:
@@ -86,14 +91,20 @@ STEPS = {
     ),
     "measure": Step(measure, _BOOK | {RELEASE}, new_ledger),
     "measure with a new ledger": Step(measure_and_create, _BOOK),
-    "save a joint": _file("joint.npz", lambda path: joint().save(path)),
-    "save a schema": _file("people.yaml", SCHEMA.save),
-    "write rows as CSV": _file("rows.csv", lambda path: write_table(path, joint().batches(20, seed=1))),
-    "write rows as gzip": _file("rows.csv.gz", lambda path: write_table(path, joint().batches(20, seed=1))),
-    "write rows as Parquet": _file(
-        "rows.parquet", lambda path: write_table(path, joint().batches(20, seed=1))
+    "save a joint": _file("joint.npz", lambda path: joint().save(path, force=again(path))),
+    "save a schema": _file("people.yaml", lambda path: SCHEMA.save(path, force=again(path))),
+    "write rows as CSV": _file(
+        "rows.csv", lambda path: write_table(path, joint().batches(20, seed=1), force=again(path))
     ),
-    "write a report": _file("page.html", lambda path: report(published(), joint().sample(20, seed=1), path)),
+    "write rows as gzip": _file(
+        "rows.csv.gz", lambda path: write_table(path, joint().batches(20, seed=1), force=again(path))
+    ),
+    "write rows as Parquet": _file(
+        "rows.parquet", lambda path: write_table(path, joint().batches(20, seed=1), force=again(path))
+    ),
+    "write a report": _file(
+        "page.html", lambda path: report(published(), joint().sample(20, seed=1), path, force=again(path))
+    ),
 }
 
 

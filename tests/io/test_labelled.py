@@ -129,7 +129,7 @@ def test_what_has_no_schema_is_not_written_so(tmp_path: Path) -> None:
     """A table of model parameters cannot be a labelled file; synthetic rows can."""
     with pytest.raises(TableFileError, match=r"must end in \.csv"):
         write_table(tmp_path / "rows.sav", rows())
-    check_writable(tmp_path / "rows.sav", labelled=True)
+    check_writable(tmp_path / "rows.sav", (".sav",))
     assert not list(tmp_path.iterdir())
 
 

@@ -63,7 +63,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
         raise RuntimeError("the sampler stopped")
 
     with pytest.raises(RuntimeError, match="sampler"):
-        write_table(path, failing())
+        write_table(path, failing(), force=True)
     assert os.listdir(tmp_path) == ["t.parquet"]
     assert pq.read_table(path).equals(TABLE)
 
@@ -159,7 +159,7 @@ def test_a_level_with_a_quote_of_its_own_comes_first(tmp_path):
         write_table(tmp_path / "t.csv", table)
     assert coded_rows(tmp_path / "t.csv", schema, "rows").tolist() == [[1], [1]]
     write_table(tmp_path / "kept.csv", table, formulas="keep")
-    write_table(tmp_path / "t.parquet", table)
+    write_table(tmp_path / "t.parquet", table, force=True)
     for name in ("kept.csv", "t.parquet"):
         assert coded_rows(tmp_path / name, schema, "rows").tolist() == [[0], [1]]
 
@@ -168,13 +168,13 @@ def test_texts_are_kept_where_that_is_asked_for(risky, tmp_path):
     """Without a word, as in Parquet, where nothing is ever changed."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        write_table(tmp_path / "t.csv", risky, formulas="keep")
+        write_table(tmp_path / "t.csv", risky, formulas="keep", force=True)
         write_table(tmp_path / "t.parquet", risky)
     with (tmp_path / "t.csv").open(newline="") as file:
         assert next(csv.reader(file))[0] == "=name"
     assert pq.read_table(tmp_path / "t.parquet").equals(risky)
     with pytest.raises(ParameterError, match="must be quote or keep"):
-        write_table(tmp_path / "t.csv", risky, formulas="drop")
+        write_table(tmp_path / "t.csv", risky, formulas="drop", force=True)
 
 
 def test_the_text_of_a_small_frame_begins_no_formula():

@@ -9,8 +9,10 @@ from dpcipher.errors import NotPrivate, SizeError
 from dpcipher.methods import Cipher, FullHistogram, Independent, Modips, Uniform
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.release.reconcile import Noisy, reconcile
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
+from release.measured import reconcile
 
 
 def probabilities(method, counts: np.ndarray, seed: int = 1) -> np.ndarray:
@@ -128,13 +130,11 @@ def test_hierarchical_consistency_is_a_case_of_reconcile() -> None:
     leaves = rng.integers(0, 100, 8)
     true = [leaves.reshape(-1, 2**height).sum(axis=1) for height in (3, 2, 1, 0)]
     noise = SeededNoise(3)
-    from dpcipher.tables.measurement import Noise
-
     law = Noise("laplace", 5.0)
     noisy = [noise.add(level.astype(np.int64), law) for level in true]
     tables = [
-        Noisy(tuple(range(depth)), level.astype(float).reshape((2,) * depth), law.variance)
+        Measurement(Query(tuple(range(depth))), level.reshape((2,) * depth), law)
         for depth, level in enumerate(noisy)
     ]
-    ours = reconcile((2, 2, 2), tables, total=None, zeros=()).table((0, 1, 2))
+    ours = reconcile((2, 2, 2), tables).table((0, 1, 2))
     np.testing.assert_allclose(ours.ravel(), hay(noisy), atol=1e-9)

@@ -79,7 +79,9 @@ def test_bars_of_many_levels_hold_the_truth(column: Column, tmp_path: Path) -> N
     assert 0.92 < np.mean(inside) < 0.98
     rows = pd.DataFrame({"code": np.repeat(column.labels, 2)})
     rows["code"] = rows["code"].astype(int) if column is ORDERED else rows["code"]
-    page = dc.report(release, rows, tmp_path / "r.html").read_text(encoding="utf-8")
+    page = dc.report(release, rows, tmp_path / "r.html", rows_from="invented here").read_text(
+        encoding="utf-8"
+    )
     assert bars(page.replace("; synthetic rows", "")) == drawn  # one way to draw, on plots and pages
     assert "levels are added up" in page
     assert "largest of" not in page
@@ -108,7 +110,9 @@ def test_cells_of_heat_maps_hold_the_truth(other: Column, tmp_path: Path) -> Non
         assert sizes.sum() == np.prod(shape)
         spread = np.sqrt(sizes * 2 * SCALE**2)
         pull.extend((np.array(list(drawn.values())) - EACH * sizes) / spread)
-        page = dc.report(release, private, tmp_path / f"{seed}.html").read_text(encoding="utf-8")
+        page = dc.report(release, private, tmp_path / f"{seed}.html", rows_from="invented here").read_text(
+            encoding="utf-8"
+        )
         assert all(svg in page for svg in plot.panels.values())  # one way to draw, on plots and pages
         errors.extend(cells(page, unit=" standard errors").values())
     # Synthetic counts are scaled to the noisy total, which takes a little of the noise away.
@@ -158,13 +162,17 @@ def test_pairs_that_are_ranked_by_noise_say_so(tmp_path: Path) -> None:
     ranked = "ranked by noisy counts"
     assert all(ranked in text for text in (str(trust), trust._repr_html_(), dc.plot(trust).note))
     rows = pd.DataFrame(rng.integers(0, 3, (50, 8)), columns=names)
-    page = dc.report(release, rows, tmp_path / "r.html").read_text(encoding="utf-8")
+    page = dc.report(release, rows, tmp_path / "r.html", rows_from="invented here").read_text(
+        encoding="utf-8"
+    )
     assert ranked in page
     assert "Shown are 12 of 28 pairs" in page
     assert "The worst of many tables are above 1 by chance alone" in page
     assert "would be within 2 in about 19 cells of 20" not in page
     few = dc.Release.from_tables({pairs[0]: np.full((3, 3), 50)}, dc.Schema.from_domain({"c0": 3, "c1": 3}), scale=5.0)  # fmt: skip
-    page = dc.report(few, rows[["c0", "c1"]], tmp_path / "few.html").read_text(encoding="utf-8")
+    page = dc.report(few, rows[["c0", "c1"]], tmp_path / "few.html", rows_from="invented here").read_text(
+        encoding="utf-8"
+    )
     assert "would be within 2 in about 19 cells of 20" in page
 
 
@@ -195,10 +203,14 @@ def test_structural_zeros_of_a_release_are_hatched_on_its_page(tmp_path: Path) -
     rows = pd.DataFrame({"age": ["child"] * 30 + ["adult"] * 70, "job": ["no"] * 30 + ["yes"] * 70})
     schema = dc.Schema(columns, zeros=(Zero({"age": "child", "job": "yes"}),))
     release = dc.Release.from_tables(tables, schema, scale=5.0)
-    text = dc.report(release, rows, tmp_path / "zeros.html").read_text(encoding="utf-8")
+    text = dc.report(release, rows, tmp_path / "zeros.html", rows_from="invented here").read_text(
+        encoding="utf-8"
+    )
     assert "Hatched cells are empty by the schema" in text
     assert len(re.findall(f"{IMPOSSIBLE}</title>", text)) == 3
     release = dc.Release.from_tables(tables, dc.Schema(columns), scale=5.0)
-    free = dc.report(release, rows, tmp_path / "free.html").read_text(encoding="utf-8")
+    free = dc.report(release, rows, tmp_path / "free.html", rows_from="invented here").read_text(
+        encoding="utf-8"
+    )
     assert "Hatched" not in free
     assert IMPOSSIBLE not in free

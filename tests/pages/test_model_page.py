@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
-from dpcipher.errors import ParameterError, ReleaseError
+from dpcipher.errors import ReleaseError, TableFileError
 from dpcipher.pages.model import model_report, render
 
 SCHEMA = dc.Schema.from_dict(
@@ -60,7 +60,7 @@ def test_the_unit_of_a_slope_is_said_beside_the_plot() -> None:
 def test_a_page_that_would_not_open_is_refused(tmp_path: Path) -> None:
     """It is HTML and must be called so, in a folder that is there."""
     models = dc.fit_models(RELEASE, "employed ~ sex", draws=20, seed=1)
-    with pytest.raises(ParameterError, match=r"must end in \.html"):
+    with pytest.raises(TableFileError, match=r"must end in \.html"):
         model_report(models, RELEASE, tmp_path / "page.txt")
     with pytest.raises(ReleaseError, match="choose another place"):
         model_report(models, RELEASE, tmp_path / "nowhere" / "page.html")

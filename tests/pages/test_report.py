@@ -25,11 +25,15 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Groups, Query
 
+WORD = "invented for these tests"
+
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the invented release."""
-    path = report(pages.release(), pages.people(1), tmp_path_factory.mktemp("public") / "r.html")
+    path = report(
+        pages.release(), pages.people(1), tmp_path_factory.mktemp("public") / "r.html", rows_from=WORD
+    )
     return path.read_text(encoding="utf-8")
 
 
@@ -122,24 +126,23 @@ def test_the_certificate_says_how_tables_were_chosen(note: dict[str, object], sa
     assert "Choice of tables" not in certificate(given)
 
 
-def test_what_is_counted_coarsely_too_is_said() -> None:
-    """The columns and their own noise, in the text and in the certificate; of other releases nothing."""
+def test_tables_in_groups_of_levels_are_said_and_listed() -> None:
+    """How many there are in the text, each with its own noise in the list of tables; of other releases nothing."""
     given = pages.release()
     query = Query(given.schema.axes("score"), (Groups.runs((0, 15), 30),))
     runs = Measurement(query, np.array([10, 20]), Noise("laplace", 7.5))
     coarse = Release(given.schema, (*given.measurements, runs), given.statement)
-    said = "runs of bins of score, with discrete Laplace noise of scale 7.5"
-    assert said in certificate(coarse)
-    assert any(said in text for text in noise(coarse))
-    assert "coarsely" not in certificate(given)
-    assert not any("runs of bins" in text for text in noise(given))
+    assert "score (2 groups)</th><td>2</td><td>10.6" in certificate(coarse)
+    assert any("Levels are in groups in 1 table" in text for text in noise(coarse))
+    assert "groups" not in certificate(given)
+    assert not any("in groups" in text for text in noise(given))
 
 
 def test_a_page_without_evidence_says_as_stated_by_the_file(text: str) -> None:
     """The file states certified; the page does not, anywhere, nor has it a certificate."""
     assert "certified" not in text
     assert "as stated by the file: noise by OpenDP" in text
-    assert "held against no signature and no ledger" in text
+    assert "no signature and no ledger was checked" in text
     assert ">Certificate<" not in text
 
 
@@ -153,9 +156,11 @@ def signed_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_signature_of_a_pinned_key_certifies_the_page(signed: Path) -> None:
+def test_a_signature_of_a_trusted_key_certifies_the_page(signed: Path) -> None:
     """Its card, its certificate, and whose key it was."""
-    path = report(signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub")
+    path = report(
+        signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub", rows_from=WORD
+    )
     shown = path.read_text(encoding="utf-8")
     assert "<dt>Status</dt><dd>certified</dd>" in shown
     assert "certified: noise by OpenDP" in shown
@@ -167,10 +172,14 @@ def test_a_signature_of_a_pinned_key_certifies_the_page(signed: Path) -> None:
 def test_a_page_that_nothing_confirms_warns_and_names_no_folder(signed: Path) -> None:
     """An unknown key, a release without a signature: the page is written, and says on whose word it is."""
     for name, word in (("r", "signed by an unknown key"), ("s", "not signed")):
-        pages.release().save(signed / f"{name}.parquet")
+        pages.release().save(signed / f"{name}.parquet", force=True)
         with pytest.warns(DpcipherWarning, match=word):
             path = report(
-                signed / f"{name}.parquet", pages.people(1), signed / "r.html", key=[signed / "bob.pub"]
+                signed / f"{name}.parquet",
+                pages.people(1),
+                signed / f"{name}.html",
+                key=[signed / "bob.pub"],
+                rows_from=WORD,
             )
         shown = path.read_text(encoding="utf-8")
         assert f"the file&#x27;s own (signature: {word})" in shown
@@ -182,9 +191,13 @@ def test_no_page_is_written_about_an_altered_release(signed: Path) -> None:
     """Other counts under the same signature."""
     given = pages.release()
     other = replace(given.measurements[0], values=given.measurements[0].values + 1)
-    Release(given.schema, (other, *given.measurements[1:]), given.statement).save(signed / "r.parquet")
+    Release(given.schema, (other, *given.measurements[1:]), given.statement).save(
+        signed / "r.parquet", force=True
+    )
     with pytest.raises(ReleaseError, match="cannot be what it states, so no page is written"):
-        report(signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub")
+        report(
+            signed / "r.parquet", pages.people(1), signed / "r.html", key=signed / "ada.pub", rows_from=WORD
+        )
     assert not (signed / "r.html").exists()
 
 
@@ -195,9 +208,12 @@ def test_a_ledger_at_hand_certifies_the_page(tmp_path: Path) -> None:
     rows = pd.DataFrame({"a": [0, 1] * 50, "b": [0, 1, 2, 0] * 25})
     schema = Schema.from_domain({"a": 2, "b": 3})
     release = measure(rows, schema, epsilon=1, unit="add-remove", ledger=ledger)
-    assert "<dd>certified</dd>" in report(release, rows, tmp_path / "r.html", ledger=ledger).read_text()
+    assert (
+        "<dd>certified</dd>"
+        in report(release, rows, tmp_path / "r.html", ledger=ledger, rows_from=WORD).read_text()
+    )
     with pytest.warns(DpcipherWarning, match="another ledger"):
-        path = report(release, rows, tmp_path / "r.html", ledger=tmp_path / "m.ledger")
+        path = report(release, rows, tmp_path / "s.html", ledger=tmp_path / "m.ledger", rows_from=WORD)
     assert "certified" not in path.read_text(encoding="utf-8")
     assert other.spent.as_dict() == {"epsilon": "0"}
 
@@ -210,7 +226,8 @@ def test_markup_in_a_level_is_escaped(text: str) -> None:
 
 def test_the_same_inputs_give_the_same_bytes(text: str) -> None:
     """Nothing in the page depends on the time or on what was drawn before."""
-    again = render(pages.release(), coded_rows(pages.people(1), pages.SCHEMA, "synthetic"))
+    told = f"That the synthetic rows come from this release is on this word alone: {WORD}"
+    again = render(pages.release(), coded_rows(pages.people(1), pages.SCHEMA, "synthetic"), origin=told)
     assert again == text
 
 
@@ -246,7 +263,7 @@ def test_a_release_stamped_not_private_is_refused(tmp_path: Path) -> None:
     """Seeded noise protects nobody, so there is nothing to publish."""
     seeded = replace(pages.release(), statement=replace(pages.release().statement, status="NOT PRIVATE"))
     with pytest.raises(NotPrivate, match="seeded"):
-        report(seeded, pages.people(1), tmp_path / "r.html")
+        report(seeded, pages.people(1), tmp_path / "r.html", rows_from=WORD)
     assert not list(tmp_path.iterdir())
 
 
@@ -254,15 +271,15 @@ def test_a_curators_folder_is_refused(tmp_path: Path) -> None:
     """Publishable and curator-only files do not lie together."""
     (tmp_path / "CURATOR-ONLY.txt").touch()
     with pytest.raises(NotPrivate, match="curator only"):
-        report(pages.release(), pages.people(1), tmp_path / "r.html")
+        report(pages.release(), pages.people(1), tmp_path / "r.html", rows_from=WORD)
 
 
 def test_impossible_targets_and_empty_rows_are_refused(tmp_path: Path) -> None:
     """With a message that says what to do."""
     with pytest.raises(ReleaseError, match="choose another place"):
-        report(pages.release(), pages.people(1), tmp_path / "absent" / "r.html")
+        report(pages.release(), pages.people(1), tmp_path / "absent" / "r.html", rows_from=WORD)
     with pytest.raises(ParameterError, match="at least one row"):
-        report(pages.release(), pages.people(1).iloc[:0], tmp_path / "r.html")
+        report(pages.release(), pages.people(1).iloc[:0], tmp_path / "r.html", rows_from=WORD)
 
 
 def test_a_full_disk_leaves_the_earlier_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +291,7 @@ def test_a_full_disk_leaves_the_earlier_page(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "r.html").write_text("the earlier page")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ReleaseError, match="No space left on device; choose another place"):
-        report(pages.release(), pages.people(1), tmp_path / "r.html")
+        report(pages.release(), pages.people(1), tmp_path / "r.html", rows_from=WORD, force=True)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["the earlier page"]
 
 
@@ -290,7 +307,7 @@ def test_somebody_elses_tables_are_described_as_declared(tmp_path: Path) -> None
         {("a",): [30, 70], ("b",): [20, 30, 50]}, schema, scale={("a",): 0, ("b",): 2.0}, n_rows=100
     )
     made = pd.DataFrame({"a": [0] * 3 + [1] * 7, "b": [0, 1, 1, 2, 2, 2, 2, 2, 0, 1]})
-    shown = report(declared, made, tmp_path / "r.html").read_text(encoding="utf-8")
+    shown = report(declared, made, tmp_path / "r.html", rows_from=WORD).read_text(encoding="utf-8")
     assert "exactly 100 rows, a number that is public" in shown
     assert "not certified" in shown
     assert "No two columns were measured together" in shown
@@ -301,7 +318,7 @@ def test_a_wide_release_says_what_it_leaves_out(tmp_path: Path) -> None:
     schema = Schema.from_domain({f"c{k}": 2 for k in range(80)})
     wide = Release.from_tables({(name,): [5, 6] for name in schema.attrs}, schema, scale=1.0)
     made = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 80)), columns=list(schema.attrs))
-    shown = report(wide, made, tmp_path / "r.html").read_text(encoding="utf-8")
+    shown = report(wide, made, tmp_path / "r.html", rows_from=WORD).read_text(encoding="utf-8")
     assert "20 more columns are in the release" in shown
     assert shown.count("<figure>") == 60
 

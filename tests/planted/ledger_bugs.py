@@ -64,7 +64,7 @@ LEDGER_BUGS = (
         "a release written in place",
         "devised here",
         "release/file.py",
-        'with replacing(path) as temporary, temporary.open("wb") as sink:',
+        'with replacing(path, force=force) as temporary, temporary.open("wb") as sink:',
         'with path.open("wb") as sink:',
         "faults/test_injected.py::test_no_failing_write_breaks_a_promise",
     ),

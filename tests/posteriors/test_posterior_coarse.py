@@ -1,15 +1,19 @@
 """The posterior of columns with coarse counts: what they say is in the draws, as least squares has it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dpcipher as dc
+from dpcipher.errors import SolveError
 from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.targets import Tables
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
+from dpcipher.schema.grouped import table_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Groups, Query
@@ -58,6 +62,35 @@ def test_draws_have_the_spreads_of_least_squares(sets: tuple[tuple[str, ...], ..
     np.testing.assert_allclose(runs.std(axis=0), FINE.variance**0.5, rtol=0.15)
     assert np.abs(runs.mean(axis=0) - coarse().values).max() < 2
     assert np.abs(levels.mean(axis=0) - noisy.project("a").values).max() < 0.2 * levels.std(axis=0).max()
+
+
+def test_draws_use_pairs_in_groups_of_levels() -> None:
+    """Columns with every level, two pairs in runs and one in named groups that cross them: sums over groups spread as least squares says."""
+    runs, named = Groups.runs((0, 2), 6), Groups.of_lists([[0, 3, 5], [1, 2, 4]], 6, ("odd", "even"))
+    wide, narrow = Noise("gaussian", 60.0), Noise("gaussian", 12.0)
+    queries = [
+        Query((0,)),
+        Query((1,)),
+        Query((2,)),
+        Query((0, 1), (runs, None)),
+        Query((0, 2), (named, None)),
+    ]
+    measured = [
+        Measurement(q, q.apply(COUNTS, (0, 1, 2)), wide if len(q.axes) == 1 else narrow) for q in queries
+    ]
+    noisy = Release(SCHEMA, tuple(measured), Statement("declared"))
+    drawn = dc.posterior(noisy, tuple(SIZES), draws=800, seed=8, population=False)
+    counts = drawn.draws * drawn.rows[:, None, None, None]
+    for query in queries[:1] + queries[3:]:
+        own = counts.sum(axis=tuple(1 + axis for axis in range(3) if axis not in query.axes))
+        for place, groups in enumerate(query.groups, start=1):
+            own = own if groups is None else groups.merge(own, place)
+        error = np.asarray(noisy.std_error(table_of(SCHEMA, query)).values)
+        np.testing.assert_allclose(own.std(axis=0), error, rtol=0.15)
+        assert (np.abs(own.mean(axis=0) - query.apply(COUNTS, (0, 1, 2))) < 0.4 * error).all()
+    exact = replace(measured[3], noise=Noise("none", 0.0))
+    with pytest.raises(SolveError, match="exact tables in groups"):
+        dc.posterior(Release(SCHEMA, (*measured[:3], exact), Statement("declared")), "a")
 
 
 def test_one_table_of_two_columns_and_of_one() -> None:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -14,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpcipher.errors import DpcipherError
-from dpcipher.release.thrift import BINARY, I32, I64, LIST, STRUCT, listed, struct
 from dpcipher.schema.schema import Schema
 
 KEY = b"dpcipher"
@@ -40,10 +41,10 @@ def statement(**changes: Any) -> dict[str, Any]:
     return {"status": "declared", "n_rows": None, **empty, "created": ""} | changes
 
 
-def table(*attrs: str, **changes: Any) -> dict[str, Any]:
-    """One measured table, as the writer makes it, with changes."""
-    entry = {"attrs": list(attrs), "counts": "integer", "noise": "laplace", "scale": 3.0, "set": 0}
-    return entry | changes
+def batch(*tables: tuple[str, ...], **changes: Any) -> dict[str, Any]:
+    """Measured tables that differ in their columns alone, as the writer describes them, with changes."""
+    entry = {"counts": "integer", "noise": "laplace", "scale": 3.0, "set": 0}
+    return {"tables": [list(attrs) for attrs in tables]} | entry | changes
 
 
 def given() -> tuple[dict[str, Any], list[Any]]:
@@ -65,7 +66,7 @@ def given() -> tuple[dict[str, Any], list[Any]]:
         software=SOFTWARE,
         created="2026-01-31",
     )
-    return facts(stated, [table("age", "who"), table("age", "pay")]), list(range(-3, 29))
+    return facts(stated, [batch(("age", "who"), ("age", "pay"))]), list(range(-3, 29))
 
 
 def sets() -> tuple[dict[str, Any], list[Any]]:
@@ -85,11 +86,7 @@ def sets() -> tuple[dict[str, Any], list[Any]]:
         created="2026-01-31",
     )
     noise = {"noise": "gaussian", "scale": 27.18526270221923}
-    tables = [
-        table(*attrs, **noise, set=number)
-        for number in (0, 1)
-        for attrs in (("age",), ("who", "pay"), ("age", "pay"))
-    ]
+    tables = [batch(("age",), ("who", "pay"), ("age", "pay"), **noise, set=number) for number in (0, 1)]
     return facts(stated, tables), list(range(48))
 
 
@@ -115,14 +112,14 @@ def chosen() -> tuple[dict[str, Any], list[Any]]:
         software=SOFTWARE,
         created="2026-01-31",
     )
-    tables = [table("age"), table("pay"), table("age"), table("age", "who", scale=1.5)]
+    tables = [batch(("age",), ("pay",), ("age",)), batch(("age", "who"), scale=1.5)]
     return facts(stated, tables), list(range(34))
 
 
 def exact() -> tuple[dict[str, Any], list[Any]]:
     """Facts and counts of published tables, some exact and one of reals: `Release.from_tables`."""
     none = {"noise": "none", "scale": 0.0}
-    tables = [table("age", **none), table("who", **none), table("pay", counts="real", scale=2.5)]
+    tables = [batch(("age",), ("who",), **none), batch(("pay",), counts="real", scale=2.5)]
     return facts(statement(n_rows=8), tables), [0, 0, 3, 5, 8.0, 0, 0, 0, 0, 0, 1.5, 6.25]
 
 
@@ -149,7 +146,7 @@ def sealed(known: Mapping[str, Any], counts: Sequence[Any]) -> dict[str, Any]:
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode() + b"\n")
     start, sizes = 0, {"age": 4, "who": 6, "pay": 2}
     for entry in known["measurements"]:
-        stop = start + int(np.prod([sizes[attr] for attr in entry["attrs"]], dtype=int))
+        stop = start + sum(math.prod(sizes[attr] for attr in attrs) for attrs in entry["tables"])
         digest.update(
             np.array(counts[start:stop], "<i8" if entry["counts"] == "integer" else "<f8").tobytes()
         )
@@ -162,13 +159,14 @@ def columns(known: Mapping[str, Any], counts: Sequence[Any]) -> pa.Table:
     numbers = pa.array(np.array(counts))
     try:
         labels = _labels(json.dumps(known["schema"]))
+        tables = [(entry["set"], attrs) for entry in known["measurements"] for attrs in entry["tables"]]
         rows = [
-            (entry["set"], number, " × ".join(entry["attrs"]), *cell)
-            for number, entry in enumerate(known["measurements"])
-            for cell in product(*(labels.get(attr, ("?",)) for attr in entry["attrs"]))
+            (number, place, " × ".join(attrs), *cell)
+            for place, (number, attrs) in enumerate(tables)
+            for cell in product(*(labels.get(attr, ("?",)) for attr in attrs))
         ]
         rows = [*rows, *[rows[-1]] * (len(counts) - len(rows))][: len(counts)]
-        most = max(len(entry["attrs"]) for entry in known["measurements"])
+        most = max(len(attrs) for _, attrs in tables)
         if most > MOST_ATTRS:
             raise ValueError("no table has so many columns, and a file of as many would take all memory")
         parts = list(zip(*(row + (None,) * (3 + most - len(row)) for row in rows), strict=True))
@@ -205,13 +203,24 @@ def save(path: Path, metadata: Mapping[str, Any] | str, counts: Sequence[Any], *
 
 
 def rewritten(path: Path, cells: pa.Table, text: str, **options: Any) -> Path:
-    """A file of these cells with this metadata, in the manner of the writer."""
-    with pq.ParquetWriter(
-        path, cells.schema, store_schema=False, write_statistics=False, **options
-    ) as writer:
-        writer.write_table(cells)
+    """A file of these cells with this metadata, in the manner of the writer: counts not packed, and texts in dictionaries."""
+    with pq.ParquetWriter(path, cells.schema, **manner(cells.schema) | options) as writer:
+        writer.write_table(cells, row_group_size=2**20)
         writer.add_key_value_metadata({KEY: text.encode()})
     return path
+
+
+def manner(schema: pa.Schema) -> dict[str, Any]:
+    """How the writer writes columns; other types than its own as Arrow likes."""
+    encodings = {pa.int32(): "DELTA_BINARY_PACKED", pa.int64(): "DELTA_BINARY_PACKED", pa.float64(): "PLAIN"}
+    numbers = {column.name: encodings[column.type] for column in schema if column.type in encodings}
+    return {
+        "compression": {column.name: "none" if column.name == "count" else "zstd" for column in schema},
+        "use_dictionary": [column.name for column in schema if column.name not in numbers],
+        "column_encoding": numbers or None,
+        "store_schema": False,
+        "write_statistics": False,
+    }
 
 
 def with_facts(path: Path, change: Mapping[str, Any]) -> Path:
@@ -225,97 +234,135 @@ def with_change(path: Path, change: Mapping[str, Any]) -> Path:
     return with_facts(path, {"measurements": [*others, last | change]})
 
 
-# Files written by hand: pages, then a footer, each field as the caller says.
+# Files written by hand: pages, then a footer, each field as the caller says, in Thrift's compact form.
+
+I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 
 
-def page(data: bytes, **changes: Any) -> bytes:
-    """A data page of plain values, packed by zstd."""
-    packed = bytes(pa.compress(data, codec="zstd"))
-    said = {
-        "kind": 0,
-        "size": len(data),
-        "packed": len(packed),
-        "values": len(data) // 8,
-        "encoding": 0,
-    } | changes
-    about = struct((1, I32, said["values"]), (2, I32, said["encoding"]), (3, I32, 3), (4, I32, 3))
+def varint(value: int) -> bytes:
+    """A whole number, 0 or above."""
+    data = b""
+    while value > 127:
+        data, value = data + bytes([value & 127 | 128]), value >> 7
+    return data + bytes([value])
+
+
+def signed(value: int) -> bytes:
+    """A whole number of either sign."""
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def _value(kind: int, value: Any) -> bytes:
+    if kind in (I32, I64):
+        return signed(value)
+    return varint(len(value)) + value if kind == BINARY else bytes(value)
+
+
+def struct(*fields: tuple[int, int, Any]) -> bytes:
+    """A struct of `(field number, type, value)`, numbers ascending; structs inside it are written already."""
+    data, last = b"", 0
+    for number, kind, value in fields:
+        data += bytes([(number - last) << 4 | kind]) + _value(kind, value)
+        last = number
+    return data + b"\0"
+
+
+def listed(kind: int, values: Sequence[Any]) -> bytes:
+    """A list of values of one type, as the value of a field of type LIST."""
+    head = (
+        bytes([len(values) << 4 | kind]) if len(values) < 15 else bytes([0xF0 | kind]) + varint(len(values))
+    )
+    return head + b"".join(_value(kind, value) for value in values)
+
+
+def present(rows: int) -> bytes:
+    """That no value of so many is absent."""
+    run = varint(rows << 1) + b"\1"
+    return len(run).to_bytes(4, "little") + run
+
+
+def steps(many: int, first: int = 0, step: int = 0, *, block: int = 128, rows: int | None = None) -> bytes:
+    """So many numbers, each `step` above the one before it, in Parquet's DELTA_BINARY_PACKED: a few bytes for each block."""
+    blocks = -(-(many - 1) // block)
+    return (
+        present(many if rows is None else rows)
+        + varint(block)
+        + varint(4)
+        + varint(many)
+        + signed(first)
+        + (signed(step) + bytes(4)) * blocks
+    )
+
+
+def page(data: bytes, values: int, **changes: Any) -> bytes:
+    """A data page that is not packed, of numbers in steps unless it says another encoding."""
+    said = {"kind": 0, "size": len(data), "packed": len(data), "encoding": 5} | changes
+    about = struct((1, I32, values), (2, I32, said["encoding"]), (3, I32, 3), (4, I32, 3))
     field = {0: 5, 1: 6, 2: 7, 3: 8}[said["kind"]]
     if said["kind"] == 2:
-        about = struct((1, I32, said["values"]), (2, I32, said["encoding"]))
+        about = struct((1, I32, values), (2, I32, 0))[:-1] + b"\x12\0"
     return (
         struct(
             (1, I32, said["kind"]), (2, I32, said["size"]), (3, I32, said["packed"]), (field, STRUCT, about)
         )
-        + packed
+        + data
     )
 
 
-def written(pages: bytes, rows: int, **changes: Any) -> bytes:
-    """A file of one row group with these pages and our metadata."""
-    said = {
-        "kind": 2,
-        "path": b"count",
-        "packing": 6,
-        "values": rows,
-        "size": len(pages),
-        "start": 4,
-        "total": rows,
-    }
-    said |= changes
-    about = struct(
-        (1, I32, said["kind"]),
-        (2, LIST, listed(I32, [0])),
-        (3, LIST, listed(BINARY, [said["path"]])),
-        (4, I32, said["packing"]),
-        (5, I64, said["values"]),
-        (6, I64, rows * 8),
-        (7, I64, said["size"]),
-        (9, I64, said["start"]),
-        *([(11, I64, said["first"])] if "first" in said else []),
-    )
-    elsewhere = [(1, BINARY, b"other.parquet")] if "elsewhere" in said else []
-    place = struct(*elsewhere, (2, I64, 4), (3, STRUCT, about))
-    group = struct((1, LIST, listed(STRUCT, [place])), (2, I64, 0), (3, I64, rows))
-    leaf = struct((1, I32, 2), (3, I32, 0), (4, BINARY, b"count"))
-    schema = said.get("schema", [struct((4, BINARY, b"schema"), (5, I32, 1)), leaf])
-    metadata = said.get("metadata", [struct((1, BINARY, KEY), (2, BINARY, b"{}"))])
-    return _closed(pages, schema, said["total"], said.get("groups", [group]), metadata)
+@dataclass(frozen=True)
+class Chunk:
+    """A column of a row group: its name, pages and physical type, and how they are packed."""
+
+    name: str
+    pages: bytes
+    kind: int = 2
+    packing: int = 0
+    dictionary: int = 0  # bytes of the dictionary page, which comes first
+    said: Mapping[str, Any] = field(default_factory=dict)
 
 
-def columns_written(
-    pages: bytes, rows: int, placed: Sequence[tuple[int, bytes, int, int, int]], text: bytes
-) -> bytes:
-    """A file of one row group of several columns: of each its type, name, place, and the bytes of its dictionary and of all its pages."""
-    chunks, leaves = [], []
-    for kind, name, start, dictionary, size in placed:
+def written(chunks: Sequence[Chunk], rows: int, text: bytes = b"{}", **changes: Any) -> bytes:
+    """A file of one row group with these columns and our metadata."""
+    places, leaves, pages = [], [], b""
+    for chunk in chunks:
+        start, size, name = 4 + len(pages), len(chunk.pages), chunk.name.encode()
+        said = {
+            "start": start,
+            "size": size,
+            "values": rows,
+            "path": name,
+            "kind": chunk.kind,
+            "place": (),
+        } | chunk.said
         about = struct(
-            (1, I32, kind),
-            (2, LIST, listed(I32, [0, 8])),
-            (3, LIST, listed(BINARY, [name])),
-            (4, I32, 6),
-            (5, I64, rows),
-            (6, I64, size),
-            (7, I64, size),
-            (9, I64, start + dictionary),
-            (11, I64, start),
+            (1, I32, said["kind"]),
+            (2, LIST, listed(I32, [0, 3, 8])),
+            (3, LIST, listed(BINARY, [said["path"]])),
+            (4, I32, chunk.packing),
+            (5, I64, said["values"]),
+            (6, I64, said["size"]),
+            (7, I64, said["size"]),
+            (9, I64, said["start"] + chunk.dictionary),
+            *([(11, I64, said["start"])] if chunk.dictionary else []),
+            *said.get("more", ()),
         )
-        chunks.append(struct((2, I64, 0), (3, STRUCT, about)))
-        texts = [(6, I32, 0), (10, STRUCT, struct((1, STRUCT, struct())))] if kind == 6 else []
-        leaves.append(struct((1, I32, kind), (3, I32, 0), (4, BINARY, name), *texts))
-    group = struct((1, LIST, listed(STRUCT, chunks)), (2, I64, len(pages)), (3, I64, rows))
-    schema = [struct((4, BINARY, b"schema"), (5, I32, len(leaves))), *leaves]
-    return _closed(pages, schema, rows, [group], [struct((1, BINARY, KEY), (2, BINARY, text))])
-
-
-def _closed(
-    pages: bytes, schema: Sequence[bytes], rows: int, groups: Sequence[bytes], metadata: Sequence[bytes]
-) -> bytes:
+        places.append(struct(*said["place"], (2, I64, 0), (3, STRUCT, about), *said.get("after", ())))
+        texts = [(6, I32, 0), (10, STRUCT, struct((1, STRUCT, struct())))] if chunk.kind == 6 else []
+        leaves.append(struct((1, I32, chunk.kind), (3, I32, 1), (4, BINARY, name), *texts))
+        pages += chunk.pages
+    group = struct((1, LIST, listed(STRUCT, places)), (2, I64, len(pages)), (3, I64, rows))
+    said = {
+        "total": rows,
+        "groups": [group],
+        "schema": [struct((4, BINARY, b"schema"), (5, I32, len(leaves))), *leaves],
+        "metadata": [struct((1, BINARY, KEY), (2, BINARY, text))],
+    } | changes
     footer = struct(
         (1, I32, 2),
-        (2, LIST, listed(STRUCT, schema)),
-        (3, I64, rows),
-        (4, LIST, listed(STRUCT, groups)),
-        (5, LIST, listed(STRUCT, metadata)),
+        (2, LIST, listed(STRUCT, said["schema"])),
+        (3, I64, said["total"]),
+        (4, LIST, listed(STRUCT, said["groups"])),
+        (5, LIST, listed(STRUCT, said["metadata"])),
     )
     return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 

@@ -32,9 +32,21 @@ def noisy(axes: Axes, counts: object, variance: float, *, centred: bool = False)
 
 def runs(axis: int, starts: Sequence[int], counts: object, variance: float, levels: int) -> Measurement:
     """Measured counts of runs of levels of one column."""
-    return Measurement(
-        Query((axis,), (Groups.runs(list(starts), levels),)), np.asarray(counts), noise(variance)
-    )
+    query = Query((axis,), (Groups.runs(list(starts), levels),))  # of no column where there is one run
+    return Measurement(query, np.reshape(counts, query.shape({axis: levels})), noise(variance))  # type: ignore[arg-type]
+
+
+def told(one: Measurement) -> tuple[Axes, np.ndarray, float]:
+    """What a measured table says: its columns, its counts in rows, and the variance of each."""
+    return (one.query.axes, *one.in_rows())
+
+
+def told_runs(one: Measurement) -> tuple[int, tuple[int, ...], np.ndarray, float]:
+    """What counts of runs say: the column, the first levels of the runs, the counts, and the variance of each."""
+    counts, variance = one.in_rows()
+    groups = one.query.groups[0] if one.query.groups else None
+    starts = groups.starts if groups else tuple(range(counts.size))
+    return max(one.query.axes, default=0), starts, counts.ravel(), variance
 
 
 def domain(shape: Sequence[int], zeros: Sequence[Zero] = ()) -> Domain:

@@ -86,5 +86,5 @@ def test_a_cap_on_the_word_of_the_curator_says_so() -> None:
 )
 def test_a_file_cannot_say_anything_else_of_a_cap(name: str, value: object) -> None:
     """What a statement says is checked, since a file may say anything."""
-    with pytest.raises(ReleaseError, match=f"unit {name}"):
+    with pytest.raises(ReleaseError, match=rf"unit\.{name} \("):
         Statement("declared", unit={"relation": "replace", "max_rows": 1, name: value})

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from forge import manner, rewritten
 
 import dpcipher as dc
 from dpcipher.cli import main
@@ -79,12 +80,7 @@ LAST = {"plain": ["level_2", "count"], "centred": ["count", "rows"]}
 
 def written(path: Path, table: pa.Table, metadata: bytes) -> Path:
     """A file in the manner of the release's own: neither statistics nor types of Arrow."""
-    with pq.ParquetWriter(
-        path, table.schema, compression="zstd", store_schema=False, write_statistics=False
-    ) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({KEY: metadata})
-    return path
+    return rewritten(path, table, metadata.decode())
 
 
 def noticed(path: Path, ledger: Path) -> str:
@@ -142,12 +138,15 @@ def test_facts_that_other_readers_act_on_are_noticed(folder: Path, tmp_path: Pat
     table, metadata = pq.read_table(source), pq.read_metadata(source).metadata[KEY]
     path = tmp_path / "r.parquet"
     for table_, options in (
-        (table, {"write_statistics": True, "store_schema": False}),
-        (table, {"write_statistics": False}),
-        (table.replace_schema_metadata({KEY: metadata, b"pandas": b"{}"}), {"write_statistics": False}),
+        (table, {"write_statistics": True}),
+        (table, {"write_statistics": True, "write_page_index": True}),
+        (table, {"store_schema": True}),
+        (table, {"sorting_columns": [pq.SortingColumn(0)]}),
+        (table, {"compression": "zstd"}),
+        (table.replace_schema_metadata({KEY: metadata, b"pandas": b"{}"}), {"store_schema": True}),
     ):
-        with pq.ParquetWriter(path, table_.schema, **options) as writer:
+        with pq.ParquetWriter(path, table_.schema, **manner(table.schema) | options) as writer:
             writer.write_table(table_)
             writer.add_key_value_metadata({KEY: metadata})
-        with pytest.raises(ReleaseError):
+        with pytest.raises(ReleaseError, match="damaged"):
             dc.Release.load(path)

@@ -37,7 +37,7 @@ def stated(budget: dict[str, str] = BUDGET, **event: Any) -> Statement:
 @pytest.mark.parametrize("delta", ["1/0", "0", "2", "1e-6", 0.1, None, "9" * 5000, "-1/2"])
 def test_a_delta_that_is_none_is_refused(delta: object) -> None:
     """It is computed with, so that it must be a probability."""
-    with pytest.raises(ReleaseError, match=r"certificate: delta .* must be a fraction such as"):
+    with pytest.raises(ReleaseError, match=r"certificate\.events\[0\]\.delta .* must be a fraction such as"):
         stated(delta=delta)
 
 

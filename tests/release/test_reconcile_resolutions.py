@@ -176,6 +176,7 @@ def test_pooled_slots_and_differences_need_only_another_query() -> None:
     measured = [_measure(rng, domain, joint, query) for query in queries]  # type: ignore[arg-type]
     brute, fit = BruteLeastSquares(domain, measured), reconcile(domain, measured)
     _agrees(fit, brute, [Query((0, 2)), Query((1, 2)), Query((0,)), Query((1,)), Query(())], rng)
+    assert fit.total == pytest.approx(float(brute.table(Query(()))[0]), rel=1e-8)
 
 
 def test_contrasts_alone_ask_for_the_number_of_rows() -> None:

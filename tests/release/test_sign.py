@@ -2,13 +2,13 @@
 
 import base64
 import hashlib
+import importlib.util
 import json
 import shutil
 import stat
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +19,31 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from conftest import missing
 from dpcipher.cli import main
 from dpcipher.curator.measure import measure
-from dpcipher.errors import DpcipherWarning, MissingExtra, NotPrivate, ParameterError, ReleaseError
+from dpcipher.errors import (
+    DpcipherWarning,
+    FileExists,
+    MissingExtra,
+    NotPrivate,
+    ParameterError,
+    ReleaseError,
+)
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.release.keys import create_key, is_locked, pin, read_private
+from dpcipher.release.keys import create_key, is_locked, read_private, trust_key, trusted_keys
 from dpcipher.release.release import Release
-from dpcipher.release.sign import Standing, read_signature, sign, signature_path, verify
+from dpcipher.release.sign import Verification, read_signature, sign, signature_path, verify
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"a": 3, "b": 2})
 ROWS = pd.DataFrame({"a": np.arange(60) % 3, "b": np.arange(60) % 2})
+
+
+def needs_bcrypt() -> None:
+    """Keys with a passphrase need it."""
+    if importlib.util.find_spec("bcrypt") is None:
+        missing("sign", "bcrypt is not installed")
 
 
 @pytest.fixture(scope="module", name="made")
@@ -62,13 +76,13 @@ def message(folder: Path) -> tuple[bytes, bytes]:
     return b"dpcipher release signature 1\n" + facts.encode(), bytes.fromhex(plain["signature"])
 
 
-def test_a_signed_release_is_certified_by_the_pinned_key(made: Path) -> None:
+def test_a_signed_release_is_certified_by_the_trusted_key(made: Path) -> None:
     """Who signed, which key, and that everything asked for confirms it."""
-    standing = verify(made / "people.parquet", keys=[made / "bob.pub", made / "ada.pub"])
-    assert (standing.passed, standing.status) == (True, "certified")
-    assert standing.checks[0].word == "signed"
-    assert f"by ada.pub (key {pin(made / 'ada.pub').id})" in standing.checks[0].meaning
-    assert standing.release.checksum == Release.load(made / "people.parquet").checksum
+    verification = verify(made / "people.parquet", keys=[made / "bob.pub", made / "ada.pub"])
+    assert (verification.passed, verification.status) == (True, "certified")
+    assert verification.checks[0].word == "signed"
+    assert f"by ada.pub (key {trusted_keys(made / 'ada.pub')[0].id})" in verification.checks[0].meaning
+    assert verification.release.checksum == Release.load(made / "people.parquet").checksum
 
 
 def test_the_signature_is_over_file_release_and_schema(made: Path) -> None:
@@ -78,7 +92,7 @@ def test_the_signature_is_over_file_release_and_schema(made: Path) -> None:
     raw, release = (made / "people.parquet").read_bytes(), Release.load(made / "people.parquet")
     assert signature.signed.file == hashlib.sha256(raw).hexdigest()
     assert (signature.signed.release, signature.signed.schema) == (release.checksum, SCHEMA.fingerprint())
-    public = serialization.load_pem_public_key((made / "ada.pub").read_bytes())
+    public = serialization.load_ssh_public_key((made / "ada.pub").read_bytes())
     assert isinstance(public, ed25519.Ed25519PublicKey)
     words, value = message(made)
     public.verify(value, words)
@@ -86,57 +100,92 @@ def test_the_signature_is_over_file_release_and_schema(made: Path) -> None:
         public.verify(value, words + b" ")
 
 
+def pem(public: Path) -> str:
+    """A public key as OpenSSL reads it."""
+    key = serialization.load_ssh_public_key(public.read_bytes())
+    return key.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()
+
+
+def program(name: str) -> str:
+    """A program of the system, or the test is left out."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
 def test_openssl_agrees(made: Path, tmp_path: Path) -> None:
-    """OpenSSL accepts the signature with our public key, refuses it with another, and computes the same key id."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
+    """OpenSSL accepts the signature with our public key, and refuses it with another."""
     words, value = message(made)
     (tmp_path / "message").write_bytes(words)
     (tmp_path / "value").write_bytes(value)
-    call = [openssl, "pkeyutl", "-verify", "-pubin", "-rawin", "-in", tmp_path / "message"]
+    call = [program("openssl"), "pkeyutl", "-verify", "-pubin", "-rawin", "-in", tmp_path / "message"]
     call += ["-sigfile", tmp_path / "value", "-inkey"]
-    codes = [
-        subprocess.run([*call, made / name], capture_output=True, timeout=60).returncode == 0
-        for name in ("ada.pub", "bob.pub")
-    ]
+    codes = []
+    for name in ("ada.pub", "bob.pub"):
+        (tmp_path / name).write_text(pem(made / name))
+        codes.append(
+            subprocess.run([*call, tmp_path / name], capture_output=True, timeout=60).returncode == 0
+        )
     assert codes == [True, False]
-    der = subprocess.run(
-        [openssl, "pkey", "-pubin", "-in", made / "ada.pub", "-outform", "DER"],
-        capture_output=True,
-        check=True,
-        timeout=60,
+
+
+def test_openssh_reads_our_keys(folder: Path) -> None:
+    """It computes the same id, and the same public key from the private one."""
+    keygen = program("ssh-keygen")
+    shown = subprocess.run(
+        [keygen, "-l", "-f", folder / "ada.pub"], capture_output=True, text=True, check=True
     )
-    assert hashlib.sha256(der.stdout).hexdigest()[:32] == pin(made / "ada.pub").id
+    assert shown.stdout.split()[1:] == [trusted_keys(folder / "ada.pub")[0].id, "ada", "(ED25519)"]
+    again = subprocess.run(
+        [keygen, "-y", "-f", folder / "ada.key"], capture_output=True, text=True, check=True
+    )
+    assert again.stdout.split()[:2] == (folder / "ada.pub").read_text().split()[:2]
 
 
-def test_a_key_of_openssl_signs_too(folder: Path) -> None:
-    """Keys are plain PEM files: one made by OpenSSL is as good."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
-    made, public = folder / "eve.key", folder / "eve.pub"
-    subprocess.run([openssl, "genpkey", "-algorithm", "ed25519", "-out", made], check=True, timeout=60)
-    subprocess.run([openssl, "pkey", "-in", made, "-pubout", "-out", public], check=True, timeout=60)
-    made.chmod(0o600)
-    sign(folder / "people.parquet", made, replace=True)
-    assert signature_word(folder, "eve.pub") == "signed"
+@pytest.mark.parametrize("secret", ["", "a long secret"], ids=["open", "locked"])
+def test_a_key_of_openssh_signs_too(folder: Path, secret: str) -> None:
+    """Keys are those that people have: one made by ssh-keygen is as good, with a passphrase too."""
+    if secret:
+        needs_bcrypt()
+    made = folder / "id_ed25519"
+    words = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", secret, "-C", "eve@example.org", "-f", made]
+    subprocess.run(words, check=True, timeout=60)
+    assert is_locked(made) == bool(secret)
+    sign(folder / "people.parquet", made, passphrase=secret or None, force=True)
+    assert signature_word(folder, "id_ed25519.pub") == "signed"
 
 
-def test_a_signature_by_a_key_that_is_not_pinned_is_by_an_unknown_key(made: Path) -> None:
+def test_a_file_may_hold_several_keys(folder: Path) -> None:
+    """A line each, with comments; the key that signed is called by its own comment."""
+    lines = [(folder / f"{name}.pub").read_text().strip() for name in ("bob", "ada")]
+    (folder / "trusted").write_text("# whom we trust\n\n" + "\r\n".join(lines) + "\n")
+    check = verify(folder / "people.parquet", keys=folder / "trusted").checks[0]
+    assert (check.word, check.passed) == ("signed", True)
+    assert check.meaning.startswith("by ada (key SHA256:")
+    assert verify(folder / "people.parquet", keys=trust_key(lines[1])).passed
+    assert not verify(folder / "people.parquet", keys=trust_key(lines[0])).passed
+    (folder / "trusted").write_text(f"{lines[0]}\nssh-rsa AAAA carol\n{lines[1]}\n")
+    with pytest.raises(ParameterError, match=r"'ssh-rsa AAAA carol'\) must be a public Ed25519 key"):
+        trusted_keys(folder / "trusted")
+
+
+def test_a_signature_by_a_key_that_is_not_trusted_is_by_an_unknown_key(made: Path) -> None:
     """It is no forgery, and it confirms nothing."""
-    standing = verify(made / "people.parquet", keys=made / "bob.pub")
-    assert standing.checks[0].word == "signed by an unknown key"
-    assert (standing.passed, standing.refuted) == (False, False)
-    assert standing.status == "as stated by the file"
+    verification = verify(made / "people.parquet", keys=made / "bob.pub")
+    assert verification.checks[0].word == "signed by an unknown key"
+    assert (verification.passed, verification.contradicted) == (False, False)
+    assert verification.status == "as stated by the file"
 
 
 def test_an_unsigned_release_is_as_stated_by_the_file(folder: Path) -> None:
     """Also where nothing was asked."""
     (folder / "people.parquet.sig").unlink()
     assert signature_word(folder, "ada.pub") == "not signed"
-    assert Standing(Release.load(folder / "people.parquet")).status == "as stated by the file"
-    assert not Standing(Release.load(folder / "people.parquet")).passed
+    assert Verification(Release.load(folder / "people.parquet")).status == "as stated by the file"
+    assert not Verification(Release.load(folder / "people.parquet")).passed
 
 
 @pytest.mark.parametrize("bit", [0, 5])
@@ -158,15 +207,15 @@ def test_every_byte_of_a_signature_counts(folder: Path, bit: int) -> None:
 def test_every_byte_of_a_release_counts(folder: Path) -> None:
     """Flip a bit of every seventh byte: the file is refused as damaged, or as another than was signed."""
     path = folder / "people.parquet"
-    whole, key, passed, altered = path.read_bytes(), pin(folder / "ada.pub"), [], 0
+    whole, key, passed, altered = path.read_bytes(), trusted_keys(folder / "ada.pub"), [], 0
     for place in range(0, len(whole), 7):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         try:
-            standing = verify(path, keys=key)
+            verification = verify(path, keys=key)
         except ReleaseError:
             continue
-        altered += standing.refuted
-        if not standing.refuted:
+        altered += verification.contradicted
+        if not verification.contradicted:
             passed.append(place)
     assert passed == []
     assert (
@@ -174,29 +223,29 @@ def test_every_byte_of_a_release_counts(folder: Path) -> None:
     )  # labels and Parquet's own bytes are outside the release's checksum, and inside the signature
 
 
-def test_a_release_with_other_counts_and_a_right_checksum_is_refuted(folder: Path) -> None:
+def test_a_release_with_other_counts_and_a_right_checksum_is_contradicted(folder: Path) -> None:
     """Whoever edits counts computes the checksum anew: the file loads, and both signature and ledger say no."""
     path = folder / "people.parquet"
     release = Release.load(path)
     counts = release.measurements[0].values.copy()
     counts.flat[0] += 10
-    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path)  # fmt: skip
-    standing = verify(path, keys=folder / "ada.pub", ledger=folder / "people.ledger")
-    assert [check.word for check in standing.checks] == ["ALTERED", "ALTERED"]
-    assert standing.status == "refuted"
+    Release(release.schema, (replace(release.measurements[0], values=counts), *release.measurements[1:]), release.statement).save(path, force=True)  # fmt: skip
+    verification = verify(path, keys=folder / "ada.pub", ledger=folder / "people.ledger")
+    assert [check.word for check in verification.checks] == ["ALTERED", "ALTERED"]
+    assert verification.status == "contradicted"
 
 
-def test_a_signature_of_another_release_is_refuted(folder: Path) -> None:
+def test_a_signature_of_another_release_is_contradicted(folder: Path) -> None:
     """Both are Ada's, but each signature is for one file."""
     measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", save=folder / "other.parquet")
     sign(folder / "other.parquet", folder / "ada.key")
-    standing = verify(
+    verification = verify(
         folder / "people.parquet", keys=folder / "ada.pub", signature=folder / "other.parquet.sig"
     )
-    assert standing.checks[0].word == "ALTERED"
+    assert verification.checks[0].word == "ALTERED"
 
 
-def test_a_signature_under_a_borrowed_key_id_is_refuted(folder: Path) -> None:
+def test_a_signature_under_a_borrowed_key_id_is_contradicted(folder: Path) -> None:
     """Bob signs and writes Ada's key id into it."""
     path = folder / "people.parquet.sig"
     plain = json.loads(path.read_text())
@@ -207,26 +256,12 @@ def test_a_signature_under_a_borrowed_key_id_is_refuted(folder: Path) -> None:
     assert signature_word(folder, "ada.pub", "bob.pub") == "ALTERED"
 
 
-def test_a_retired_key_counts_up_to_its_day(made: Path) -> None:
-    """By the time in the signature."""
-    signature = read_signature(made / "people.parquet.sig")
-    assert signature is not None
-    day = date.fromisoformat(signature.signed.time[:10])
-    until = pin(made / "ada.pub", retired=day)
-    before = pin(made / "ada.pub", retired="2020-01-01")
-    assert verify(made / "people.parquet", keys=until).passed
-    late = verify(made / "people.parquet", keys=before)
-    assert (late.checks[0].word, late.passed) == ("signed by a retired key", False)
-    with pytest.raises(ParameterError, match=r"retired \('soon'\) must be a day such as 2026-12-31"):
-        pin(made / "ada.pub", retired="soon")
-
-
 def test_rotation(folder: Path) -> None:
-    """What the old key signed passes while both are pinned; signed anew, the new key alone will do."""
+    """What the old key signed passes while both are trusted; signed anew, the new key alone will do."""
     create_key(folder / "ada-2")
     assert signature_word(folder, "ada.pub", "ada-2.pub") == "signed"
     assert signature_word(folder, "ada-2.pub") == "signed by an unknown key"
-    sign(folder / "people.parquet", folder / "ada-2.key", replace=True)
+    sign(folder / "people.parquet", folder / "ada-2.key", force=True)
     assert signature_word(folder, "ada-2.pub") == "signed"
 
 
@@ -248,9 +283,9 @@ def test_a_charge_without_a_checksum_confirms_nothing(folder: Path) -> None:
     lines = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join(lines[:-1]))
     (folder / "people.ledger.witness").unlink()
-    standing = verify(folder / "people.parquet", ledger=ledger)
-    assert (standing.checks[0].word, standing.passed) == ("recorded", False)
-    assert standing.status == "as stated by the file"
+    verification = verify(folder / "people.parquet", ledger=ledger)
+    assert (verification.checks[0].word, verification.passed) == ("recorded", False)
+    assert verification.status == "as stated by the file"
 
 
 def test_a_ledger_that_its_witness_disowns_confirms_nothing(folder: Path) -> None:
@@ -259,16 +294,16 @@ def test_a_ledger_that_its_witness_disowns_confirms_nothing(folder: Path) -> Non
     before = ledger.path.read_bytes()
     measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", ledger=ledger)
     ledger.path.write_bytes(before)
-    standing = verify(folder / "people.parquet", ledger=ledger)
-    assert (standing.checks[0].word, standing.passed) == ("not the ledger its witness saw", False)
+    verification = verify(folder / "people.parquet", ledger=ledger)
+    assert (verification.checks[0].word, verification.passed) == ("not the ledger its witness saw", False)
 
 
 def test_a_signed_release_that_no_ledger_recorded_is_not_certified(folder: Path) -> None:
     """A signature says who answers for a file; it does not make its statement a better one."""
     measure(ROWS, SCHEMA, epsilon=1, unit="add-remove", save=folder / "free.parquet")
     sign(folder / "free.parquet", folder / "ada.key")
-    standing = verify(folder / "free.parquet", keys=folder / "ada.pub")
-    assert (standing.passed, standing.status) == (True, "unrecorded")
+    verification = verify(folder / "free.parquet", keys=folder / "ada.pub")
+    assert (verification.passed, verification.status) == (True, "unrecorded")
 
 
 def test_keys_are_private_from_the_start_and_never_overwritten(tmp_path: Path) -> None:
@@ -276,7 +311,7 @@ def test_keys_are_private_from_the_start_and_never_overwritten(tmp_path: Path) -
     private, public, number = create_key(tmp_path / "ada")
     kept = private.read_bytes()
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
-    assert pin(public).id == number
+    assert trusted_keys(public)[0].id == number
     for gone in (None, private, public):
         if gone is not None:
             gone.rename(tmp_path / "aside")
@@ -290,15 +325,16 @@ def test_keys_are_private_from_the_start_and_never_overwritten(tmp_path: Path) -
 
 def test_a_locked_key_opens_with_its_passphrase_alone(folder: Path) -> None:
     """Another one, or none, is refused with a message that does not repeat it."""
+    needs_bcrypt()
     create_key(folder / "eve", passphrase="a long secret")
     assert is_locked(folder / "eve.key")
-    assert b"ENCRYPTED" in (folder / "eve.key").read_bytes()
+    assert not is_locked(folder / "ada.key")
     with pytest.raises(ParameterError, match="is locked; give its passphrase"):
-        sign(folder / "people.parquet", folder / "eve.key", replace=True)
+        sign(folder / "people.parquet", folder / "eve.key", force=True)
     with pytest.raises(ParameterError, match="could not be unlocked; check its passphrase") as refused:
-        sign(folder / "people.parquet", folder / "eve.key", passphrase="a wrong one", replace=True)
+        sign(folder / "people.parquet", folder / "eve.key", passphrase="a wrong one", force=True)
     assert "wrong one" not in str(refused.value)
-    sign(folder / "people.parquet", folder / "eve.key", passphrase="a long secret", replace=True)
+    sign(folder / "people.parquet", folder / "eve.key", passphrase="a long secret", force=True)
     assert signature_word(folder, "eve.pub") == "signed"
     with pytest.raises(ParameterError, match="at least one character"):
         create_key(folder / "mallory", passphrase="")
@@ -308,24 +344,28 @@ def test_a_private_key_that_others_can_read_warns(folder: Path) -> None:
     """It still signs."""
     (folder / "ada.key").chmod(0o644)
     with pytest.warns(DpcipherWarning, match="chmod 600"):
-        sign(folder / "people.parquet", folder / "ada.key", replace=True)
+        sign(folder / "people.parquet", folder / "ada.key", force=True)
     assert signature_word(folder, "ada.pub") == "signed"
 
 
 def test_what_is_no_key_is_refused(folder: Path) -> None:
-    """Absent files, other files, keys of another kind, and the public where the private belongs."""
-    other = ec.generate_private_key(ec.SECP256R1())
-    curve = other.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    (folder / "curve.pub").write_bytes(curve)
-    for name in ("curve.pub", "people.parquet", "ada.key"):
-        with pytest.raises(ParameterError, match="must be a public Ed25519 key in PEM form"):
-            pin(folder / name)
-    with pytest.raises(ParameterError, match="must be a private Ed25519 key in PEM form"):
-        sign(folder / "people.parquet", folder / "ada.pub")
+    """Absent and empty files, other files, keys of another kind, and the public where the private belongs."""
+    curve = ec.generate_private_key(ec.SECP256R1())
+    openssh = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    (folder / "curve.pub").write_bytes(curve.public_key().public_bytes(*openssh))
+    (folder / "pem.pub").write_text(pem(folder / "ada.pub"))
+    (folder / "empty.pub").write_text("# nobody\n")
+    (folder / "short.pub").write_text((folder / "ada.pub").read_text()[:60])
+    for name in ("curve.pub", "pem.pub", "empty.pub", "short.pub", "people.parquet", "ada.key"):
+        with pytest.raises(ParameterError, match="must be a public Ed25519 key of OpenSSH"):
+            trusted_keys(folder / name)
+    private = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    (folder / "curve.key").write_bytes(curve.private_bytes(*private))
+    for name in ("ada.pub", "curve.key", "people.parquet"):
+        with pytest.raises(ParameterError, match="must be a private Ed25519 key of OpenSSH"):
+            sign(folder / "people.parquet", folder / name)
     with pytest.raises(ParameterError, match="No such file or directory; check the path"):
-        pin(folder / "absent.pub")
+        trusted_keys(folder / "absent.pub")
 
 
 P, D = 2**255 - 19, -121665 * pow(121666, -1, 2**255 - 19)
@@ -382,16 +422,14 @@ def weak_encodings() -> list[bytes]:
 
 
 def public_file(path: Path, public: bytes) -> Path:
-    """A public key in PEM form, whatever point it stands for."""
-    der = bytes.fromhex("302a300506032b6570032100") + public
-    path.write_text(
-        f"-----BEGIN PUBLIC KEY-----\n{base64.b64encode(der).decode()}\n-----END PUBLIC KEY-----\n"
-    )
+    """A public key as a line of OpenSSH, whatever point it stands for."""
+    blob = b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + public
+    path.write_text(f"ssh-ed25519 {base64.b64encode(blob).decode()} weak\n")
     return path
 
 
 def test_a_key_that_anybody_signs_for_is_refused(made: Path, tmp_path: Path) -> None:
-    """R = the identity and S = 0 are a signature of every message under the key of order 1; such keys pin nothing, in the library and the command."""
+    """R = the identity and S = 0 are a signature of every message under the key of order 1; such keys are never trusted, in the library and the command."""
     identity = (1).to_bytes(32, "little")
     ed25519.Ed25519PublicKey.from_public_bytes(identity).verify(
         identity + bytes(32), b"whatever"
@@ -400,7 +438,7 @@ def test_a_key_that_anybody_signs_for_is_refused(made: Path, tmp_path: Path) -> 
     for public in (*weak_encodings(), *beyond):
         path = public_file(tmp_path / "weak.pub", public)
         with pytest.raises(ParameterError, match=r"key \(weak.pub\) must be a public Ed25519 key"):
-            pin(path)
+            trusted_keys(path)
     verified = CliRunner().invoke(
         main, ["release", "verify", str(made / "people.parquet"), "--key", str(path)]
     )
@@ -412,7 +450,7 @@ def test_keys_that_are_made_are_accepted(tmp_path: Path) -> None:
     """None of two hundred is taken for a weak one."""
     for _ in range(200):
         public = ed25519.Ed25519PrivateKey.generate().public_key().public_bytes_raw()
-        assert pin(public_file(tmp_path / "good.pub", public)).public == public
+        assert trusted_keys(public_file(tmp_path / "good.pub", public))[0].public == public
 
 
 def test_wrong_requests_are_refused(folder: Path) -> None:
@@ -422,7 +460,7 @@ def test_wrong_requests_are_refused(folder: Path) -> None:
         verify(path)
     with pytest.raises(ParameterError, match="must be given as the path of its file"):
         verify(Release.load(path), keys=folder / "ada.pub")
-    with pytest.raises(ReleaseError, match="is there already; replace it on purpose"):
+    with pytest.raises(FileExists, match="is there already, and nothing is overwritten unasked"):
         sign(path, folder / "ada.key")
     with pytest.raises(ReleaseError, match="is no release: it is a key"):
         sign(folder / "ada.pub", folder / "ada.key")
@@ -434,7 +472,7 @@ def test_nobody_signs_what_is_stamped_not_private(folder: Path, monkeypatch: pyt
     seeded = replace(release, statement=replace(release.statement, status="NOT PRIVATE"))
     monkeypatch.setattr(Release, "load", classmethod(lambda cls, path: seeded))
     with pytest.raises(NotPrivate, match="nobody should sign it"):
-        sign(folder / "people.parquet", folder / "ada.key", replace=True)
+        sign(folder / "people.parquet", folder / "ada.key", force=True)
 
 
 def test_without_the_extra_the_message_names_the_command(
@@ -444,7 +482,7 @@ def test_without_the_extra_the_message_names_the_command(
     monkeypatch.setitem(sys.modules, "cryptography", None)
     for attempt in (
         lambda: create_key(folder / "new"),
-        lambda: pin(folder / "ada.pub"),
+        lambda: trusted_keys(folder / "ada.pub"),
         lambda: sign(folder / "people.parquet", folder / "ada.key"),
     ):
         with pytest.raises(MissingExtra, match=r"run: pip install 'dpcipher\[sign\]'"):

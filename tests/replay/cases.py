@@ -13,9 +13,7 @@ import pandas as pd
 # Cases whose numbers need only be near those that were recorded, and why: tables within 1e-9, joints 1e-7, coefficients a tenth of a standard error.
 NEAR: dict[str, str] = {}
 # Cases whose questions are asked in other batches than they were recorded in, and why: the noise is given cell by cell.
-BATCHED: dict[str, str] = {
-    "measure-open-bins": "intervals and runs of every column are asked by themselves, with the same noise"
-}
+BATCHED: dict[str, str] = {}
 
 
 @dataclass(frozen=True)

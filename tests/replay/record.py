@@ -1,7 +1,7 @@
-"""Record a case again, on purpose: `PYTHONPATH=tests OMP_NUM_THREADS=1 .venv/bin/python -m replay.record NAME …`
+"""Record a case again, on purpose: `PYTHONPATH=tests OMP_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell .venv/bin/python -m replay.record NAME …`
 
 Without a name all cases are recorded. `--check` replays them instead and prints the differences as JSON, `--times` the processor time of
-each case. One thread, since sums of several threads differ in their last bits.
+each case. One thread and one kind of kernel, since sums of others differ in their last bits.
 
 A recorded case holds its rows, schema and call, the noise that was drawn, and what the public side made of it. A replay gives the same
 noise, cell by cell for each kind and scale of question, so that questions may be asked in larger or smaller batches. Three comparisons:

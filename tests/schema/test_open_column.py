@@ -53,7 +53,7 @@ def test_an_open_schema_survives_its_file(column: Column, tmp_path: Path) -> Non
     points = edges_of(schema.on_grid().columns[0])
     closed = schema.closed({column.name: points[[0, 5, 6, -2, -1]].tolist()})
     for made in (schema, closed):
-        made.save(tmp_path / "schema.yaml")
+        made.save(tmp_path / "schema.yaml", force=True)
         assert Schema.load(tmp_path / "schema.yaml") == made
         assert Schema.load(tmp_path / "schema.yaml").fingerprint() == made.fingerprint()
     assert closed.shape[0] - schema.on_grid().shape[0] == 4 - (len(points) - 1)

@@ -47,7 +47,7 @@ def test_saved_is_loaded(specs, drawn, note, tmp_path):
         return
     schema = Schema(columns, provenance=Provenance(drawn, None, (note,) if note else ()))
     for ending in ("yaml", "json"):
-        schema.save(tmp_path / f"s.{ending}")
+        schema.save(tmp_path / f"s.{ending}", force=True)
         loaded = Schema.load(tmp_path / f"s.{ending}")
         assert loaded == schema
         assert loaded.fingerprint() == schema.fingerprint()
@@ -62,7 +62,7 @@ def test_compounds_zeros_and_signature_are_saved(tmp_path):
         provenance=Provenance(drawn_from_data=True),
     ).sign("Ada Lovelace", "2024-05-01")
     for ending in ("yml", "json"):
-        schema.save(tmp_path / f"s.{ending}")
+        schema.save(tmp_path / f"s.{ending}", force=True)
         assert Schema.load(tmp_path / f"s.{ending}") == schema
         assert Schema.load(tmp_path / f"s.{ending}").signed
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
@@ -71,7 +71,7 @@ def test_compounds_zeros_and_signature_are_saved(tmp_path):
 def test_a_column_may_be_called_refuse(tmp_path):
     """Names are not mistaken for rules."""
     schema = Schema((Column("refuse", "categorical", levels=["refuse", "level"], other="level"),))
-    schema.save(tmp_path / "s.yaml")
+    schema.save(tmp_path / "s.yaml", force=True)
     assert Schema.load(tmp_path / "s.yaml") == schema
 
 
@@ -79,7 +79,7 @@ def test_an_edit_in_the_file_voids_the_signature(tmp_path):
     """Changing one number in a signed draft is noticed."""
     path = tmp_path / "s.yaml"
     drawn = Schema((Column("age", "integer", min=17, max=93),), provenance=Provenance(drawn_from_data=True))
-    drawn.sign("Ada", "2024-05-01").save(path)
+    drawn.sign("Ada", "2024-05-01").save(path, force=True)
     Schema.load(path).require_signed()
     path.write_text(path.read_text().replace("max: 93", "max: 94"))
     with pytest.raises(SchemaError, match="edited after its sign-off"):
@@ -90,11 +90,11 @@ def test_a_draft_says_so_at_the_top_and_how_to_sign(tmp_path):
     """Whoever opens an unsigned draft reads first that it is not private."""
     path = tmp_path / "s.yaml"
     drawn = Schema((Column("age", "integer", min=17, max=93),), provenance=Provenance(drawn_from_data=True))
-    drawn.save(path)
+    drawn.save(path, force=True)
     text = path.read_text()
     assert text.startswith("# CURATOR ONLY. DRAFT, DRAWN FROM PRIVATE DATA")
     assert "dpcipher schema sign" in text
-    drawn.sign("Ada", "2024-05-01").save(path)
+    drawn.sign("Ada", "2024-05-01").save(path, force=True)
     assert "DRAFT" not in path.read_text()
 
 

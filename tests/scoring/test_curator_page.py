@@ -77,7 +77,7 @@ def test_neither_report_is_written_beside_the_other(page: Path, tmp_path: Path) 
         scale=1.0,
     )
     with pytest.raises(NotPrivate, match="curator only"):
-        report(release, rows(1), page.parent / "about.html")
-    report(release, rows(1), tmp_path / "about.html")
+        report(release, rows(1), page.parent / "about.html", rows_from="invented")
+    report(release, rows(1), tmp_path / "about.html", rows_from="invented")
     with pytest.raises(NotPrivate, match=r"about.html, which is publishable"):
         curator_report(evaluate(rows(0), rows(1), SCHEMA), rows(0), rows(1), SCHEMA, tmp_path)

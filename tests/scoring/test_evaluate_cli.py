@@ -70,7 +70,9 @@ def test_evaluate_refuses_a_folder_with_a_release_before_it_reads_rows(folder: P
 
 def test_report_writes_one_page(folder: Path) -> None:
     """From the release and the synthetic rows alone."""
-    done = run("report", "public/r.parquet", "rows-1.csv", "-o", "public/about.html")
+    done = run(
+        "report", "public/r.parquet", "rows-1.csv", "-o", "public/about.html", "--rows-from", "invented"
+    )
     assert done.exit_code == 0, done.output
     assert (folder / "public" / "about.html").read_text().startswith("<!DOCTYPE html>")
 
@@ -78,7 +80,7 @@ def test_report_writes_one_page(folder: Path) -> None:
 def test_report_refuses_the_curators_folder(folder: Path) -> None:
     """Exit code 1 and a reason."""
     run("evaluate", "private.csv", "rows-1.csv", "--schema", "s.yaml", "--report", "mine")
-    done = run("report", "public/r.parquet", "rows-1.csv", "-o", "mine/about.html")
+    done = run("report", "public/r.parquet", "rows-1.csv", "-o", "mine/about.html", "--rows-from", "invented")
     assert done.exit_code == 1
     assert "curator only" in done.stderr
 

@@ -17,6 +17,12 @@ MEANING = {
     "independence": "Every synthesizer run often: the largest correlation between the noise of two cells, against its critical value.",
     "runs": "Whole runs with installed noise on both tables, each replayed on the other.",
 }
+COVERS = (
+    "A pass says: on the tables, budgets and units that were tried here, this installation's noise follows its law, no question of a synthesizer or of measure moved further "
+    "with one person than it declares, and what answers, warnings, progress and files tell of a neighbour is within the budget.",
+    "It does not say that other tables, options or readers would pass; that no bug is left (of bugs planted in the source the audit finds a part, the tests find all that are known); that "
+    "the schema is public, or that unit and max_rows are true of the people in the table; or that the machine is safe, its clock and memory included.",
+)
 MOST = 1.25  # the end of the axis, past the claim
 
 
@@ -37,7 +43,10 @@ def audit_page(audit: Audit) -> str:
         "Beyond the claim": f"{sum(not check.passed for check in audit.checks):,}",
         "Processor time": f"{audit.seconds:,.0f} s",
     }
-    sections = {"Verdict": facts(numbers, style="cards") + paragraphs([about])}
+    sections = {
+        "Verdict": facts(numbers, style="cards") + paragraphs([about]),
+        "What a pass covers": paragraphs(COVERS),
+    }
     for part, group in groupby(audit.checks, key=lambda check: check.part):
         checks = list(group)
         drawn = figure(ratio_plot(checks), f"Found over claimed, {part}.")

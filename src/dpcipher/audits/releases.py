@@ -22,6 +22,7 @@ from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto
+from dpcipher.schema.grouped import Grouped
 from dpcipher.schema.schema import Schema
 
 Row = Mapping[str, Any]
@@ -140,6 +141,10 @@ def _measurements() -> Iterator[Measurement]:
     weights = {("c0", "c1"): 3.0, ("c2",): 1.0}
     yield _coded(
         "weights and sets", 3, 3, 200, replaced, workload=list(weights), weights=weights, sets=2, epsilon=2.0
+    )
+    groups = Grouped(("c0", "c1"), c0=[0, 2], c1=[[0, 3], [1, 2]])
+    yield _coded(
+        "levels in groups", 3, 4, 200, replaced, workload=[("c0",), groups, ("c1", "c2")], epsilon=2.0
     )
     yield _coded("triples in sets", 4, 2, 200, several, workload=3, sets=3, epsilon=2.0, delta=1e-6)
     yield _coded("quadruples", 5, 2, 200, replaced, workload=4, rho=0.5)

@@ -47,6 +47,11 @@ from dpcipher.cli.schema_file import load_schema
     help="What one person may change, for every method alike.",
 )
 @options.max_rows
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that says whose row it is; methods learn from at most --max-rows of each.",
+)
 @click.option("--delta", type=options.Exact(), help="Compare with Gaussian noise at this delta.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of all noise: results can be repeated."
@@ -80,14 +85,19 @@ def command(
       dpcipher compare people.csv --schema people.yaml --methods cipher,mwem,uniform --epsilons 0.1,1 \\
         --repeats 20 --unit add-remove -o curator-only/report.html
     """
-    from dpcipher.comparison.comparison import PAGE
+    from dpcipher.comparison.compare import JOURNAL
+    from dpcipher.comparison.comparison import NUMBERS, PAGE
     from dpcipher.drawing.curator_only import check_folder
+    from dpcipher.files import check_output
 
     folder, page = target, PAGE
     if target is not None and target.suffix == ".html":
         folder, page = target.with_suffix(""), target.name
     if folder is not None:
         check_folder(folder)
+        resumed = (folder / JOURNAL).exists()  # whose page and scores are written anew
+        for name in (NUMBERS, page):
+            check_output(folder / name, force=resumed)
     number = options.Exact()
     with bar() as advance:
         comparison = dc.compare(
@@ -101,7 +111,7 @@ def command(
         )
     text = str(comparison)
     if folder is not None:
-        text += f"\n\nWrote    {comparison.write_page(folder, page)} (folder of mode 0700)"
+        text += f"\n\nWrote    {comparison.write_page(folder, page, force=True)} (folder of mode 0700)"
     output.show(text, comparison.to_dict(), as_json=json_)
 
 

@@ -10,7 +10,7 @@ from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
 
 
-@click.command("evaluate")
+@click.command("evaluate", cls=options.Writer)
 @click.argument("private", type=click.Path(path_type=Path))
 @click.argument("synthetic", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
@@ -43,6 +43,12 @@ from dpcipher.cli.schema_file import load_schema
 )
 @options.family
 @click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that said whose row it is: tells the error of leaving out rows beyond --max-rows from that of noise.",
+)
+@options.max_rows
+@click.option(
     "--report",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -56,6 +62,7 @@ def command(
     orders: tuple[int, ...],
     predict: str | None,
     folder: Path | None,
+    force: bool,
     json_: bool,
     **request: Any,
 ) -> None:
@@ -69,16 +76,19 @@ def command(
       dpcipher evaluate people.csv synthetic.csv --schema people.yaml --report curator-only
     """
     from dpcipher.drawing.curator_only import check_folder
-    from dpcipher.scoring.page import curator_report
+    from dpcipher.files import check_output
+    from dpcipher.scoring.page import NUMBERS, PAGE, curator_report
 
     public, sets = load_schema(schema), list(synthetic)
     if folder is not None:
         check_folder(folder)
+        for name in (NUMBERS, PAGE):
+            check_output(folder / name, force=force)
     with output.progress() as say:
         say("comparing tables")
         scores = dc.evaluate(private, sets, public, orders=orders or None, predict=predict, **request)
         if folder is not None:
             say("drawing the curator's report")
-            curator_report(scores, private, sets, public, folder)
+            curator_report(scores, private, sets, public, folder, force=force)
     place = "" if folder is None else f"\nWrote    {folder} (mode 0700)"
     output.show(f"{scores}{place}", scores.to_dict(), as_json=json_)

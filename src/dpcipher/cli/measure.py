@@ -9,12 +9,13 @@ import click
 import dpcipher as dc
 from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
+from dpcipher.files import PaidFor
 
 
-@click.command("measure")
+@click.command("measure", cls=options.Writer)
 @click.argument("data")
 @click.argument("schema", type=options.FILE)
-@options.output("path", "The release file to write (.parquet).")
+@options.output("path", "The release file to write (.parquet).", endings=(".parquet",))
 @click.option(
     "--ledger",
     type=options.FILE,
@@ -64,6 +65,7 @@ def command(
     tables: tuple[tuple[str, ...], ...],
     workload: int | str,
     weights: Path | None,
+    force: bool,
     json_: bool,
     **request: Any,
 ) -> None:
@@ -84,17 +86,19 @@ def command(
     """
     _check_order(data, schema)
     asked = options.tables_or_workload(tables, workload, request)
+    target = PaidFor(path, force=force)
     with output.progress() as say:
         release = dc.measure(
             data,
             load_schema(schema),
             workload=asked,
             weights=None if weights is None else _read_weights(weights),
-            save=path,
+            save=target,
+            force=force,
             progress=say,
             **request,
         )
-    output.show(release_text(release, path), release_facts(release, path), as_json=json_)
+    output.show(release_text(release, target.path), release_facts(release, target.path), as_json=json_)
 
 
 def _check_order(data: str, schema: Path) -> None:
@@ -109,10 +113,12 @@ def _check_order(data: str, schema: Path) -> None:
 
 def _read_weights(path: Path) -> dict[tuple[str, ...], float]:
     """The weights in a plan that was printed with --json."""
+    from dpcipher.schema.grouped import table_of_plain
+
     try:
         tables = json.loads(path.read_text(encoding="utf-8"))["tables"]
-        return {tuple(table["attrs"]): float(table["weight"]) for table in tables}
-    except (OSError, ValueError, KeyError, TypeError):
+        return {table_of_plain(table): float(table["weight"]) for table in tables}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise click.BadParameter(
             f"({path}) must be a plan printed as JSON; try: dpcipher plan ... --json > plan.json",
             param_hint="--weights",
@@ -134,7 +140,8 @@ def release_lines(release: "dc.Release") -> list[str]:
 
     sets = "" if release.sets == 1 else f", {release.sets} independent sets"
     chosen, searched = choice(release), found(release)
-    tables = [one for one in release.measurements if one.query.axes and not one.query.groups]
+    tables = [one for one in release.measurements if len(one.query.axes) > 1 or not one.query.groups]
+    tables = [one for one in tables or release.measurements if one.query.axes]
     noise = sorted({table.noise.describe() for table in tables})
     scales = noise[0] if len(noise) == 1 else f"{noise[0]} and {len(noise) - 1} other scales"
     return [
@@ -151,9 +158,13 @@ def release_lines(release: "dc.Release") -> list[str]:
 
 def release_facts(release: "dc.Release", path: Path) -> dict[str, Any]:
     """The same as plain values."""
+    from dpcipher.schema.grouped import Grouped, plain_table
+
     return {
         "release": str(path),
-        "tables": [list(attrs) for attrs in release.workload],
+        "tables": [
+            plain_table(attrs) if isinstance(attrs, Grouped) else list(attrs) for attrs in release.workload
+        ],
         "n_cells": _cells(release),
         "sets": release.sets,
         "checksum": release.checksum,

@@ -38,7 +38,7 @@ def _numbers(
     }
 
 
-@click.command("model")
+@click.command("model", cls=options.Writer)
 @click.argument("release", type=options.FILE)
 @click.argument("formula")
 @options.family
@@ -80,9 +80,20 @@ def _numbers(
     help="Leave interactions that no table shows open, or take them for none.",
 )
 @click.option(
-    "-o", "--output", "target", type=options.FILE, help="Write the parameters here: .csv or .parquet."
+    "-o",
+    "--output",
+    "target",
+    cls=options.Output,
+    type=options.FILE,
+    help="Write the parameters here: .csv or .parquet.",
 )
-@click.option("--report", type=options.FILE, help="Write a page about the model here: one .html file.")
+@click.option(
+    "--report",
+    cls=options.Output,
+    endings=(".html", ".htm"),
+    type=options.FILE,
+    help="Write a page about the model here: one .html file.",
+)
 @click.option(
     "--details",
     is_flag=True,
@@ -103,6 +114,7 @@ def command(
     target: Path | None,
     report: Path | None,
     details: bool,
+    force: bool,
     json_: bool,
 ) -> None:
     """Fit the regression FORMULA to RELEASE, with intervals that hold the privacy noise and the sampling error.
@@ -121,8 +133,9 @@ def command(
     from dpcipher.inference.shown import as_text, in_full
     from dpcipher.inference.term_labels import with_labels
     from dpcipher.io.write import check_writable, write_table
+    from dpcipher.joint.joint import check_seed
     from dpcipher.pages.model import check_page, model_report
-    from dpcipher.posteriors.requests import check_draws, check_seed
+    from dpcipher.posteriors.requests import check_draws
 
     checked_level(level)
     if draws is not None:
@@ -134,9 +147,9 @@ def command(
             raise ParameterError(
                 f"output ({target.name}) must end in .csv or .parquet; a page about the model goes to --report {target.name}"
             )
-        check_writable(target)
+        check_writable(target, force=force)
     if report is not None:
-        check_page(source, report)
+        check_page(source, report, force=force)
     with output.progress() as say:
         say("fitting")
         models = dc.fit_models(
@@ -152,10 +165,10 @@ def command(
         )
         frame = models.to_frame(level)
         if target is not None:
-            write_table(target, pa.Table.from_pandas(frame, preserve_index=False))
+            write_table(target, pa.Table.from_pandas(frame, preserve_index=False), force=force)
         if report is not None:
             say("drawing the page")
-            model_report(models, source, report, level=level)
+            model_report(models, source, report, level=level, force=force)
     files = "".join(f"\nWrote    {path}" for path in (target, report) if path is not None)
     named = with_labels(models, source.schema)
     text = in_full(named, level) if details else as_text(named, level, more="--details")

@@ -1,15 +1,12 @@
 """Options that several commands share, and how their values are parsed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import click
-
-if TYPE_CHECKING:
-    from dpcipher.release.keys import PinnedKey
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -56,6 +53,40 @@ class Attrs(click.ParamType[tuple[str, ...]]):
         return value if isinstance(value, tuple) else tuple(part.strip() for part in str(value).split(","))
 
 
+class Table(click.ParamType[tuple[str, ...]]):
+    """Column names joined by commas, each with its groups of levels in brackets where it has some."""
+
+    name = "columns"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split at commas outside of brackets: `age[0,18,65],state[north=NY|ME,south=TX|CA]`."""
+        if isinstance(value, tuple):
+            return value
+        from dpcipher.errors import WorkloadError
+        from dpcipher.schema.grouped import Grouped
+
+        columns, groups = [], {}
+        for part in re.split(r",(?![^\[\]]*\])", str(value)):
+            name, bracket, inner = part.strip().partition("[")
+            columns.append(name if bracket and inner.endswith("]") else part.strip())
+            if bracket and inner.endswith("]"):
+                groups[name] = _groups([level.strip() for level in inner[:-1].split(",")])
+        try:
+            return Grouped(columns, **groups) if groups else tuple(columns)
+        except WorkloadError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+def _groups(parts: list[str]) -> Any:
+    """The first level of each run, lists of levels joined by |, or such lists by name."""
+    if all("=" in part for part in parts):
+        named = (part.partition("=") for part in parts)
+        return {name: levels.split("|") for name, _, levels in named}
+    return [part.split("|") for part in parts] if any("|" in part for part in parts) else parts
+
+
 class Pair(click.ParamType[tuple[str, str]]):
     """NAME=VALUE."""
 
@@ -71,6 +102,17 @@ class Pair(click.ParamType[tuple[str, str]]):
         if not equals or not name:
             self.fail(f"({value}) must have the form NAME=VALUE", param, ctx)
         return name, rest
+
+
+class TableFile(Pair):
+    """TABLE=FILE: the first equals sign outside of brackets, which hold groups of levels."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Split there."""
+        parts = value if isinstance(value, tuple) else re.split(r"=(?![^\[\]]*\])", str(value), maxsplit=1)
+        return (parts[0], parts[1]) if len(parts) == 2 else super().convert(value, param, ctx)
 
 
 class OrderOrAuto(click.ParamType[int | str]):
@@ -118,21 +160,14 @@ def _together(*options: Decorator) -> Decorator:
     return decorate
 
 
-# What a release is held against: keys that the reader trusts, and a ledger.
+# What a release is compared with: keys that the reader trusts, and a ledger.
 evidence = _together(
     click.option(
         "--key",
         "keys",
         type=FILE,
         multiple=True,
-        help="A public key that you trust; repeat for more. A signature by any of them counts.",
-    ),
-    click.option(
-        "--retired",
-        type=Pair(),
-        multiple=True,
-        metavar="KEY=DATE",
-        help="Trust this public key for what it signed up to that day, e.g. --retired old.pub=2026-12-31.",
+        help="A file of public keys that you trust, a line each; repeat for more. A signature by any of them counts.",
     ),
     click.option("--ledger", type=FILE, help="The ledger that paid for the release, where it is at hand."),
 )
@@ -146,18 +181,69 @@ family = click.option(
 )
 
 
-def output(name: str, words: str, *, folder: bool = False, default: Path | None = None) -> Decorator:
+class Output(click.Option):
+    """A file that a command writes, with the endings that its name may have."""
+
+    def __init__(self, *arguments: Any, endings: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.endings = endings
+
+
+class Writer(click.Command):
+    """A command that writes files: none over an existing one without --force, and none over a file that it reads, before anything else is done."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        words = "Replace files that are there already; never one that is read."
+        self.params.append(click.Option(["--force"], is_flag=True, help=words))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Refuse what would be destroyed, and run."""
+        from dpcipher.files import check_output
+
+        outputs = [option for option in self.params if isinstance(option, Output)]
+        inputs = [
+            each
+            for option in self.params
+            if not isinstance(option, Output)
+            for each in _texts(ctx.params.get(option.name or ""))
+        ]
+        for option in outputs:
+            target = ctx.params[option.name or ""]
+            if target is not None:
+                check_output(target, endings=option.endings, force=ctx.params["force"], inputs=inputs)
+        return super().invoke(ctx)
+
+
+def _texts(value: object) -> Iterator[str | Path]:
+    """The texts and paths in the value of an option, any of which may name a file."""
+    if isinstance(value, str | Path):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _texts(part)
+
+
+def output(
+    name: str,
+    words: str,
+    *,
+    endings: tuple[str, ...] = (),
+    folder: bool = False,
+    default: Path | None = None,
+) -> Decorator:
     """`-o`: where the result is written; required where there is no default."""
-    kind = click.Path(file_okay=not folder, dir_okay=folder, path_type=Path)
+    kind: dict[str, Any] = {} if folder else {"cls": Output, "endings": endings}
+    if default is not None:  # one that is None would make the option optional
+        kind |= {"default": default, "show_default": True}
     return click.option(
         "-o",
         "--output",
         name,
-        type=kind,
+        type=click.Path(file_okay=not folder, dir_okay=folder, path_type=Path),
         required=default is None,
-        default=default,
-        show_default=True,
         help=words,
+        **kind,
     )
 
 
@@ -231,9 +317,9 @@ workload = _together(
     click.option(
         "--table",
         "tables",
-        type=Attrs(),
+        type=Table(),
         multiple=True,
-        help="Measure this table instead, e.g. --table age,income; repeat for more.",
+        help="Measure this table instead, e.g. --table age,income, or with levels of age in groups --table 'age[0,18,65],income'; repeat for more.",
     ),
     click.option(
         "--mechanism", metavar="laplace|gaussian", help="The noise; by default what the budget implies."
@@ -282,13 +368,6 @@ choice = _together(
 )
 
 
-def trusted(keys: Sequence[Path], retired: Sequence[tuple[str, str]]) -> tuple["PinnedKey", ...]:
-    """The keys that `--retired` and `--key` name; a key that both name is retired."""
-    from dpcipher.release.keys import pin
-
-    return (*(pin(path, retired=day) for path, day in retired), *map(pin, keys))
-
-
 def tables_or_workload(
     tables: Sequence[tuple[str, ...]], workload: int | str, request: dict[str, Any]
 ) -> Any:
@@ -307,6 +386,6 @@ def tables_or_workload(
 
         return Auto(**given)
     if given:
-        name = next(iter(given)).replace("_", "-").removesuffix("s")
+        name = next(iter(given)).replace("weights", "weight").replace("_", "-")
         raise click.UsageError(f"--{name} is for --workload auto; leave it out, or let the tables be chosen")
     return list(tables) or workload

@@ -13,7 +13,7 @@ from dpcipher.cli.measure import release_facts, release_lines
 from dpcipher.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from dpcipher.release.sign import Standing
+    from dpcipher.release.sign import Verification
 
 PASSPHRASE = "DPCIPHER_PASSPHRASE"  # the name of a variable, not a secret
 
@@ -68,13 +68,20 @@ def key(name: str, locked: bool, json_: bool) -> None:
     output.show(text, facts, as_json=json_)
 
 
-@command.command("sign")
+@command.command("sign", cls=options.Writer)
 @click.argument("release", type=options.FILE)
 @click.option("--key", "private", type=options.FILE, required=True, help="Your private key (NAME.key).")
-@click.option("-o", "--output", "target", type=options.FILE, help="The signature; by default RELEASE.sig.")
-@click.option("--replace", is_flag=True, help="Replace a signature that is there already.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    cls=options.Output,
+    endings=(".sig",),
+    type=options.FILE,
+    help="The signature; by default RELEASE.sig.",
+)
 @options.as_json
-def sign_(release: Path, private: Path, target: Path | None, replace: bool, json_: bool) -> None:
+def sign_(release: Path, private: Path, target: Path | None, force: bool, json_: bool) -> None:
     """Sign RELEASE: you answer for every byte of it.
 
     Sign what you have just measured, or what `dpcipher release verify --ledger` confirms. A locked key asks for its passphrase, unless
@@ -90,7 +97,7 @@ def sign_(release: Path, private: Path, target: Path | None, replace: bool, json
     passphrase = None
     if is_locked(private):
         passphrase = os.environ.get(PASSPHRASE) or click.prompt("Passphrase", hide_input=True, err=True)
-    written = sign(release, private, passphrase=passphrase, save=target, replace=replace)
+    written = sign(release, private, passphrase=passphrase, save=target, force=force)
     signature = read_signature(written)
     assert signature is not None  # it was written just now
     text = f"Wrote    {written}: signed with key {signature.signed.key}\n"
@@ -108,7 +115,6 @@ def verify_(
     ctx: click.Context,
     release: Path,
     keys: tuple[Path, ...],
-    retired: tuple[tuple[str, str], ...],
     ledger: Path | None,
     signature: Path | None,
     json_: bool,
@@ -118,7 +124,6 @@ def verify_(
     \b
     signed                    a key that you named signed every byte of it
     signed by an unknown key  by none of the keys that you named
-    signed by a retired key   later than the day of its --retired
     not signed                there is no signature beside it
     ALTERED                   the release or its signature is not what was signed, or not what the ledger paid for
     recorded, ROLLED BACK …   what the ledger says, as in `dpcipher ledger verify`
@@ -132,19 +137,18 @@ def verify_(
     """
     from dpcipher.release.sign import verify
 
-    trusted = options.trusted(keys, retired)
-    if not trusted and ledger is None:
+    if not keys and ledger is None:
         raise click.UsageError("give --key, a public key that you trust, or --ledger, or both")
-    standing = verify(release, keys=trusted, ledger=ledger, signature=signature)
-    lines = [f"Release  {release}", *_checks(standing), _status(standing)]
+    verification = verify(release, keys=keys, ledger=ledger, signature=signature)
+    lines = [f"Release  {release}", *_checks(verification), _status(verification)]
     facts = {
         "release": str(release),
-        "checksum": standing.release.checksum,
-        **_standing_facts(standing),
-        "verified": standing.passed,
+        "checksum": verification.release.checksum,
+        **_verification_facts(verification),
+        "verified": verification.passed,
     }
     output.show("\n".join(lines), facts, as_json=json_)
-    if not standing.passed:
+    if not verification.passed:
         ctx.exit(1)
 
 
@@ -155,7 +159,6 @@ def verify_(
 def show(
     release: Path,
     keys: tuple[Path, ...],
-    retired: tuple[tuple[str, str], ...],
     ledger: Path | None,
     json_: bool,
 ) -> None:
@@ -167,12 +170,13 @@ def show(
     Example:
       dpcipher release show people.release.parquet
     """
-    from dpcipher.release.sign import Standing, verify
+    from dpcipher.release.sign import Verification, verify
 
-    trusted = options.trusted(keys, retired)
-    asked = trusted or ledger is not None
-    standing = verify(release, keys=trusted, ledger=ledger) if asked else Standing(dc.Release.load(release))
-    shown, state = standing.release, _signature_state(release)
+    asked = keys or ledger is not None
+    verification = (
+        verify(release, keys=keys, ledger=ledger) if asked else Verification(dc.Release.load(release))
+    )
+    shown, state = verification.release, _signature_state(release)
     lines = [
         f"Release  {release}",
         *release_lines(shown),
@@ -180,10 +184,10 @@ def show(
         f"Made     {_made(shown)}",
         f"Checksum {shown.checksum}",
         f"Schema   {shown.schema.fingerprint()}",
-        *(_checks(standing) if trusted else [f"Signed   {state}", *_checks(standing)]),
-        _status(standing),
+        *(_checks(verification) if keys else [f"Signed   {state}", *_checks(verification)]),
+        _status(verification),
     ]
-    facts = {**release_facts(shown, release), "signature": state, **_standing_facts(standing)}
+    facts = {**release_facts(shown, release), "signature": state, **_verification_facts(verification)}
     output.show("\n".join(lines), facts, as_json=json_, stamp=shown.stamp)
 
 
@@ -206,14 +210,14 @@ def _signature_state(release: Path) -> str:
     return f"not verified: it names key {signature.signed.key}; name the key that you trust with --key"
 
 
-def _checks(standing: "Standing") -> list[str]:
+def _checks(verification: "Verification") -> list[str]:
     heads = {"signature": "Signed", "ledger": "Ledger"}
-    return [f"{heads[check.by]:<8} {check.word}: {check.meaning}" for check in standing.checks]
+    return [f"{heads[check.by]:<8} {check.word}: {check.meaning}" for check in verification.checks]
 
 
-def _status(standing: "Standing") -> str:
-    return f"Status   {standing.status}: {standing.meaning}"
+def _status(verification: "Verification") -> str:
+    return f"Status   {verification.status}: {verification.meaning}"
 
 
-def _standing_facts(standing: "Standing") -> dict[str, Any]:
-    return {"status": standing.status, "checks": [asdict(check) for check in standing.checks]}
+def _verification_facts(verification: "Verification") -> dict[str, Any]:
+    return {"status": verification.status, "checks": [asdict(check) for check in verification.checks]}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpcipher.schema.dictionaries.read import Form
 
 LONGEST_LABEL = 40
+SCHEMAS = (".yaml", ".yml", ".json")
 
 
 @click.group("schema")
@@ -33,11 +34,11 @@ def command() -> None:
     """
 
 
-@command.command("draft")
+@command.command("draft", cls=options.Writer)
 @click.argument("data")
-@options.output("target", "The schema file to write (.yaml or .json).")
+@options.output("target", "The schema file to write (.yaml or .json).", endings=SCHEMAS)
 @options.as_json
-def draft(data: str, target: Path, json_: bool) -> None:
+def draft(data: str, target: Path, force: bool, json_: bool) -> None:
     """Draft a schema from the private rows in DATA, marked as drawn from them.
 
     The draft is as private as the rows: it lists their values. `measure` refuses it until a person has replaced what is not public
@@ -52,7 +53,7 @@ def draft(data: str, target: Path, json_: bool) -> None:
     from dpcipher.schema.format import PLAIN
 
     drafted = draft_schema(data, tell=lambda words: click.echo(words, err=True))
-    drafted.save(target)
+    drafted.save(target, force=force)
     text = f"Wrote    {target}: a draft with {len(drafted.columns)} columns\n"
     if drafted.format != PLAIN:
         text += f"Read as  {said_format(drafted.format.to_spec())}\n"
@@ -72,9 +73,9 @@ def draft(data: str, target: Path, json_: bool) -> None:
     output.show(text, facts, as_json=json_, stamp=drafted.stamp)
 
 
-@command.command("import")
+@command.command("import", cls=options.Writer)
 @click.argument("dictionary", type=options.FILE)
-@options.output("target", "The schema file to write (.yaml or .json).")
+@options.output("target", "The schema file to write (.yaml or .json).", endings=SCHEMAS)
 @click.option(
     "--form",
     metavar="auto|frictionless|ddi|nist|sdv",
@@ -88,7 +89,13 @@ def draft(data: str, target: Path, json_: bool) -> None:
 )
 @options.as_json
 def import_(
-    dictionary: Path, target: Path, form: "Form", table: str | None, open_ranges: bool, json_: bool
+    dictionary: Path,
+    target: Path,
+    form: "Form",
+    table: str | None,
+    open_ranges: bool,
+    force: bool,
+    json_: bool,
 ) -> None:
     """Make a schema from the data dictionary in DICTIONARY: Frictionless, DDI Codebook, NIST or SDV.
 
@@ -101,7 +108,7 @@ def import_(
       dpcipher schema sign people.yaml --name "Ada Curator"
     """
     schema = dc.Schema.import_dictionary(dictionary, form=form, table=table, open_ranges=open_ranges)
-    schema.save(target)
+    schema.save(target, force=force)
     lines = [
         f"Wrote    {target}: {len(schema.columns)} columns from {dictionary}",
         *_left_out(schema),
@@ -128,11 +135,15 @@ def _next(schema: "dc.Schema", target: Path) -> str:
     return f'Next     check that what it states is public, then: dpcipher schema sign {target} --name "Your Name"'
 
 
-@command.command("export")
+@command.command("export", cls=options.Writer)
 @click.argument("file", metavar="SCHEMA", type=options.FILE)
-@options.output("target", "The file to write: a schema file (.yaml), or a Frictionless table schema (.json).")
+@options.output(
+    "target",
+    "The file to write: a schema file (.yaml), or a Frictionless table schema (.json).",
+    endings=SCHEMAS,
+)
 @options.as_json
-def export(file: Path, target: Path, json_: bool) -> None:
+def export(file: Path, target: Path, force: bool, json_: bool) -> None:
     """Write SCHEMA, a schema file or a release, as a schema file or as a Frictionless Table Schema.
 
     The schema of a release has the bins and levels that were found: written as .yaml, it is the schema to declare next year. Frictionless
@@ -147,13 +158,13 @@ def export(file: Path, target: Path, json_: bool) -> None:
 
     schema = load_schema(file)
     if target.suffix in (".yaml", ".yml"):
-        schema.save(target)
+        schema.save(target, force=force)
         text = f"Wrote    {target}: a schema of {len(schema.columns)} columns"
         output.show(text, schema.to_dict(), as_json=json_, stamp=schema.stamp)
         return
     plain = schema.to_frictionless()
     mode = 0o600 if schema.stamp else 0o666
-    write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n", mode=mode)
+    write_text(target, json.dumps(plain, indent=2, ensure_ascii=False) + "\n", mode=mode, force=force)
     output.show(f"Wrote    {target}: a Frictionless table schema", plain, as_json=json_, stamp=schema.stamp)
 
 
@@ -213,7 +224,7 @@ def sign(file: Path, name: str, unchanged: bool, json_: bool) -> None:
     schema = dc.Schema.load(file)
     unchanged = unchanged or (schema.untouched and _meant())
     signed = schema.sign(name, datetime.date.today(), unchanged=unchanged)
-    signed.save(file)
+    signed.save(file, force=True)
     facts = {"schema": str(file), "name": name, "fingerprint": signed.fingerprint(), "signed": signed.signed}
     output.show(f"{file}: signed by {name}; any edit from now on voids it", facts, as_json=json_)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpcipher.joint.tally import Tally
 
 
-@click.command("synth")
+@click.command("synth", cls=options.Writer)
 @click.argument("release", type=options.FILE, required=False)
 @options.output(
     "target",
@@ -82,16 +82,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--save-joint",
+    cls=options.Output,
+    endings=(".npz",),
     type=options.FILE,
     help="Also save the joint distribution here (.npz), to draw from it again.",
 )
 @click.option(
     "--table",
     "tables",
-    type=options.Pair(),
+    type=options.TableFile(),
     multiple=True,
     metavar="COLUMNS=FILE",
-    help="A published table, e.g. --table age,sex=table1.csv; repeat for more.",
+    help="A published table, e.g. --table age,sex=table1.csv; repeat for more. Its labels may be of groups of levels.",
 )
 @click.option("--schema", type=options.FILE, help="The schema of the published tables.")
 @click.option(
@@ -122,6 +124,7 @@ def command(
     spark: bool,
     raw_text: bool,
     save_joint: Path | None,
+    force: bool,
     json_: bool,
     **published: Any,
 ) -> None:
@@ -142,7 +145,8 @@ def command(
       dpcipher synth people.release.parquet --draws 5 --columns age,income --values middle -o imputed.parquet
       dpcipher synth --schema people.yaml --scale 21 --table age,income=t1.csv --table region,age=t2.csv -o rows.csv
     """
-    from dpcipher.io.write import check_writable
+    from dpcipher.files import check_output
+    from dpcipher.io.write import ROWS_ENDINGS, check_writable
     from dpcipher.joint.middles import checked_values
     from dpcipher.joint.spark import spark_rows, spark_session, write_spark
 
@@ -154,13 +158,18 @@ def command(
     conditions = read_conditions(source.schema, given)
     _check_draw(source.schema, n_rows, conditions)
     session = spark_session() if spark else None
+    sets = draws or (source.sets if isinstance(source, dc.Release) else 1)
+    files = [_numbered(target, number, sets) for number in range(sets)]
+    saved = [] if save_joint is None else [_numbered(save_joint, number, sets) for number in range(sets)]
     if session is None:
-        check_writable(target, labelled=True)
+        for file in files:
+            check_writable(file, ROWS_ENDINGS, force=force)
+    for file in saved:
+        check_output(file, force=force)
     with output.progress() as say:
         say("solving")
         joints = _joints(source, engine, reading, draws, columns, seed, say)
         say("drawing rows")
-        files = [_numbered(target, number, len(joints)) for number in range(len(joints))]
         tallies = [joint.tally() for joint in joints]
         for number, (joint, file, tally) in enumerate(zip(joints, files, tallies, strict=True)):
             own_seed = seed if seed is None or draws is None else seed + number
@@ -170,9 +179,15 @@ def command(
             if session is not None:
                 write_spark(spark_rows(joint, session, rows), file)
             else:
-                rows.write(file, formulas="keep" if raw_text else "quote", tally=tally, progress=say)
-            if save_joint is not None:
-                joint.save(_numbered(save_joint, number, len(joints)))
+                rows.write(
+                    file,
+                    formulas="keep" if raw_text else "quote",
+                    tally=tally,
+                    progress=say,
+                    force=force,
+                )
+            if saved:
+                joint.save(saved[number], force=force)
     if session is None:
         joints = [_with_cost(joint, tally) for joint, tally in zip(joints, tallies, strict=True)]
     _report(joints, files, n_rows, json_)
@@ -198,7 +213,7 @@ def _source(
         return dc.Joint.load(release) if release.suffix == ".npz" else dc.Release.load(release)
     if not tables or schema is None or scale is None:
         raise click.UsageError("give RELEASE, or published tables with --table, --schema and --scale")
-    named = [(tuple(part.strip() for part in names.split(",")), path) for names, path in tables]
+    named = [(options.Table().convert(names, None, None), path) for names, path in tables]
     if len(dict(named)) < len(named):
         raise click.UsageError("each --table must name other columns; one was given twice")
     return dc.Release.from_tables(dict(named), load_schema(schema), scale=scale, mechanism=mechanism)

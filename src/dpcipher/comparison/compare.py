@@ -1,6 +1,5 @@
 """Compare methods on the same private rows, over epsilons and repeats. Curator only; the noise is seeded."""
 
-import hashlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,11 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpcipher.comparison.comparison import Comparison
-from dpcipher.comparison.private_rows import read_rows
+from dpcipher.comparison.private_rows import PrivateRows, read_rows
 from dpcipher.comparison.runs import Experiment, Journal, Run
 from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import DpcipherError, ParameterError, did_you_mean
@@ -43,6 +41,7 @@ def compare(
     seed: int = 0,
     unit: str,
     max_rows: int = 1,
+    person: str | None = None,
     delta: float | None = None,
     orders: Sequence[int] | None = None,
     n_rows: int | None = None,
@@ -52,7 +51,8 @@ def compare(
 ) -> Comparison:
     """Fit every method at every epsilon `repeats` times, and score synthetic rows against the private ones. CURATOR ONLY.
 
-    `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced.
+    `methods` are names of the registry, or a mapping from your own labels to synthesizers, whose epsilon is replaced; unit, `max_rows`, person and delta must be those
+    of the comparison. With `person`, the column that says whose row each is, methods learn from at most `max_rows` rows of each, and are scored on all.
     Every run has a seed of its own, so results do not depend on the order, the workers or the other methods. With `out`, finished runs are
     kept in that folder (mode 0700): the same call after a kill goes on where it stopped, to the same result. Noise is seeded and nothing is
     charged: this is how a curator or researcher learns which method suits, not a release. A method that cannot run on this schema or budget is left
@@ -66,11 +66,12 @@ def compare(
     >>> dc.compare(people, schema, methods=["independent", "uniform"], **options).table("tvd_2").shape
     (2, 1)
     """
-    chosen, skipped = _methods(methods, schema, unit=unit, max_rows=max_rows, delta=delta)
+    chosen, skipped = _methods(methods, schema, unit=unit, max_rows=max_rows, person=person, delta=delta)
     exact = _epsilons(epsilons)
     _check_whole("repeats", repeats)
     _check_whole("workers", 1 if workers is None else workers)
-    experiment = _experiment(data, schema, chosen, orders, n_rows, seed)
+    private = read_rows(data, schema, person, max_rows)
+    experiment = _experiment(private, schema, chosen, orders, n_rows, seed)
     runs = [Run(*parts) for parts in product(chosen, exact, range(repeats))]
     journal = None if out is None else _journal(out, experiment, chosen)
     finished = {} if journal is None else {_key(line): line for line in journal.finished()}
@@ -121,20 +122,19 @@ def _score_shared(run: Run) -> dict[str, object]:
 
 
 def _experiment(
-    data: Any,
+    private: PrivateRows,
     schema: Schema,
     methods: Mapping[str, Synthesizer],
     orders: Sequence[int] | None,
     n_rows: int | None,
     seed: int,
 ) -> Experiment:
-    private = read_rows(data, schema)
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
-    rows = len(private.codes) if n_rows is None else n_rows
+    rows = len(private.kept) if n_rows is None else n_rows
     _check_whole("n_rows", rows)
     sized = {name: method.sized(rows) for name, method in methods.items()}
     codes, scored = private.scored()
-    return Experiment(private.truth(), codes, schema, scored, sized, wanted, rows, seed)
+    return Experiment(private.truth(), codes, schema, scored, sized, wanted, rows, seed, private.digest)
 
 
 def _methods(
@@ -143,6 +143,7 @@ def _methods(
     *,
     unit: str,
     max_rows: int,
+    person: str | None,
     delta: float | None,
 ) -> tuple[dict[str, Synthesizer], dict[str, str]]:
     """A template for every label that can run, and of the others the reason why not."""
@@ -158,7 +159,9 @@ def _methods(
     for name in methods:
         try:
             given = methods[name] if isinstance(methods, Mapping) else None
-            method = given or METHODS[name](1.0, unit=unit, max_rows=max_rows, delta=delta)
+            method = given or METHODS[name](1.0, unit=unit, max_rows=max_rows, person=person, delta=delta)
+            if given is not None:
+                _check_alike(name, given, unit=unit, max_rows=max_rows, person=person, delta=delta)
             method.check_schema(schema)
             able[name] = method
         except DpcipherError as error:
@@ -168,12 +171,33 @@ def _methods(
     return able, {name: str(error) for name, error in refused.items()}
 
 
+def _check_alike(name: str, method: Synthesizer, **asked: object) -> None:
+    """Refuse a method that promises something else than the others, or whose budget cannot be replaced: their scores say nothing of one another."""
+    unit = method.protects
+    promised = {
+        "unit": unit.relation,
+        "max_rows": unit.max_rows,
+        "person": method.person,
+        "delta": method.delta,
+    }
+    for word, value in asked.items():
+        own = promised.get(word)
+        if own != value:
+            raise ParameterError(
+                f"methods[{name!r}] has {word}={own!r} and the comparison {word}={value!r}: give both the same"
+            )
+    if getattr(method, "rho", None) is not None:
+        raise ParameterError(
+            f"methods[{name!r}] has rho, and its epsilon is to be replaced; give it epsilon=1.0"
+        )
+
+
 def _epsilons(epsilons: Sequence[float]) -> list[float]:
     if isinstance(epsilons, (str, int, float)) or not len(epsilons):
         raise ParameterError(f"epsilons ({epsilons!r}) must be a list of numbers; try epsilons=[0.1, 1.0]")
     for epsilon in epsilons:
         positive_fraction("epsilon", epsilon)
-    return [float(epsilon) for epsilon in epsilons]
+    return list(dict.fromkeys(map(float, epsilons)))
 
 
 def _check_whole(name: str, value: object) -> None:
@@ -185,7 +209,7 @@ def _journal(out: str | Path, experiment: Experiment, methods: Mapping[str, Synt
     """The finished runs of the same experiment; epsilons and repeats may be added later."""
     request = {
         "schema": experiment.schema.fingerprint(),
-        "data": hashlib.sha256(np.ascontiguousarray(experiment.codes).tobytes()).hexdigest(),
+        "data": experiment.digest,
         "methods": {name: repr(method) for name, method in methods.items()},
         "orders": list(experiment.orders),
         "n_rows": experiment.n_rows,

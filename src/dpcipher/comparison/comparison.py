@@ -43,11 +43,11 @@ class Comparison(CuratorOnly, Drawable):
         means = self.frame.groupby(["method", "epsilon"], sort=False)[self._score(score)].mean()
         return self._stamped_frame(means.unstack("epsilon"))
 
-    def write_page(self, folder: str | Path, name: str = PAGE) -> Path:
-        """Write tables, plots and all scores into a folder of mode 0700."""
+    def write_page(self, folder: str | Path, name: str = PAGE, *, force: bool = False) -> Path:
+        """Write tables, plots and all scores into a folder of mode 0700; `force` replaces those of an earlier run."""
         place = private_folder(folder)
-        write(place / NUMBERS, f"# {self.stamp}\n{csv_text(self.frame)}")
-        return write(place / name, shown.page_text(self))
+        write(place / NUMBERS, f"# {self.stamp}\n{csv_text(self.frame)}", force=force)
+        return write(place / name, shown.page_text(self), force=force)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the first says who may see them."""

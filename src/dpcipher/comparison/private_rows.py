@@ -1,5 +1,6 @@
 """The private rows of a comparison: coded once, counted for the methods, and coded in a closed schema for the scores. Curator only."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcipher.curator.counts import CountSource, RowCounts, TableCounts
+from dpcipher.curator.persons import kept_codes
 from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
 from dpcipher.io.read import open_declared
@@ -27,14 +29,25 @@ class PrivateRows:
     schema: Schema
     codes: Codes
     texts: Mapping[int, PrivateTexts]
+    kept: Codes  # of the rows that count, where rows of a person beyond a cap do not
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rows, with the values in open bins and the texts to be found."""
+        whole = hashlib.sha256(np.ascontiguousarray(self.codes).tobytes())
+        whole.update(np.ascontiguousarray(self.kept).tobytes())
+        for axis, own in sorted(self.texts.items()):
+            counts = self.truth().text_counts(axis) if own.size else {}
+            whole.update(repr((axis, sorted(counts.items()))).encode())
+        return whole.hexdigest()
 
     def truth(self) -> CountSource:
         """The counts that methods ask for, through a session."""
         sizes = enumerate(self.schema.on_grid().shape)
         shape = tuple(self.texts[axis].size if axis in self.texts else size for axis, size in sizes)
-        truth: CountSource = RowCounts(self.codes, shape)
+        truth: CountSource = RowCounts(self.kept, shape)
         if math.prod(shape) <= FULL_TABLE_CELLS:
-            truth = TableCounts(count_rows(self.codes, tuple(range(len(shape))), shape))
+            truth = TableCounts(count_rows(self.kept, tuple(range(len(shape))), shape))
         truth.texts = self.texts
         return truth
 
@@ -55,17 +68,17 @@ class PrivateRows:
         return codes, replace(schema, rules=(), zeros=()) if self.schema.is_open else schema
 
 
-def read_rows(data: Any, schema: Schema) -> PrivateRows:
-    """Read and code private rows as `measure` does."""
+def read_rows(data: Any, schema: Schema, person: str | None = None, max_rows: int = 1) -> PrivateRows:
+    """Read and code private rows as `measure` does; with `person`, at most `max_rows` of each count."""
     grid, texts = schema.on_grid(), private_texts(schema)
     source = open_declared(data, schema)
     with closing(source.batches(grid.names)) as batches:
         parts = [grid.encode(numbered(batch, texts)) for batch in batches]
     if not sum(map(len, parts)):
         raise ParameterError("data must hold at least one row; it has none")
-    return PrivateRows(
-        schema, np.concatenate(parts), {schema.attrs.index(name): own for name, own in texts.items()}
-    )
+    codes = np.concatenate(parts)
+    kept = codes if person is None else kept_codes(open_declared(data, schema), grid, person, max_rows, texts)
+    return PrivateRows(schema, codes, {schema.attrs.index(name): own for name, own in texts.items()}, kept)
 
 
 def _most_frequent(counts: Mapping[str, int], most: int) -> list[str]:

@@ -53,6 +53,7 @@ class Experiment:
     orders: tuple[int, ...]
     n_rows: int
     seed: int
+    digest: str  # of the private rows as they were read, finer than `codes`
 
     def score(self, run: Run) -> dict[str, object]:
         """Fit with seeded noise, draw independent rows, and measure how far their tables are from the private ones."""

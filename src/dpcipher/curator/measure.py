@@ -5,12 +5,14 @@ The order is the contract: check, have it signed, price every question, read and
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import open_counts, receive
-from dpcipher.errors import LedgerError
+from dpcipher.errors import LedgerError, warn
+from dpcipher.files import PaidFor
 from dpcipher.io.write import check_writable
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Account, Ledger
@@ -48,7 +50,8 @@ def measure(
     name: str = "",
     create: bool = False,
     label: str = "",
-    save: str | Path | None = None,
+    save: str | PathLike[str] | None = None,
+    force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Release:
     """Measure noisy tables of private rows under differential privacy.
@@ -59,11 +62,12 @@ def measure(
     values are then protected and presence is not. `epsilon` alone is pure; with `delta`, or as `rho`, the noise is Gaussian.
     Bins and levels that the schema leaves open are found first, with a part of the same charge, and the release holds the schema with them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
+    `workload` is an order (2 = all pairs), a list of attrs and `dc.Grouped` tables, or "auto": then part of the budget chooses the tables, as `dc.Auto(...)` in the place of
     the word says. Given tables share the budget equally, or by `weights`, and over
     `sets` independent sanitizations. It is charged to `ledger` before any noise is drawn. A path that does not exist is refused: make it first with
     `Ledger.create`, or let `create=True` make one that is called `name` and whose limit is this release. `save` writes the release before it is marked;
-    the ledger keeps the name of its file, and its `label`, what you call it.
+    the ledger keeps the name of its file, and its `label`, what you call it. A file that is there already is refused before the charge, unless `force`
+    says that it may be replaced.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -91,8 +95,11 @@ def measure(
         check_auto(request)
     if schema.is_open:
         check_finding(schema, privacy, sets)
+    target = None
     if save is not None:
-        check_writable(save)
+        path = ledger.path if isinstance(ledger, Ledger) else ledger
+        check_writable(save, (".parquet",), force=force, inputs=(data, path))
+        target = save if isinstance(save, PaidFor) else PaidFor(save, force=force)
     say = progress or silent
     opened = open_session(
         data,
@@ -104,7 +111,7 @@ def measure(
         foreseen=None if request.auto is None else foreseen_tables(SelectionTarget.of(request.auto, schema)),
         say=say,
     )
-    return _finished(opened, run(request, opened, say=say), save, say)
+    return _finished(opened, run(request, opened, say=say), target, say)
 
 
 def open_session(
@@ -149,18 +156,20 @@ def open_session(
     return Session(schema, privacy, source, may_fail=may_fail)
 
 
-def _finished(opened: Session, tables: Sequence[Measurement], save: str | Path | None, say: Say) -> Release:
-    """The release: written where it was asked for, and then recorded in the ledger."""
+def _finished(opened: Session, tables: Sequence[Measurement], target: PaidFor | None, say: Say) -> Release:
+    """The release: written where it was asked for, and then recorded in the ledger. It is paid for, so what goes wrong now is a warning."""
     release = opened.release(tables)
-    if save is not None:
+    if target is not None:
         say("writing the release")
-        release.save(save)
+        asked = target.path
+        if not target.write(lambda path: release.save(path, force=target.force)):
+            warn(f"{asked}: another file appeared there, so the release was written to {target.path}")
     try:
-        opened.close(release.checksum, file="" if save is None else Path(save).name)
+        opened.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:
-        if save is None:
-            raise
-        raise type(error)(
-            f"{error}. The release ({save}) is written and paid for, and can be used; only that it is finished was not recorded"
-        ) from None
+        kept = "" if target is None else f" and written to {target.path}"
+        said = f"{error}. The release is paid for{kept}, and can be used; only that it is finished was not recorded in the ledger"
+        if target is not None:
+            raise type(error)(said) from None
+        warn(said)  # an error would lose it
     return release

@@ -6,6 +6,7 @@ Rows are compared within a person only. Where all rows with their persons are to
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from types import MappingProxyType
 
 import numpy as np
@@ -18,9 +19,11 @@ from dpcipher.curator.kernel import Columns, in_threads, joined_columns
 from dpcipher.curator.spill import UnnamedFile, says_what_is_full
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered
 from dpcipher.errors import DataError
+from dpcipher.io.read import Source
 from dpcipher.privacy.terms import Cap
 from dpcipher.schema.cells import as_id, by_type
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Codes
 
 Owned = tuple[pa.Array, Columns]  # whose each row is, and its codes
 
@@ -44,6 +47,17 @@ def limited_rows(
         return {schema.attrs.index(name): dictionary.hashes() for name, dictionary in texts.items()}
 
     return limited_owned(owned, max_rows, hashes)
+
+
+def kept_codes(
+    source: Source, schema: Schema, person: str, max_rows: int, texts: Dictionaries = NO_TEXTS
+) -> Codes:
+    """The codes of at most `max_rows` rows of each person, in one array: for scores, which see rows as the measured tables do."""
+    wanted = list(dict.fromkeys((*schema.names, person)))
+    with closing(source.batches(tuple(wanted))) as batches:
+        parts = list(limited_rows(batches, schema, Cap(person, "drop"), max_rows, texts))
+    none: Codes = np.empty((0, len(schema.attrs)), dtype=np.int32)
+    return np.concatenate([none, *(np.column_stack(columns).astype(np.int32) for columns in parts)])
 
 
 def limited_owned(

@@ -15,7 +15,6 @@ from dpcipher.drawing.html import facts, page, paragraphs, table
 from dpcipher.engines.solve import solve
 from dpcipher.errors import ParameterError
 from dpcipher.files import write_text
-from dpcipher.io.write import write_table
 from dpcipher.joint.joint import Joint
 from dpcipher.pages import words
 from dpcipher.pages.report import cards, columns, pairs
@@ -38,6 +37,7 @@ FILES = {
     "people.ledger.witness": "notices a ledger that is cut or put back; stays beside it",
     "people.release.parquet": "noisy tables and how they were made; can be published",
     "synthetic.csv": "synthetic rows; can be published",
+    "synthetic.csv.mark": "says which release they are from; published beside them",
     "summary.html": "release and synthetic rows side by side; can be published",
 }
 
@@ -99,16 +99,18 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoRun:
         unit=UNIT,
         ledger=ledger,
         save=path["people.release.parquet"],
+        force=True,
         progress=say,
     )
     say("solving")
     joint = solve(release)
     assert isinstance(joint, Joint)  # one set was measured, so there is one joint
     say("drawing synthetic rows")
-    rows = pa.concat_tables(joint.batches(seed=1))
-    write_table(path["synthetic.csv"], rows)
+    drawn = joint.stream(seed=1)
+    drawn.write(path["synthetic.csv"], force=True)
+    rows = drawn.table()
     say("drawing the summary")
-    write_text(path["summary.html"], render(release, rows, ledger))
+    write_text(path["summary.html"], render(release, rows, ledger), force=True)
     return DemoRun(folder, rows.num_rows, foreseen, joint, ledger, time.perf_counter() - started)
 
 
@@ -143,13 +145,13 @@ def render(release: Release, rows: pa.Table, ledger: Ledger) -> str:
 
     The ledger at hand confirms that it paid for the release, so the page may say certified.
     """
-    standing = verify(release, ledger=ledger)
+    verification = verify(release, ledger=ledger)
     synthetic = release.schema.encode(rows)
     made_from = (
         "This page was made from the release and the synthetic rows alone, so it can be published with them."
     )
     sections = {
-        "In short": cards(release, rows.num_rows, standing)
+        "In short": cards(release, rows.num_rows, verification)
         + paragraphs([*words.summary(release, rows.num_rows), made_from]),
         "How people are protected": paragraphs([*words.protection(release), *words.noise(release)]),
         "Every column": columns(release, synthetic),

@@ -111,9 +111,9 @@ class CuratorOnly(Shown):
         return Card(type(self).__name__, facts)
 
     @final
-    def save(self, folder: str | Path, name: str = "scores.txt") -> Path:
-        """Write the text into a folder that only its owner can open."""
-        return write(private_folder(folder) / name, f"{self}\n")
+    def save(self, folder: str | Path, name: str = "scores.txt", *, force: bool = False) -> Path:
+        """Write the text into a folder that only its owner can open; `force` replaces a file that is there already."""
+        return write(private_folder(folder) / name, f"{self}\n", force=force)
 
 
 def _short(value: object) -> str:

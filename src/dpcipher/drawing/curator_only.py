@@ -53,10 +53,10 @@ class Released(Stamped):
     stamp = ""
 
 
-def save_plot(path: Path, text: str, stamp: str) -> Path:
+def save_plot(path: Path, text: str, stamp: str, *, force: bool = False) -> Path:
     """Write a stamped plot into a folder that only its owner can open."""
     try:
-        return write(private_folder(path.parent) / path.name, text)
+        return write(private_folder(path.parent) / path.name, text, force=force)
     except NotPrivate as refused:
         hint = (
             "; if the rows came from a release, say on whose word with rows_from=" if stamp == UNKNOWN else ""
@@ -75,7 +75,7 @@ def private_folder(folder: str | Path) -> Path:
         raise TableFileError(
             f"folder ({path}) cannot be made private: {error.strerror}; choose a folder of your own"
         ) from None
-    write(path / MARKED_CURATOR, WATERMARK + "\n")
+    write(path / MARKED_CURATOR, WATERMARK + "\n", force=True)
     return path
 
 
@@ -94,10 +94,10 @@ def check_folder(path: Path) -> None:
         )
 
 
-def write(path: Path, text: str) -> Path:
+def write(path: Path, text: str, *, force: bool = False) -> Path:
     """Write a file that only its owner can read, from its first byte on."""
     try:
-        return write_text(path, text, mode=0o600)
+        return write_text(path, text, mode=0o600, force=force)
     except OSError as error:
         raise TableFileError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
 

@@ -38,15 +38,15 @@ class Plot:
         """The picture as the text of an SVG file, in light and dark."""
         return standalone(self._image())
 
-    def save(self, path: str | Path) -> Path:
-        """Write the picture as an SVG file; browsers, text programs and drawing programs open it."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the picture as an SVG file, which browsers, text programs and drawing programs open; `force` replaces one that is there already."""
         target = Path(path)
         if target.suffix.lower() != ".svg":
             raise ParameterError(f"path ({target}) must end in .svg: that is what a plot is saved as")
         try:
             if self.stamp:
-                return save_plot(target, self.svg, self.stamp)
-            return write_text(target, self.svg)
+                return save_plot(target, self.svg, self.stamp, force=force)
+            return write_text(target, self.svg, force=force)
         except OSError as error:
             raise TableFileError(
                 f"plot ({target}) cannot be written: {error.strerror}; choose another place"

@@ -46,7 +46,14 @@ def draw_joints(
     notes = (str(drawn.report), RULE, *_notes(release.schema, schema), *drawn.notes)
     return [
         with_rule_cost(
-            Joint(schema, DenseTable(table), max(1, round(rows)), report(notes=notes), kind=release.kind)
+            Joint(
+                schema,
+                DenseTable(table),
+                max(1, round(rows)),
+                report(notes=notes),
+                kind=release.kind,
+                release=release.origin,
+            )
         )
         for table, rows in zip(drawn.draws, drawn.rows.tolist(), strict=True)
     ]

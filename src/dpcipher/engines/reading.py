@@ -51,6 +51,17 @@ class Reading:
             reading = READINGS[reading]
         return reading if lam is None else replace(reading, lam=lam)
 
+    @classmethod
+    def of_engine(cls, engine: str, reading: "str | Reading", lam: float | None = None) -> "Reading":
+        """The same for an engine; one that is not the paper's has nothing to read, and refuses what it would ignore."""
+        read = cls.parse(reading, lam)
+        if engine != "paper" and (lam is not None or read != cls()):
+            name = "lam" if lam is not None else "reading"
+            raise ParameterError(
+                f"{name} must be left out with engine {engine!r}, which would ignore it; try engine='paper'"
+            )
+        return read
+
     def __str__(self) -> str:
         clipped = ", noisy tables clipped" if self.clip else ""
         return f"guard {self.guard}, {self.target} target, λ = {self.lam:g}{clipped}"

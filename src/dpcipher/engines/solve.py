@@ -9,7 +9,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from dpcipher.engines.denoise.denoise import denoise
+from dpcipher.engines.denoise.denoise import denoise, undenoised
 from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.draws import NO_ENGINE, draw_joints
 from dpcipher.engines.paper import solve_paper
@@ -24,8 +24,10 @@ from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
+from dpcipher.schema.grouped import said, table_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape, Zero, zero_cells
+from dpcipher.tables.query import Query
 
 ENGINES = ("auto", "paper", "table", "rows")
 # Between this and ten million cells the rows engine becomes the faster one (benchmarks/results/cost.md). It is much faster on many binary columns before that, but
@@ -117,6 +119,10 @@ def solve(
     >>> joint.health.engine, joint.n_rows
     ('table', 1000)
     """
+    if not isinstance(release, Release):
+        raise ParameterError(
+            f"release ({release!r:.60}) must be a release; load a file with dc.Release.load(path)"
+        )
     say = progress or silent
     if draws is not None:
         _check_no_engine(
@@ -128,15 +134,18 @@ def solve(
         raise ParameterError(
             f"columns ({columns!r:.80}) must be left out without draws: a fit is of all columns, and project(columns) of the joint gives the table of some"
         )
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ParameterError(f"seed ({seed!r:.60}) must be a whole number of 0 or more; try seed=0")
     if not (set in (None, "all") or isinstance(set, int)):
         raise ParameterError(f"set ({set!r}) must be 'all' or the number of a set; try set=0")
+    read = Reading.of_engine(pick(engine, release.schema.shape)[0], reading, lam)
     numbers = [set] if isinstance(set, int) else range(release.sets)
     joints = [
         solve_set(
             release,
             number,
             engine=engine,
-            reading=Reading.parse(reading, lam),
+            reading=read,
             seed=seed,
             say=say if len(numbers) == 1 else _of_set(say, number, len(numbers)),
         )
@@ -176,7 +185,7 @@ def solve_set(
         return _drowned(release, reconciled)
     if name == "paper":
         targets = np.random.default_rng([seed, number, int(release.checksum[:16], 16)])
-        core, fit = _paper(reconciled, reading, targets)
+        core, fit = _paper(release.schema, reconciled, reading, targets)
     else:
         core, fit = _ours(name, reconciled, release, seed, say)
     health = SolveReport(
@@ -190,7 +199,9 @@ def solve_set(
         notes=fit.notes,
     )
     n_rows = release.statement.n_rows or max(1, round(reconciled.total))
-    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
+    return with_rule_cost(
+        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
+    )
 
 
 def pick(engine: str, shape: Shape) -> tuple[str, str]:
@@ -229,7 +240,9 @@ def unknown(release: Release, *, n_rows: int, why: str, warning: str) -> Joint:
     """The uniform joint over a release's schema, with a warning: its tables gave no other."""
     core = independent(uniform(release.schema.shape), release.schema.zero_masks)
     health = SolveReport("uniform", why=why, converged=False, warnings=(warning,))
-    return with_rule_cost(Joint(release.schema, core, n_rows, health, kind=release.kind))
+    return with_rule_cost(
+        Joint(release.schema, core, n_rows, health, kind=release.kind, release=release.origin)
+    )
 
 
 def uniform(shape: Sequence[int]) -> list[Floats]:
@@ -286,8 +299,20 @@ def _ours(name: str, reconciled: Reconciled, release: Release, seed: int, say: S
     residuals = _in_sigmas(fit.residuals, targets, reconciled)
     exact = not all(targets.sigma.values())
     met = not _beyond(residuals, targets) and (fit.converged or not exact)
-    notes = () if met else (_advice(residuals, targets),)
+    notes = (*_divided(release.schema, targets), *(() if met else (_advice(residuals, targets),)))
     return core, replace(fit, residuals=residuals, converged=met, notes=notes)
+
+
+def _divided(schema: Schema, targets: Targets) -> tuple[str, ...]:
+    """That tables in groups of levels were refined, and how."""
+    if not targets.refined:
+        return ()
+    names = [said(table_of(schema, query)) for query in targets.refined.values()]
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return (
+        f"levels in groups: {', '.join(names[:3])}{more}. Inside a group rows are divided among its levels as the column's own table says, evenly where no table has its levels; "
+        "how levels of a group differ in other columns is not known",
+    )
 
 
 def _beyond(residuals: Mapping[Axes, float], targets: Targets) -> int:
@@ -303,12 +328,23 @@ def _advice(residuals: Mapping[Axes, float], targets: Targets) -> str:
     )
 
 
-def _paper(reconciled: Reconciled, reading: Reading, rng: np.random.Generator) -> tuple[Core, Fit]:
+def _paper(
+    schema: Schema, reconciled: Reconciled, reading: Reading, rng: np.random.Generator
+) -> tuple[Core, Fit]:
     """The paper's algorithm goes from the noisy tables straight to solve; only repeats of one table become one."""
-    tables = [(table.query.axes, table.counts, table.variance) for table in reconciled.in_counts()]
+    known = [table for table in reconciled.in_counts() if not table.query.groups]
+    tables = [(table.query.axes, table.counts, table.variance) for table in known]
+    notes: tuple[str, ...] = (f"reading: {reading}",)
+    if reconciled.merged:
+        targets = undenoised(reconciled)
+        notes += _divided(schema, targets)
+        tables += [
+            (axes, targets.tables[axes] * targets.total, (targets.sigma[axes] * targets.total) ** 2)
+            for axes in targets.refined
+        ]
     probabilities, fit = solve_paper(reconciled.shape, tables, reading, rng=rng)
     skipped = f"{fit.skipped} equations had no usable denominator and were left out"
-    notes = (f"reading: {reading}", *((skipped,) if fit.skipped else ()))
+    notes += (skipped,) if fit.skipped else ()
     core = DenseTable(_cleared(probabilities, reconciled) if reconciled.domain.zeros else probabilities)
     return core, Fit(fit.negative_mass, fit.converged, notes=notes)
 
@@ -333,7 +369,14 @@ def _in_sigmas(
     """
     distances = {}
     for axes, missed in residuals.items():
-        moved = (targets.tables[axes] - reconciled.table(axes) / reconciled.total).ravel()
-        unit = targets.sigma[axes] or 1 / targets.total
-        distances[axes] = math.sqrt(float(moved @ moved) / moved.size + missed**2) / unit
+        query, table, sigma = (
+            targets.refined.get(axes, Query(axes)),
+            targets.tables[axes],
+            targets.sigma[axes],
+        )
+        seen = query.apply(table, axes)
+        merged = table.size / seen.size  # cells of each group, missed by so much each
+        moved = (seen - reconciled.table(query) / reconciled.total).ravel()
+        unit = sigma * merged or 1 / targets.total
+        distances[axes] = math.sqrt(float(moved @ moved) / moved.size + merged * missed**2) / unit
     return distances

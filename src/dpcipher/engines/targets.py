@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape
+from dpcipher.tables.query import Query
 from dpcipher.tables.table import margin, stacked
 
 Say = Callable[[str], None]  # told what is going on
@@ -33,7 +34,7 @@ class Targets:
 
     `tables` holds every maximal set of the workload and every one-way table; each is non-negative, sums to one and agrees with
     the others on what they share. `sigma` is the standard deviation of a cell's noise (0 = exact), on the same scale.
-    `zeros` are the structural zeros: `(axes, mask)` with True where no row can be.
+    `zeros` are the structural zeros: `(axes, mask)` with True where no row can be. `refined` are the tables that were counted in groups of levels, and how.
     """
 
     shape: Shape
@@ -41,6 +42,7 @@ class Targets:
     tables: Mapping[Axes, Floats]
     sigma: Mapping[Axes, float]
     zeros: tuple[tuple[Axes, Bools], ...] = ()
+    refined: Mapping[Axes, Query] = field(default_factory=dict)
 
     def table(self, axes: Axes) -> Floats | None:
         """The table of `axes`, summed out of a table that covers it; None outside closure(Q)."""

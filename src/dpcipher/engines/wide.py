@@ -16,6 +16,7 @@ from math import comb
 
 import numpy as np
 
+from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker, trusted
 from dpcipher.engines.raking import Goal, nearest, rake, sweep_to
 from dpcipher.release.reconcile import Reconciled
@@ -32,7 +33,7 @@ def fit_wide(
     axes: Axes,
     counts: Floats,
     built: Mapping[Axes, Floats],
-    reconciled: Reconciled,
+    reconciled: Reconciled | Resolutions,
     rule: Shrinker,
     noise: float,
 ) -> Floats:
@@ -46,7 +47,7 @@ def fit_wide(
     return _with_exact(axes, fitted, np.where(possible, np.maximum(start, 0.0), 0.0), reconciled)
 
 
-def _start(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
+def _start(axes: Axes, built: Mapping[Axes, Floats], reconciled: Reconciled | Resolutions) -> Floats:
     """The table of largest entropy that has the denoised pairs and the structural zeros."""
     one_way = [built[(axis,)] / reconciled.total for axis in axes]
     table = reduce(np.multiply.outer, one_way) * ~zero_cells(axes, reconciled.shape, reconciled.domain.zeros)
@@ -60,7 +61,7 @@ def _shrunk(
     axes: Axes,
     beyond: Floats,
     built: Mapping[Axes, Floats],
-    reconciled: Reconciled,
+    reconciled: Reconciled | Resolutions,
     rule: Shrinker,
     noise: float,
 ) -> Floats:
@@ -84,7 +85,9 @@ def _shrunk(
     return kept + _as_one(rest, free, noise) if free else kept
 
 
-def _missed(axes: Axes, start: Floats, built: Mapping[Axes, Floats], reconciled: Reconciled) -> Floats:
+def _missed(
+    axes: Axes, start: Floats, built: Mapping[Axes, Floats], reconciled: Reconciled | Resolutions
+) -> Floats:
     """What the sweeps to the pairs left between them and the table, spread over the cells."""
     gaps = np.full_like(start, (reconciled.total - start.sum()) / start.size)
     for order in range(1, PAIRS + 1):
@@ -110,7 +113,7 @@ def _as_one(rest: Floats, free: int, noise: float) -> Floats:
     return trusted(share * rest, rest, share)
 
 
-def _with_exact(axes: Axes, table: Floats, start: Floats, reconciled: Reconciled) -> Floats:
+def _with_exact(axes: Axes, table: Floats, start: Floats, reconciled: Reconciled | Resolutions) -> Floats:
     """The table swept to those of its margins that are known without noise; a trace of `start` lets emptied rows come back."""
     inside = set(axes)
     exact = [

@@ -15,8 +15,8 @@ from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.set_models import fit_sets
 from dpcipher.inference.set_rules import origin_of
 from dpcipher.inference.unmeasured import Unmeasured
-from dpcipher.joint.joint import Joint
-from dpcipher.posteriors.requests import check_draws, check_seed
+from dpcipher.joint.joint import Joint, check_seed
+from dpcipher.posteriors.requests import check_draws
 from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
 

@@ -34,7 +34,7 @@ def _text(head: bytes) -> str:
         return "a ledger"
     if text.startswith("{") and '"signature"' in text:
         return "a signature, which stands beside a release"
-    if text.startswith("-----BEGIN"):
+    if text.startswith(("-----BEGIN", "ssh-")):
         return "a key"
     if "columns:" in text or '"columns"' in text:
         return "a schema"

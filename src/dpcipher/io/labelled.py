@@ -73,7 +73,13 @@ def is_labelled(path: str | PathLike[str]) -> bool:
 
 
 def write_labelled(
-    path: str | PathLike[str], batches: Iterable[pa.Table], schema: Schema, *, about: str = "", note: str = ""
+    path: str | PathLike[str],
+    batches: Iterable[pa.Table],
+    schema: Schema,
+    *,
+    about: str = "",
+    note: str = "",
+    force: bool = False,
 ) -> None:
     """Write rows with the labels of their schema: Stata (.dta) or SPSS (.sav), by the ending of the path. All rows are held in memory.
 
@@ -92,7 +98,7 @@ def write_labelled(
     }
     frame = pd.DataFrame({name: variable.cells for name, variable in variables.items()})
     title = "; ".join(part for part in (about, schema.title) if part)
-    with replacing(target) as temporary:
+    with replacing(target, force=force) as temporary:
         try:
             _write(pyreadstat, frame, str(temporary), variables, title, note, target.suffix)
         except pyreadstat.PyreadstatError:

@@ -3,12 +3,12 @@
 import base64
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 import pyarrow as pa
@@ -17,14 +17,14 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpcipher.errors import MissingExtra, ParameterError, TableFileError, warn
-from dpcipher.files import beside, replacing
+from dpcipher.files import beside, check_output, replacing
 from dpcipher.schema.cells import quoted, quoted_text, starts_formula
 
 Formulas = Literal["quote", "keep"]
 
 PANDAS_ATTRS = b"PANDAS_ATTRS"  # where Parquet files and Arrow tables have the `attrs` of a pandas frame
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
-_LABELLED = (".dta", ".sav")
+ROWS_ENDINGS = (*_ENDINGS, ".dta", ".sav")  # of synthetic rows
 _GROUP_ROWS, _GROUP_BYTES = 2**20, 2**26  # in a group of rows of a Parquet file, at least one of them
 
 
@@ -66,13 +66,17 @@ def write_table(
     batches: pa.Table | Iterable[pa.RecordBatch | pa.Table],
     *,
     formulas: Formulas = "quote",
+    force: bool = False,
+    said: Callable[[], Mapping[bytes, bytes]] = dict,
 ) -> None:
     """Write rows as CSV (also gzipped) or Parquet, by the ending of the path; at least one batch, which may be empty.
 
     A spreadsheet that opens a CSV file runs texts that begin with = + - @ as formulas. So in CSV they get a quote (') before them, names of columns
     too, with a warning; reading the file back takes it off again. Numbers stay as they are. `formulas="keep"` writes every text as it is.
+    `force` replaces a file that is there already. `said` gives metadata for a Parquet file when all rows are written.
     """
     target, quoting = _checked(path), _Quoting()
+    check_output(target, force=force)
     parts = iter([batches] if isinstance(batches, pa.Table) else batches)
     if not target.name.endswith(".parquet"):
         parts = map(_without_dictionaries, parts)
@@ -85,8 +89,8 @@ def write_table(
         raise TableFileError(f"{path}: there is nothing to write, not even column names")
     with (
         _as_table_error(target),
-        replacing(target) as temporary,
-        _writer(target, temporary, first.schema) as writer,
+        replacing(target, force=force) as temporary,
+        _writer(target, temporary, first.schema, said) as writer,
     ):
         for part in chain([first], parts):
             writer.write(part)
@@ -132,19 +136,27 @@ def _checked_formulas(formulas: str) -> str:
     return formulas
 
 
-def check_writable(path: str | PathLike[str], *, labelled: bool = False) -> None:
-    """Refuse a path that could not be written, before anything is spent on what would go there; `labelled` files are for rows with a schema."""
-    target = _checked(path, (*_ENDINGS, *_LABELLED) if labelled else _ENDINGS)
+def check_writable(
+    path: str | PathLike[str],
+    endings: tuple[str, ...] = _ENDINGS,
+    *,
+    force: bool = False,
+    inputs: Iterable[object] = (),
+) -> None:
+    """Refuse a path that could not be written, before anything is spent on what would go there."""
+    target = check_output(_checked(path, endings), force=force, inputs=inputs)
     with _as_table_error(target), beside(target):
         pass
 
 
 @contextmanager
-def _writer(target: Path, temporary: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
+def _writer(
+    target: Path, temporary: Path, schema: pa.Schema, said: Callable[[], Mapping[bytes, bytes]]
+) -> Iterator[pq.ParquetWriter | pacsv.CSVWriter]:
     if target.name.endswith(".parquet"):
-        described, options = _described(schema)
-        with pq.ParquetWriter(temporary, described, **options) as parquet:
+        with pq.ParquetWriter(temporary, schema, store_schema=False) as parquet:
             yield parquet
+            parquet.add_key_value_metadata(_described(schema, said()))
         return
     compression = "gzip" if target.name.endswith(".gz") else None
     with (
@@ -169,16 +181,14 @@ def _row_groups(parts: Iterator[pa.RecordBatch | pa.Table]) -> Iterator[pa.Table
         yield pa.concat_tables(held)
 
 
-def _described(schema: pa.Schema) -> tuple[pa.Schema, dict[str, Any]]:
-    """The schema of a Parquet file, and options of its writer: dictionaries are how texts are stored, and are read back as texts.
+def _described(schema: pa.Schema, said: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """What a Parquet file says of itself: dictionaries are how texts are stored, and are read back as texts.
 
-    Readers take the Arrow types of columns from the entry `ARROW:schema` of the file, which the writer would make of the batches.
+    Readers take the Arrow types of columns, and all metadata, from the entry `ARROW:schema`, which the writer would make of the first batch.
     """
-    plain = _plain(schema)
-    if plain.equals(schema):
-        return schema, {}
-    entry = base64.b64encode(plain.remove_metadata().serialize().to_pybytes())
-    return schema.with_metadata({**(schema.metadata or {}), b"ARROW:schema": entry}), {"store_schema": False}
+    metadata = {**(schema.metadata or {}), **said}
+    entry = base64.b64encode(_plain(schema).with_metadata(metadata).serialize().to_pybytes())
+    return {**metadata, b"ARROW:schema": entry}
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -5,6 +5,7 @@ others are; none is larger than the schema and those before it allow for.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import JointError
-from dpcipher.files import replacing
+from dpcipher.files import check_output, replacing
 from dpcipher.joint.archive import DAMAGE, HEADER, Archive
 from dpcipher.joint.link import groups_by_link
 from dpcipher.joint.report import SolveReport
@@ -30,6 +31,8 @@ MAX_TABLE_CELLS = 2**27
 MAX_NUMBERS = 2**28
 MAX_LISTED = 2**23  # groups of attributes: all pairs of a thousand columns have half a million
 _MOST_DIMENSIONS = 32
+_FACTS = {"version", "kind", "n_rows", "schema", "health", "release"}
+_CHECKSUM = re.compile(r"([0-9a-f]{64})?")  # of a release, or none
 _REALS = ("base", "weights", "factors", "goals")
 _SMALL = ("shape", "order", "groups", "group_sizes", "group_axes", "bars", "bar_sizes", "bar_axes")
 
@@ -41,6 +44,9 @@ def write(
     schema: Schema,
     n_rows: int,
     health: SolveReport,
+    release: str,
+    *,
+    force: bool = False,
 ) -> Path:
     """Write the archive so that it is either absent or complete."""
     facts = {
@@ -49,10 +55,12 @@ def write(
         "n_rows": n_rows,
         "schema": schema.to_dict(),
         "health": health.to_dict(),
+        "release": release,
     }
+    check_output(path, endings=(".npz",), force=force)
     header = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     try:
-        with replacing(path) as temporary, temporary.open("wb") as sink:
+        with replacing(path, force=force) as temporary, temporary.open("wb") as sink:
             np.savez_compressed(sink, allow_pickle=False, **{HEADER: header}, **arrays)
     except OSError as error:
         raise JointError(
@@ -61,7 +69,7 @@ def write(
     return path
 
 
-def read(path: Path) -> tuple[str, Arrays, Schema, int, SolveReport]:
+def read(path: Path) -> tuple[str, Arrays, Schema, int, SolveReport, str]:
     """Read the archive, refusing whatever is not exactly what was written."""
     if not path.is_file():
         raise JointError(f"joint file ({path}) must be an existing file; check the path")
@@ -70,9 +78,9 @@ def read(path: Path) -> tuple[str, Arrays, Schema, int, SolveReport]:
             archive = Archive(file)
             facts = _facts(archive)
             _check_version(path, facts)
-            schema, n_rows, health = _known(facts)
+            schema, n_rows, health, release = _known(facts)
             arrays = _READERS[facts["kind"]](archive, schema.shape)
-            return facts["kind"], arrays, schema, n_rows, health
+            return facts["kind"], arrays, schema, n_rows, health, release
     except JointError:
         raise
     except DAMAGE as wrong:
@@ -88,8 +96,8 @@ def _facts(archive: Archive) -> dict[str, Any]:
     if length > MAX_HEADER:
         raise ValueError(f"its header must have at most {MAX_HEADER} bytes")
     facts = read_json(archive.read(HEADER, "bytes", (length,)).tobytes())
-    if not isinstance(facts, dict) or set(facts) != {"version", "kind", "n_rows", "schema", "health"}:
-        raise ValueError("its header must hold version, kind, n_rows, schema and health")
+    if not isinstance(facts, dict) or set(facts) | {"release"} != _FACTS:
+        raise ValueError("its header must hold version, kind, n_rows, schema, health and release")
     return facts
 
 
@@ -100,11 +108,14 @@ def _check_version(path: Path, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _known(facts: Mapping[str, Any]) -> tuple[Schema, int, SolveReport]:
+def _known(facts: Mapping[str, Any]) -> tuple[Schema, int, SolveReport, str]:
+    release = facts.get("release", "")
+    if not isinstance(release, str) or not _CHECKSUM.fullmatch(release):
+        raise ValueError("release must be the checksum of a release")
     n_rows = facts["n_rows"]
     if isinstance(n_rows, bool) or not isinstance(n_rows, int) or not 0 <= n_rows < MOST_ROWS:
         raise ValueError(f"n_rows ({n_rows!r:.60}) must be a whole number from 0 to 2**53")
-    return Schema.from_dict(facts["schema"]), n_rows, SolveReport.from_dict(facts["health"])
+    return Schema.from_dict(facts["schema"]), n_rows, SolveReport.from_dict(facts["health"]), release
 
 
 def _dense(archive: Archive, shape: Shape) -> Arrays:

@@ -42,11 +42,6 @@ class Imputed:
     binned: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 
-    def mark(self, rows: pa.Table) -> pa.Table:
-        """The rows with this in their metadata."""
-        attrs = json.dumps(self.attrs).encode()
-        return rows.replace_schema_metadata({**(rows.schema.metadata or {}), PANDAS_ATTRS: attrs})
-
     @property
     def attrs(self) -> dict[str, Any]:
         """The same for a pandas frame."""
@@ -60,7 +55,7 @@ class Imputed:
     @classmethod
     def of(cls, rows: object) -> "Imputed | None":
         """What a frame or an Arrow table says of itself; None where it says nothing that we know."""
-        match _attrs(rows).get(KEY):
+        match attrs_of(rows).get(KEY):
             case {"rule": "imputations", "binned": [*binned], "changed": [*changed]}:
                 return cls(tuple(map(str, binned)), tuple(name for name in BREAKS if name in changed))
             case _:
@@ -69,10 +64,11 @@ class Imputed:
 
 def tells_release(rows: object) -> bool:
     """Whether rows say of themselves that they were drawn from a release; others may be private."""
-    return KEY in _attrs(rows)
+    return KEY in attrs_of(rows)
 
 
-def _attrs(rows: object) -> Mapping[str, Any]:
+def attrs_of(rows: object) -> Mapping[str, Any]:
+    """What a frame or an Arrow table says of itself."""
     if isinstance(rows, pd.DataFrame):
         return {str(key): value for key, value in rows.attrs.items()}
     if not isinstance(rows, pa.Table):

@@ -65,7 +65,8 @@ _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "networ
 class Joint(Released, Shown, Drawable):
     """A distribution over all columns of a schema.
 
-    `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went.
+    `n_rows` is how many rows `sample` draws by default: the release's own (noisy or public) total. `health` says how the solve went, and `release` is the
+    checksum of the release behind it, which its rows carry, too.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -82,6 +83,7 @@ class Joint(Released, Shown, Drawable):
     n_rows: int
     health: SolveReport
     kind: str = field(default="pandas", compare=False)
+    release: str = ""
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
         """The probabilities of any table, labelled; `numpy.asarray` gives the plain array.
@@ -155,6 +157,7 @@ class Joint(Released, Shown, Drawable):
         machine. Another `size` gives other rows of the same distribution.
         """
         count = self.n_rows if n_rows is None else checked_n_rows(n_rows)
+        check_seed(seed)
         drawn_seed = secrets.randbits(63) if seed is None else seed
         most = CHUNK if size is None else checked_n_rows(size, "size")
         return RowStream(
@@ -168,6 +171,7 @@ class Joint(Released, Shown, Drawable):
             self._masses,
             checked_values(values),
             self._imputed(count, bool(given), independent, values),
+            self.release,
         )
 
     def _imputed(self, n_rows: int, given: bool, independent: bool, values: Values) -> Imputed | None:
@@ -252,16 +256,19 @@ class Joint(Released, Shown, Drawable):
         table = rows if isinstance(rows, (pa.Table, pa.RecordBatch)) else pa.table(rows)
         return self.core.log_prob(self.schema.encode(table))
 
-    def save(self, path: str | Path) -> Path:
-        """Write the joint as a NumPy archive of plain arrays; nothing in it is executable."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the joint as a NumPy archive (.npz) of plain arrays; nothing in it is executable. `force` replaces a file that is there already."""
         kind = next(name for name, core in _CORES.items() if isinstance(self.core, core))
-        return file.write(Path(path), kind, self.core.to_arrays(), self.schema, self.n_rows, self.health)
+        arrays = self.core.to_arrays()
+        return file.write(
+            Path(path), kind, arrays, self.schema, self.n_rows, self.health, self.release, force=force
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> "Joint":
         """Read a saved joint, refusing a damaged one or one of a later version."""
-        kind, arrays, schema, n_rows, health = file.read(Path(path))
-        return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health)
+        kind, arrays, schema, n_rows, health, release = file.read(Path(path))
+        return cls(schema, _CORES[kind].from_arrays(arrays), n_rows, health, release=release)
 
 
 def with_rule_cost(joint: Joint) -> Joint:
@@ -273,6 +280,16 @@ def with_rule_cost(joint: Joint) -> Joint:
     except (SolveError, ConditionError) as error:
         warnings = (*joint.health.warnings, f"no rows can be drawn: {error}")
         return replace(joint, health=replace(joint.health, warnings=warnings))
+
+
+def check_seed(seed: int | None) -> None:
+    """Refuse what NumPy cannot seed a generator with."""
+    try:
+        np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"seed ({seed!r:.60}) must be a whole number of 0 or more, or None; try seed=1"
+        ) from None
 
 
 def checked_n_rows(n_rows: int, name: str = "n_rows") -> int:

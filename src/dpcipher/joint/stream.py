@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,8 +23,9 @@ from dpcipher.io.write import Formulas, write_table
 from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.enforce import Enforcer
 from dpcipher.joint.given import Asked, asked_values, put_values
-from dpcipher.joint.imputed import LABEL, Imputed
+from dpcipher.joint.imputed import KEY, LABEL, Imputed
 from dpcipher.joint.middles import Values, put_middles
+from dpcipher.joint.origin import Origin, RowDigest, as_metadata
 from dpcipher.joint.tally import Tally
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Bools, Codes, Floats
@@ -41,7 +43,8 @@ class RowStream:
     """`n_rows` synthetic rows, in `len(stream)` batches; `stream.batch(k)` is one of them, and iterating gives all.
 
     `seed` is a whole number, also where none was asked for: with it somebody else draws the same rows. `masses` are the probabilities of the levels of the
-    columns whose values are drawn inside bins, unless `values` are their middles. Rows that are an imputation say so, as `table` and in files.
+    columns whose values are drawn inside bins, unless `values` are their middles. Rows say which release they are from, and whether they are an imputation,
+    as `table` and in files.
     """
 
     schema: Schema
@@ -54,6 +57,7 @@ class RowStream:
     masses: Mapping[str, Floats] = field(default_factory=dict)
     values: Values = "drawn"
     imputed: Imputed | None = None
+    release: str = ""  # the checksum of the release behind the joint
 
     def __post_init__(self) -> None:
         _ = self._plan, self._asked  # what cannot be drawn is refused now, not with the first batch
@@ -98,10 +102,22 @@ class RowStream:
 
     def table(self) -> pa.Table:
         """All rows as one table."""
-        return self._marked(pa.concat_tables([self.empty(), *self]))
+        digest, parts = self._digest(), [self.empty()]
+        for number in range(len(self)):
+            codes, rows = self.coded_batch(number)
+            digest.add(codes)
+            parts.append(rows)
+        return pa.concat_tables(parts).replace_schema_metadata(as_metadata(self._attrs(digest)))
 
-    def _marked(self, rows: pa.Table) -> pa.Table:
-        return rows if self.imputed is None else self.imputed.mark(rows)
+    def _digest(self) -> RowDigest:
+        return RowDigest(len(self.schema.attrs))
+
+    def _attrs(self, digest: RowDigest) -> dict[str, Any]:
+        """What rows say of themselves: which release they are from, and whether they are an imputation."""
+        attrs: dict[str, Any] = {} if self.imputed is None else self.imputed.attrs
+        if self.release:
+            attrs[KEY] = {**attrs.get(KEY, {}), "release": self.release, "rows": digest.text}
+        return attrs
 
     def tally(self) -> Tally:
         """An empty count of what rules cost."""
@@ -120,35 +136,39 @@ class RowStream:
         workers: int | None = None,
         tally: Tally | None = None,
         progress: Callable[[str], None] | None = None,
+        force: bool = False,
     ) -> None:
         """Write all rows as CSV (also gzipped) or Parquet, by the ending of the path, without ever holding more than a few batches.
 
         `workers` batches are drawn at once, by default as many as there are processors; the file is the same for any number. Stata (.dta) and
-        SPSS (.sav) files, with the labels of the schema, are written from memory.
+        SPSS (.sav) files, with the labels of the schema, are written from memory. `force` replaces a file that is there already.
         """
-        rows = map(self._marked, self._drawn(_checked_workers(workers), tally, progress))
+        digest = self._digest()
+        rows = self._drawn(_checked_workers(workers), tally, progress, digest)
         if is_labelled(path):
             said = {} if self.imputed is None else {"about": LABEL, "note": self.imputed.note}
-            write_labelled(path, rows, self.schema, **said)
+            write_labelled(path, rows, self.schema, force=force, **said)
         else:
-            write_table(path, rows, formulas=formulas)
+            write_table(
+                path, rows, formulas=formulas, force=force, said=lambda: as_metadata(self._attrs(digest))
+            )
+        if self.release and Path(path).suffix != ".parquet":
+            Origin(self.release, digest.text).write(Path(path), force=force)
 
     def _drawn(
-        self, workers: int, tally: Tally | None, progress: Callable[[str], None] | None
+        self, workers: int, tally: Tally | None, progress: Callable[[str], None] | None, digest: RowDigest
     ) -> Iterator[pa.Table]:
-        """All batches in order, texts as dictionaries."""
+        """All batches in order, texts as dictionaries; their levels go into the digest."""
         if not len(self):
             yield self.empty()
 
-        # Arrow leaves the metadata of a table with dictionaries out of its Parquet file.
-        dictionaries = self.imputed is None
-
-        def draw(number: int) -> tuple[pa.Table, Tally]:
+        def draw(number: int) -> tuple[Codes, pa.Table, Tally]:
             own = self.tally()
-            return self.batch(number, tally=own, dictionaries=dictionaries), own
+            return *self.coded_batch(number, tally=own, dictionaries=True), own
 
         told = max(1, len(self) // _TOLD)
-        for number, (rows, own) in enumerate(_in_order(draw, len(self), workers)):
+        for number, (codes, rows, own) in enumerate(_in_order(draw, len(self), workers)):
+            digest.add(codes)
             if tally is not None:
                 tally.merge(own)
             if progress is not None and number % told == 0 and len(self) > _TOLD:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot, plot
-from dpcipher.errors import DpcipherWarning, ParameterError
+from dpcipher.errors import DpcipherWarning, ParameterError, WorkloadError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
@@ -180,7 +180,9 @@ class Synthesizer(ABC):
                     f"counts of shape {counts.shape} must be the full table, of shape {shape}"
                 )
             counts = TableCounts(np.asarray(counts, dtype=np.int64))
-        privacy = replace(self.privacy, cap=None)  # rows that are counted were all let in
+        privacy = self.privacy
+        if privacy.cap is not None:  # rows that are counted were all let in; how many were not stays secret
+            privacy = replace(privacy, cap=None, every_row_counts=False)
         return self._through(Session(schema, privacy, PrivateRows(counts, draws), may_fail=self._may_fail))
 
     def sized(self, n_rows: int) -> "Synthesizer":
@@ -269,10 +271,15 @@ def _nothing_asked(unit: Unit) -> Statement:
 
 
 def tables_of(schema: Schema, workload: int | Sequence[Sequence[str]]) -> Workload:
-    """The workload of a method; an order beyond the number of columns means the full table."""
+    """The workload of a method; an order beyond the number of columns means the full table. Few methods take tables with levels in groups."""
     if isinstance(workload, int) and not isinstance(workload, bool):
         return Workload.parse(schema, min(workload, len(schema.attrs)))
-    return Workload.parse(schema, workload)
+    parsed = Workload.parse(schema, workload)
+    if any(query.groups for query in parsed.queries):
+        raise WorkloadError(
+            "workload must hold tables with every level here; Cipher and measure take dc.Grouped tables"
+        )
+    return parsed
 
 
 def check_whole(name: str, value: object, least: int, example: int) -> None:

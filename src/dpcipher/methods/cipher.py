@@ -12,27 +12,28 @@ from dpcipher.engines.reading import Reading
 from dpcipher.engines.solve import ENGINES, pick, solve_set, unknown
 from dpcipher.errors import JointError, ParameterError, SolveError
 from dpcipher.joint.joint import Joint
-from dpcipher.methods.base import Synthesizer, check_whole, tables_of
+from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto, parse_auto
 from dpcipher.request.session import Session
 from dpcipher.request.shares import FINEST, table_shares
+from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
+from dpcipher.schema.workload import Workload
 from dpcipher.selection.edges import PlannedTables, chosen_pairs, typical_tables
 from dpcipher.selection.limits import check_options, foreseen_tables
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Attrs, Axes
-from dpcipher.tables.query import Query
 
 
 @dataclass(frozen=True)
 class Cipher(Synthesizer):
     """Noisy tables of a workload, then the joint behind them.
 
-    `workload` is an order (2 = all pairs), a list of attrs, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
+    `workload` is an order (2 = all pairs), a list of attrs and `dc.Grouped` tables, or "auto" or `dc.Auto(...)`: chosen with part of the budget. `rho` may stand in the place of `epsilon`. `weights` split the budget unequally over given
     tables; `sets` are independent sanitizations, each with an equal share. `mechanism` is "laplace" or "gaussian" (with `delta`); `engine`,
     `reading` and `lam` are those of `solve`.
 
@@ -61,9 +62,9 @@ class Cipher(Synthesizer):
     def _check(self) -> None:
         self._auto()
         check_whole("sets", self.sets, 1, 5)
-        Reading.parse(self.reading, self.lam)
         if self.engine not in ENGINES:
             raise ParameterError(f"engine ({self.engine!r}) must be one of {', '.join(ENGINES)}")
+        Reading.of_engine(self.engine, self.reading, self.lam)
 
     @cached_property
     def budget(self) -> Budget:
@@ -81,7 +82,7 @@ class Cipher(Synthesizer):
             return
         shares = self._shares(schema)
         if schema.zero_masks:
-            check_size(schema.domain, [Query(schema.axes(attrs)) for attrs, _ in shares])
+            check_size(schema.domain, [query_of(schema, attrs) for attrs, _ in shares])
 
     def _finest(self, schema: Schema) -> Fraction:
         # Chosen tables get whole parts, at least a ten-thousandth of what is left, and distances are read of many tables at once.
@@ -108,7 +109,7 @@ class Cipher(Synthesizer):
         auto = self._auto()
         if auto is None:
             tables = tuple(
-                session.measure(Query(session.schema.axes(attrs)), share, set=number)
+                session.measure(query_of(session.schema, attrs), share, set=number)
                 for number in range(self.sets)
                 for attrs, share in self._shares(session.schema)
             )
@@ -124,7 +125,8 @@ class Cipher(Synthesizer):
     def _shares(self, schema: Schema) -> list[tuple[Attrs, Fraction]]:
         """Each table with its share of the budget in one set."""
         assert not isinstance(self.workload, str | Auto)  # then tables are chosen
-        workload = tables_of(schema, self.workload)
+        pairs_of_one = self.workload == 2 and len(schema.attrs) == 1  # the default, where there is no pair
+        workload = Workload.parse(schema, 1 if pairs_of_one else self.workload)
         return list(zip(workload.tables, table_shares(workload, self.weights, self.sets), strict=True))
 
     def _solved(self, release: Release, number: int) -> Joint:

@@ -8,16 +8,19 @@ from scipy.special import ndtri
 
 from dpcipher.drawing.html import paragraphs, rows, share, table
 from dpcipher.release.release import Release
+from dpcipher.schema.grouped import query_of, said
 from dpcipher.tables.domain import Codes, Floats
+from dpcipher.tables.query import Query
 from dpcipher.tables.table import count_rows
 
 MOST_MATCHES = 40
 
 
-def scaled(release: Release, synthetic: Codes, axes: tuple[int, ...]) -> Floats:
-    """The synthetic rows' counts, scaled to the release's total."""
+def scaled(release: Release, synthetic: Codes, query: Query) -> Floats:
+    """The synthetic rows' counts in a table, scaled to the release's total."""
     total = max(release.reconciled.total, 0.0)
-    return count_rows(synthetic, axes, release.schema.shape).astype(float) * (total / len(synthetic))
+    counts = query.apply(count_rows(synthetic, query.axes, release.schema.shape), query.axes)
+    return np.asarray(counts * (total / len(synthetic)))
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,12 @@ def match_tables(release: Release, synthetic: Codes) -> list[Match]:
 
 
 def _match(release: Release, synthetic: Codes, attrs: tuple[str, ...]) -> Match | None:
-    axes = release.schema.axes(attrs)
-    spread = np.sqrt(release.reconciled.variance(axes))
+    query = query_of(release.schema, attrs)
+    spread = np.sqrt(release.reconciled.variance(query))
     noisy = spread > 0
     if not noisy.any():
         return None
-    gap = scaled(release, synthetic, axes) - release.reconciled.table(axes)
+    gap = scaled(release, synthetic, query) - release.reconciled.table(query)
     sigmas = np.abs(gap[noisy] / spread[noisy])
     return Match(
         attrs,
@@ -71,7 +74,7 @@ def closest(matches: Sequence[Match]) -> tuple[str, str]:
     within = sum(match.within * match.cells for match in matches) / cells
     return (
         f"{worst.largest:.1f} standard errors",
-        f"How close the rows are to the release: largest gap {worst.largest:.1f} standard errors, {' × '.join(worst.attrs)}; {share(within)} of {cells:,} cells are within 2, "
+        f"How close the rows are to the release: largest gap {worst.largest:.1f} standard errors, {said(worst.attrs)}; {share(within)} of {cells:,} cells are within 2, "
         f"where 95\u00a0% would be for the private rows themselves.",
     )
 
@@ -91,7 +94,7 @@ def matching(matches: Sequence[Match]) -> str:
     ]
     lines = [
         (
-            " × ".join(match.attrs),
+            said(match.attrs),
             f"{match.cells:,}",
             f"{match.rms:.2f}",
             f"{match.largest:.1f}",

@@ -6,14 +6,14 @@ import pandas as pd
 
 from dpcipher.drawing.curator_only import PUBLISHABLE
 from dpcipher.drawing.html import bullets, facts, figure, page, paragraphs, table
-from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
-from dpcipher.files import beside, write_text
+from dpcipher.errors import NotPrivate, ReleaseError
+from dpcipher.files import beside, check_output, write_text
 from dpcipher.inference import shown
 from dpcipher.inference.fitted import Models
 from dpcipher.inference.term_labels import with_labels
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
-from dpcipher.pages.report import check_target
+from dpcipher.pages.report import PAGES, check_target
 from dpcipher.pages.words import certificate
 from dpcipher.release.release import Release
 
@@ -29,24 +29,25 @@ READ = (
 )
 
 
-def model_report(models: Models, release: Release, path: str | Path, *, level: float = 0.95) -> Path:
-    """Write a page about a model from a release, for everybody to read; it sees no private row."""
+def model_report(
+    models: Models, release: Release, path: str | Path, *, level: float = 0.95, force: bool = False
+) -> Path:
+    """Write a page about a model from a release, for everybody to read; it sees no private row. `force` replaces a page that is there already."""
     target = Path(path)
     if models.stamp:
         raise NotPrivate(
             f"models ({models.formula}) must be fitted to a release to be published: {models.stamp}"
         )
-    check_page(release, target)
+    check_page(release, target, force=force)
     try:
-        return write_text(target, render(models, release, level=level))
+        return write_text(target, render(models, release, level=level), force=force)
     except OSError as error:
         raise _unwritable(target, error) from None
 
 
-def check_page(release: Release, target: Path) -> None:
+def check_page(release: Release, target: Path, *, force: bool = False) -> None:
     """Refuse a page that could not be written, or must not be published, before anything is fitted for it."""
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"report ({target.name}) must end in .html: it is a page for a browser")
+    check_output(target, endings=PAGES, force=force)
     check_target(release, target)
     try:
         with beside(target):

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dpcipher.drawing.figures import pair_figure
 from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS
 from dpcipher.drawing.html import folded, paragraphs, rows, table
@@ -51,22 +53,23 @@ def strongest_pairs(release: Release) -> list[tuple[int, int]]:
 
 def _pair(release: Release, synthetic: Codes, axes: tuple[int, int]) -> str:
     names = (release.schema.attrs[axes[0]], release.schema.attrs[axes[1]])
-    labels = (release.schema.shown_labels(names[0]), release.schema.shown_labels(names[1]))
-    made = scaled(release, synthetic, axes)
+    query, counts = release.finest(axes), release.project(names)
+    assert query is not None  # the pair is inside a measured table
+    made = scaled(release, synthetic, query)
     maps, groups = pair_drawing(release, names, {"synthetic rows": made})
     title = " × ".join(map(release.schema.heading, names))
     added = [f"{name}: {group.words}." for name, group in zip(names, groups, strict=True) if group.words]
     return pair_figure(
         title,
         maps,
-        paragraphs(added) + _numbers(title, names, labels, release.reconciled.table(axes), made),
+        paragraphs(added) + _numbers(title, names, counts.shown, np.asarray(counts, dtype=float), made),
     )
 
 
 def _numbers(
     title: str,
     names: tuple[str, str],
-    labels: tuple[Sequence[str], Sequence[str]],
+    labels: Sequence[Sequence[str]],
     released: Floats,
     made: Floats,
 ) -> str:

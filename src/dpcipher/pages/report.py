@@ -11,16 +11,19 @@ from dpcipher.drawing.figures import charts, column_figure, legend
 from dpcipher.drawing.groups import EXPLAINED, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, folded, page, paragraphs, rows, table
 from dpcipher.errors import NotPrivate, ReleaseError, warn
-from dpcipher.files import write_text
+from dpcipher.files import check_output, write_text
+from dpcipher.inference.combine import word_of
 from dpcipher.io.read import coded_rows
+from dpcipher.joint.origin import RowDigest, marks
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.matching import Match, closest, match_tables, matching, scaled
 from dpcipher.pages.pairs import pairs, strongest_pairs
 from dpcipher.privacy.ledger import Ledger
+from dpcipher.release.keys import trusted_keys
 from dpcipher.release.release import Release
 from dpcipher.release.shown import column_series
-from dpcipher.release.sign import Key, Standing, pinned_keys, verify
+from dpcipher.release.sign import Key, Verification, verify
 from dpcipher.tables.domain import Codes
 
 __all__ = [
@@ -36,6 +39,8 @@ __all__ = [
 ]
 
 MOST_COLUMNS = 60
+MARKED = "The synthetic rows are marked as made from this release. Anybody can write such a mark: it tells mistakes, not lies."
+PAGES = (".html", ".htm")
 
 
 def report(
@@ -45,12 +50,15 @@ def report(
     *,
     key: Key | Iterable[Key] = (),
     ledger: Ledger | str | Path | None = None,
+    rows_from: str | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a page about a release and the synthetic rows made from it, for everybody to read.
 
-    It sees no private row, so it may be published with the release. The page says "certified" only where a public `key` that you trust signed the
+    It sees no private row, so it may be published with the release: rows that do not say that they were drawn from this release, or were changed since, are
+    refused unless `rows_from` says in words where they came from, which the page then quotes. (Anybody can write such a mark.) The page says "certified" only where a public `key` that you trust signed the
     release's file, or a `ledger` at hand paid for it; else "as stated by the file". A release that either refutes is refused, and so are one that
-    is stamped NOT PRIVATE and a folder that holds a curator's files.
+    is stamped NOT PRIVATE and a folder that holds a curator's files. `force` replaces a page that is there already.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -62,43 +70,67 @@ def report(
     'report.html'
     >>> folder.cleanup()
     """
-    standing = _standing(release, key, ledger)
-    shown, target = standing.release, Path(path)
+    given = (release, synthetic, ledger)
+    target = check_output(path, endings=PAGES, force=force, inputs=given)
+    verification = _verification(release, key, ledger)
+    shown = verification.release
     check_target(shown, target)
-    text = render(shown, coded_rows(synthetic, shown.schema, "synthetic", ours=True), standing)
+    codes = coded_rows(synthetic, shown.schema, "synthetic", ours=True)
+    text = render(shown, codes, verification, origin=_origin(shown, synthetic, codes, rows_from))
     try:
-        return write_text(target, text)
+        return write_text(target, text, force=force)
     except OSError as error:
         raise ReleaseError(
             f"report ({target}) cannot be written: {error.strerror}; choose another place"
         ) from None
 
 
-def _standing(
+def _origin(release: Release, synthetic: Any, codes: Codes, rows_from: str | None) -> str:
+    """A sentence on where the rows came from. Rows of another release are refused, and so are rows of which nobody says that they are of this one."""
+    digest = RowDigest(len(release.schema.attrs)).add(codes).text
+    found = {mark.release for mark in marks(synthetic) if mark.rows == digest}
+    if release.checksum in found:
+        return MARKED
+    if found:
+        raise ReleaseError(
+            "synthetic rows are marked as made from another release; draw rows from this one, or name the release that they are from"
+        )
+    if rows_from is None:
+        raise NotPrivate(
+            "synthetic rows have no mark of this release, or were changed since they were drawn: they may be private, and a publishable page would "
+            "show their counts. Draw them with dpcipher synth or sample; if they are from this release, say on whose word with rows_from='WORDS'"
+        )
+    word_of(rows_from)
+    return f"That the synthetic rows come from this release is on this word alone: {rows_from.strip()}"
+
+
+def _verification(
     release: Release | str | Path, key: Key | Iterable[Key], ledger: Ledger | str | Path | None
-) -> Standing:
+) -> Verification:
     """Who answers for the release. One that was altered is refused; one that nobody confirms is shown, and said to be so."""
-    keys = pinned_keys(key)
+    keys = trusted_keys(key)
     if not keys and ledger is None:
-        return Standing(release if isinstance(release, Release) else Release.load(release))
-    standing = verify(release, keys=keys, ledger=ledger)
-    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in standing.checks if not check.passed)
-    if standing.refuted:
+        return Verification(release if isinstance(release, Release) else Release.load(release))
+    verification = verify(release, keys=keys, ledger=ledger)
+    reasons = "; ".join(f"{check.word}: {check.meaning}" for check in verification.checks if not check.passed)
+    if verification.contradicted:
         raise ReleaseError(f"release cannot be what it states, so no page is written ({reasons})")
-    if not standing.confirmed:
+    if not verification.confirmed:
         warn(f"the page does not say certified: nothing confirms the release ({reasons})")
-    return standing
+    return verification
 
 
-def render(release: Release, synthetic: Codes, standing: Standing | None = None) -> str:
-    """The text of the page."""
-    known = standing or Standing(release)
+def render(
+    release: Release, synthetic: Codes, verification: Verification | None = None, *, origin: str = ""
+) -> str:
+    """The text of the page; `origin` says where the synthetic rows come from."""
+    known = verification or Verification(release)
     matches = match_tables(release, synthetic)
     gap, close = closest(matches)
     may, may_not = words.conclusions(release)
     sections = {
         "In short": cards(release, len(synthetic), known, gap=gap)
-        + paragraphs([close, *words.summary(release, len(synthetic))]),
+        + paragraphs([close, *([origin] if origin else []), *words.summary(release, len(synthetic))]),
         "How people are protected": paragraphs(words.protection(release)),
         "How large the noise is": paragraphs(words.noise(release)),
         "Every column": columns(release, synthetic),
@@ -125,7 +157,7 @@ def check_target(release: Release, target: Path) -> None:
         )
 
 
-def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = "") -> str:
+def cards(release: Release, n_synthetic: int, verification: Verification, *, gap: str = "") -> str:
     """The budget, the sizes and the status of a release at a glance."""
     counted = "estimate" if release.reconciled.total_variance else "public"
     numbers = {
@@ -135,7 +167,7 @@ def cards(release: Release, n_synthetic: int, standing: Standing, *, gap: str = 
         "Columns": f"{len(release.schema.attrs):,}",
         "Measured tables": f"{len(release.workload):,}",
         **({"Largest gap": gap} if gap else {}),
-        "Status": standing.status,
+        "Status": verification.status,
     }
     return facts(numbers, style="cards")
 
@@ -159,14 +191,15 @@ def columns(release: Release, synthetic: Codes) -> str:
 
 def _column(release: Release, synthetic: Codes, axis: int) -> str:
     name = release.schema.attrs[axis]
-    labels, heading = release.schema.shown_labels(name), release.schema.heading(name)
-    counts = release.reconciled.table((axis,))
+    heading, table_, query = release.schema.heading(name), release.project(name), release.finest((axis,))
+    assert query is not None  # every column is in a measured table
+    counts = np.asarray(table_, dtype=float)
     low, high = (np.asarray(bound, dtype=float) for bound in release.interval((name,)))
-    drawn = scaled(release, synthetic, (axis,))
+    drawn = scaled(release, synthetic, query)
     lines = [
         (label, rows(estimate), f"{rows(least)} to {rows(most)}", rows(count))
         for label, estimate, least, most, count in zip(
-            labels, *(values.tolist() for values in (counts, low, high, drawn)), strict=True
+            table_.shown[0], *(values.tolist() for values in (counts, low, high, drawn)), strict=True
         )
     ]
     heads = ["level", "estimate", "95 % interval", "synthetic, scaled"]

@@ -3,16 +3,20 @@
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from dpcipher.drawing.card import counted
 from dpcipher.drawing.html import facts, folded, paragraphs, rows, table
 from dpcipher.pages.choices import choice, found, found_bins, found_levels
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.release import Release
-from dpcipher.release.sign import Standing
+from dpcipher.release.sign import Verification
 from dpcipher.release.statement import Statement
+from dpcipher.schema.grouped import said, table_of
+from dpcipher.tables.query import Query
 
 # The delta at which a zero-concentrated budget is described as (epsilon, delta) in words; it changes nothing that was spent.
 SPOKEN_DELTA = Fraction(1, 10**6)
@@ -100,15 +104,16 @@ def _strength(budget: Budget, *, without: str) -> str:
 def noise(release: Release) -> list[str]:
     """How large the noise is, and the typical margin of tables of one, two, … columns."""
     margins = [f"in {_tables(order)} ±{rows(margin)} rows" for order, margin in _margins(release).items()]
-    runs = coarse_counts(release)
     return [
-        f"Every count{' of a table' if runs else ''} carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
+        f"Every count carries {noise_range(release)}. Tables overlap, so the same number was often measured more than once; the "
         f"estimates on this page combine all of them (generalised least squares). Their margins, marked ±, hold the true count{of_rows(release)} in "
         f"about 19 cases out of 20. {release.statement.scope}".rstrip(),
         f"Typical margins of one count: {'; '.join(margins)}.",
         *(
-            [f"Counted by themselves too were {runs}: that narrows the margins of sums over many bins."]
-            if runs
+            [
+                f"Levels are in groups in {counted(in_groups, 'table')}, which narrows the margins of sums over many levels."
+            ]
+            if (in_groups := len({one.query for one in release.measurements if one.query.groups}))
             else []
         ),
     ]
@@ -119,17 +124,9 @@ def of_rows(release: Release) -> str:
     return f" {release.statement.counted}" if release.statement.counted else ""
 
 
-def coarse_counts(release: Release) -> str:
-    """Which columns were counted coarsely too, and with which noise; empty where none was."""
-    coarse = [one for one in release.measurements if one.query.groups]
-    attrs = dict.fromkeys(attr for one in coarse for attr in release.schema.attrs_on(one.query.axes))
-    names, noise = map(release.schema.heading, attrs), {one.noise.describe() for one in coarse}
-    return f"runs of bins of {', '.join(names)}, with {' or '.join(sorted(noise))}" if coarse else ""
-
-
 def noise_range(release: Release) -> str:
     """The noise of all tables in a phrase: its kind, and its standard deviation in rows from the least to the most."""
-    tables = [one for one in release.measurements if one.query.axes and not one.query.groups]
+    tables = [one for one in release.measurements if one.query.axes]
     noisy = [one for one in tables if not one.exact]
     if not noisy:
         return "no noise"
@@ -149,12 +146,13 @@ def _tables(order: int) -> str:
 
 def _margins(release: Release, most: int = 200) -> dict[int, float]:
     """The median 95 % margin by order: of up to `most` single columns, and of up to `most` larger measured tables."""
-    single = [(axis,) for axis in range(len(release.schema.attrs))]
-    larger = [release.schema.axes(attrs) for attrs in release.workload if len(attrs) > 1]
+    single = [(attr,) for attr in release.schema.attrs]
+    larger = [attrs for attrs in release.workload if len(attrs) > 1]
     margins: dict[int, list[float]] = {}
-    for axes in [*single[:most], *larger[:most]]:
-        margin = 1.96 * float(np.sqrt(np.median(release.reconciled.variance(axes))))
-        margins.setdefault(len(axes), []).append(margin)
+    for attrs in [*single[:most], *larger[:most]]:
+        margins.setdefault(len(attrs), []).append(
+            1.96 * float(np.median(np.asarray(release.std_error(attrs), dtype=float)))
+        )
     return {order: float(np.median(margins[order])) for order in sorted(margins)}
 
 
@@ -182,16 +180,15 @@ def conclusions(release: Release) -> tuple[list[str], list[str]]:
     return may, may_not
 
 
-def certificate(release: Release, standing: Standing | None = None) -> str:
+def certificate(release: Release, verification: Verification | None = None) -> str:
     """Facts for specialists, on whose word they are, and the list of measured tables."""
-    statement, known = release.statement, standing or Standing(release)
+    statement, known = release.statement, verification or Verification(release)
     stated = {
         "Status": f"{known.status}: {known.meaning}",
         "On whose word": evidence(known),
         "Protected unit": _unit(statement),
         "Budget": budget_text(statement),
         "Noise": noise_range(release),
-        **({"Counted coarsely too": runs} if (runs := coarse_counts(release)) else {}),
         "Privacy loss, by the sampler's own privacy map": _loss(statement.certificate),
         **({"Found privately": search} if (search := found(release)) else {}),
         **({"Choice of tables": chosen} if (chosen := choice(release)) else {}),
@@ -208,7 +205,7 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
     }
     check = (
         "To check that a release file is the one described here, load it and compare its checksum: "
-        "dpcipher.Release.load(path).checksum. To check who answers for it, hold it against the publisher's public key: "
+        "dpcipher.Release.load(path).checksum. To check who answers for it, compare it with the publisher's public key: "
         "dpcipher release verify."
     )
     return (
@@ -218,26 +215,31 @@ def certificate(release: Release, standing: Standing | None = None) -> str:
     )
 
 
-def evidence(standing: Standing) -> str:
+def evidence(verification: Verification) -> str:
     """What confirms the facts of a release, or that nothing does."""
-    if not standing.checks:
-        return "the file's own; it was held against no signature and no ledger here"
+    if not verification.checks:
+        return "the file's own; no signature and no ledger was checked here"
     # What failed is said in its word alone: its sentence is for whoever asked, and may name folders.
     said = "; ".join(
-        f"{check.by}: {check.word}{f', {check.meaning}' if check.passed else ''}" for check in standing.checks
+        f"{check.by}: {check.word}{f', {check.meaning}' if check.passed else ''}"
+        for check in verification.checks
     )
-    return said if standing.confirmed else f"the file's own ({said})"
+    return said if verification.confirmed else f"the file's own ({said})"
 
 
 def _measured(release: Release) -> str:
-    noise: dict[tuple[str, ...], list[str]] = {attrs: [] for attrs in release.workload[:MOST_TABLES]}
+    noise: dict[Query, list[str]] = {}
     for one in release.measurements:
-        attrs = release.schema.attrs_on(one.query.axes)
-        if one.set == 0 and attrs in noise and not one.query.groups:
-            noise[attrs].append(f"{math.sqrt(one.in_rows()[1]):,.4g}")
+        if one.set == 0 and one.query.axes and isinstance(one.query, Query):
+            noise.setdefault(one.query.plain(), []).append(f"{math.sqrt(one.in_rows()[1]):,.4g}")
+    shape = release.schema.shape
     lines = [
-        (" × ".join(attrs), f"{release.schema.n_cells(attrs):,}", ", again ".join(spreads))
-        for attrs, spreads in noise.items()
+        (
+            said(table_of(release.schema, query)),
+            f"{math.prod(query.shape(shape)):,}",
+            ", again ".join(spreads),
+        )
+        for query, spreads in islice(noise.items(), MOST_TABLES)
     ]
     return table(["table", "cells", "standard deviation of the noise"], lines)
 

@@ -165,7 +165,7 @@ def write_page(
         parts.append(
             SECOND.format(original=second.original, majority=second.majority, table=svm_table(second))
         )
-    return write_text(folder / "reproduction.md", re.sub(r"(\d)%", r"\1 %", "\n".join(parts)))
+    return write_text(folder / "reproduction.md", re.sub(r"(\d)%", r"\1 %", "\n".join(parts)), force=True)
 
 
 def _repeats(first: SimulatedSummary | None, second: BankruptcySummary | None) -> str:

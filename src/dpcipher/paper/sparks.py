@@ -40,7 +40,7 @@ def draw_spark(verdict: Verdict, folder: Path) -> str | None:
     parts += scale.labels()
     name = f"claim-{verdict.claim.key}.svg"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 34}" height="{HEIGHT}" viewBox="0 0 {WIDTH + 34} {HEIGHT}">'
-    write_text(folder / name, head + "".join(parts) + "</svg>\n")
+    write_text(folder / name, head + "".join(parts) + "</svg>\n", force=True)
     return name
 
 

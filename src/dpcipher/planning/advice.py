@@ -9,6 +9,7 @@ from dpcipher.errors import DpcipherError
 from dpcipher.planning.forecast import TablePlan
 from dpcipher.privacy.budget import Budget
 from dpcipher.request.request import Request
+from dpcipher.schema.grouped import said
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.rounds import GOOD_NOISE, MAX_TVD, READING
@@ -25,7 +26,7 @@ def noise_warnings(request: Request, tables: Sequence[TablePlan], n_rows: int | 
     ratio = worst.sd * worst.n_cells / n_rows
     return (
         f"in {len(noisy)} of {len(tables)} tables the noise on a cell is larger than the rows it can expect. "
-        f"The worst is {' × '.join(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
+        f"The worst is {said(worst.attrs)}: noise of {worst.sd:,.1f} rows on {n_rows / worst.n_cells:,.1f} rows per cell. "
         f"What would help: {'; '.join(_remedies(request, worst, n_rows, ratio))}",
     )
 

@@ -19,6 +19,9 @@ from dpcipher.selection.allocation import interaction_risk, one_way_risk
 from dpcipher.selection.rounds import TYPICAL
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import NORMAL_ABSOLUTE, Measurement, Noise
+from dpcipher.tables.query import Groups, Query
+
+_Columns = tuple[tuple[int, Groups | None], ...]
 
 
 def expected_tvd(absolute: float, n_cells: int, n_rows: int) -> float:
@@ -35,8 +38,8 @@ def reconciled_sds(schema: Schema, measured: Sequence[Measurement], *, n_rows: i
     Least squares has variances that do not depend on the counts, so those that are expected serve. `n_rows` is passed where it is public.
     """
     reconciled = reconcile(schema.domain, measured, total=n_rows)
-    variances = [reconciled.variance(one.query.axes) for one in measured]
-    return [math.sqrt(max(0.0, float(np.mean(variance)))) for variance in variances]
+    queries = [one.query for one in measured if isinstance(one.query, Query)]
+    return [math.sqrt(max(0.0, float(np.mean(reconciled.variance(query))))) for query in queries]
 
 
 def best_weights(sizes: Sequence[int], mechanism: str) -> list[float]:
@@ -108,33 +111,39 @@ def table_plan(
 
 
 def solved_tvds(
-    shape: Sequence[int], tables: Sequence[Axes], variances: Sequence[float], n_rows: int
+    shape: Sequence[int], tables: Sequence[Query | Axes], variances: Sequence[float], n_rows: int
 ) -> list[float]:
     """The expected total variation distance between each table of a solved release and the truth, by the variances of the noise on their cells.
 
-    The errors of its parts add up as independent ones do.
+    The errors of its parts add up as independent ones do. A table with levels in groups is one of its groups.
     """
-    precisions: dict[Axes, float] = {}
-    for axes, variance in zip(tables, variances, strict=True):
-        cells = math.prod(_sizes(shape, axes))
-        for part in _parts(axes):
+    columns = [_columns(table) for table in tables]
+    precisions: dict[_Columns, float] = {}
+    for own, variance in zip(columns, variances, strict=True):
+        cells = math.prod(_sizes(shape, own))
+        for part in _parts(own):
             summed = cells / math.prod(_sizes(shape, part))  # in a cell of the part
             precisions[part] = precisions.get(part, 0.0) + 1 / (summed * variance)
     return [
-        min(
-            1.0, math.hypot(*(_error(_sizes(shape, part), precisions[part], n_rows) for part in _parts(axes)))
-        )
-        for axes in tables
+        min(1.0, math.hypot(*(_error(_sizes(shape, part), precisions[part], n_rows) for part in _parts(own))))
+        for own in columns
     ]
 
 
-def _parts(axes: Axes) -> list[Axes]:
+def _columns(table: Query | Axes) -> _Columns:
+    """The columns of a table, each with its groups."""
+    if isinstance(table, Query):
+        return tuple(zip(table.axes, table.forms, strict=True))
+    return tuple((axis, None) for axis in table)
+
+
+def _parts(columns: _Columns) -> list[_Columns]:
     """All tables within a table, itself included: each is about what smaller ones do not say."""
-    return [part for order in range(1, len(axes) + 1) for part in combinations(axes, order)]
+    return [part for order in range(1, len(columns) + 1) for part in combinations(columns, order)]
 
 
-def _sizes(shape: Sequence[int], axes: Axes) -> tuple[int, ...]:
-    return tuple(shape[axis] for axis in axes)
+def _sizes(shape: Sequence[int], columns: _Columns) -> tuple[int, ...]:
+    return tuple(shape[axis] if groups is None else groups.size for axis, groups in columns)
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from dpcipher.drawing.svg import element
 from dpcipher.errors import ParameterError
 from dpcipher.planning.forecast import TablePlan
 from dpcipher.privacy.budget import percent
+from dpcipher.schema.grouped import plain_table, said
 from dpcipher.selection.rounds import SECOND
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _table(table: TablePlan) -> dict[str, Any]:
         "solved_tvd",
         "weight",
     )
-    facts = {"attrs": list(table.attrs), "mechanism": table.mechanism.kind, "scale": table.mechanism.scale}
+    facts = {**plain_table(table.attrs), "mechanism": table.mechanism.kind, "scale": table.mechanism.scale}
     return facts | {name: getattr(table, name) for name in names}
 
 
@@ -141,7 +142,7 @@ def _sets(plan: "Plan") -> str:
 
 def _line(table: TablePlan) -> tuple[str, ...]:
     return (
-        " × ".join(table.attrs),
+        said(table.attrs),
         f"{table.n_cells:,}",
         _number(table.count),
         _number(table.sd),
@@ -320,7 +321,7 @@ def card(plan: "Plan") -> Card:
         return _selection_card(plan, plan.selection)
     lines = [
         (
-            " × ".join(table.attrs),
+            said(table.attrs),
             f"{table.n_cells:,}",
             _count(table.sd),
             _count(table.reconciled_sd),
@@ -432,7 +433,7 @@ def _worst(plan: "Plan") -> Sequence[TablePlan]:
 
 
 def _dots(table: TablePlan, by_share: bool) -> Line:
-    name = " × ".join(table.attrs)
+    name = said(table.attrs)
     before, after = (table.tvd, table.reconciled_tvd) if by_share else (table.sd, table.reconciled_sd)
     show = _percent if by_share else _count
     dots = [Dot(before or 0.0, f"{name}: {show(before)} as measured", "hatch")]

@@ -449,7 +449,7 @@ def _table_plans(
         after = reconciled_sds(request.schema, measured, n_rows=total)
         if n_rows is not None:
             variances = [noise.variance for noise in mechanisms]
-            solved = solved_tvds(request.schema.shape, request.axes, variances, n_rows)
+            solved = solved_tvds(request.schema.shape, request.queries, variances, n_rows)
     each = zip(
         request.given.tables,
         mechanisms,

@@ -1,9 +1,8 @@
-"""What a release says about a few columns: every table that overlaps them, summed over the other columns, and coarse counts of theirs."""
+"""What a release says about a few columns: every table that overlaps them, summed over the other columns, whatever the groups of its levels."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpcipher.posteriors.whole_counts import SummedNoise
 from dpcipher.release.release import Release
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape, maximal, zero_cells
 from dpcipher.tables.measurement import Measurement
+from dpcipher.tables.query import Groups, Query
 from dpcipher.tables.table import margin
 
 MOST_CELLS = 20_000
@@ -30,8 +30,8 @@ FAR = 12.0
 class Observed:
     """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each.
 
-    `noise` is where it came from, for counts of one table; None for exact, centred and coarse tables and for means of several. Counts of a `centred` table
-    are less their mean. Coarse counts are of runs of levels of one column, which begin at its `starts`.
+    `noise` is where it came from, for counts of one table; None for exact and centred tables, tables in groups of levels and means of several. Counts of a
+    `centred` table are less their mean. `groups` has for each column None or the groups of its levels; it is empty where no column has any.
     """
 
     axes: Axes
@@ -40,17 +40,20 @@ class Observed:
     exact: bool
     noise: SummedNoise | None = None
     centred: bool = False
-    starts: tuple[int, ...] = ()
+    groups: tuple[Groups | None, ...] = ()
 
     def counted(self, margins: Floats) -> Floats:
-        """Margins on its axes (a stack of flat ones) as such a table counts them: cell by cell, or runs of levels together."""
-        return np.asarray(np.add.reduceat(margins, self.starts, axis=1)) if self.starts else margins
+        """A stack of margins on its axes as such a table counts them, flat: cell by cell, or levels of a group together."""
+        for place, groups in enumerate(self.groups, start=1):
+            margins = margins if groups is None else groups.merge(margins, place)
+        return margins.reshape(len(margins), -1)
 
-    def spread(self, slopes: Floats, levels: Shape) -> Floats:
+    def spread(self, slopes: Floats) -> Floats:
         """The transpose of `counted`, by the levels of its axes."""
-        if self.starts:
-            slopes = np.repeat(slopes, np.diff([*self.starts, *levels]), axis=1)
-        return slopes.reshape(-1, *levels)
+        slopes = slopes.reshape(-1, *self.counts.shape)
+        for place, groups in enumerate(self.groups, start=1):
+            slopes = slopes if groups is None else groups.spread(slopes, place)
+        return slopes
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class Evidence:
 
     @property
     def one_table(self) -> Observed | None:
-        """The table that holds all columns, where it is the only one about them, coarse counts aside; None elsewhere."""
-        tables = [table for table in self.tables if table.axes and not table.starts]
+        """The table that holds all columns, where it is the only one about them, tables in groups of levels aside; None elsewhere."""
+        tables = [table for table in self.tables if table.axes and not table.groups]
         return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
 
     @property
@@ -123,8 +126,8 @@ def gather(release: Release, axes: Axes) -> Evidence:
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
-    for one, other in combinations([table for table in tables if table.exact], 2):
-        _check_agreement(one, other)
+    if any(table.exact for table in tables):
+        release.reconciled  # noqa: B018  refuses exact tables that contradict one another
     if n_rows is not None:
         for table in tables:
             _check_rows(table, n_rows)
@@ -157,24 +160,28 @@ def _soft(exact: Observed, noisy: Sequence[Observed]) -> NoiseLaw:
 
 def _observed(release: Release, one: Measurement, axes: Axes) -> Observed:
     """One measurement of a release, summed over what is not asked for."""
-    own = one.query.axes
+    query, own = one.query, one.query.axes
+    if not isinstance(query, Query) or query.contrasts or (query.groups and one.exact):
+        what = "exact tables in groups of levels" if query.groups else "contrasts and sums over tables"
+        raise SolveError(
+            f"{what} cannot be drawn from the posterior; use release.project, or tables of noisy counts"
+        )
     keep = tuple(axis for axis in own if axis in axes)
     inner = tuple(axes.index(axis) for axis in keep)
+    forms = tuple(form for axis, form in zip(own, query.forms, strict=True) if axis in keep)
+    groups = forms if any(forms) else ()
     counts, variance = one.in_rows()
-    if one.query.centred:
+    if query.centred:
         kept = margin(counts, own, keep)
         law = NoiseLaw(max(variance * counts.size / kept.size, ROUNDING), 0.0)
-        return Observed(inner, np.asarray(kept), law, exact=False, centred=True)
-    if one.query.groups and one.query.groups[0]:  # coarse counts; of another column, how many rows they are
-        kept, starts = margin(counts, own, keep), one.query.groups[0].starts if keep else ()
-        law = NoiseLaw.of(one.noise, counts.size // kept.size)
-        return Observed(inner, kept, law, exact=False, starts=starts)
+        return Observed(inner, np.asarray(kept), law, exact=False, centred=True, groups=groups)
     # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
-    possible = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
+    can_be = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
+    possible = query.apply(can_be.astype(int), own) > 0
     kept = margin(np.where(possible, counts, 0.0), own, keep)
     summed = int(margin(possible.astype(int), own, keep).max())
-    noise = None if one.exact else SummedNoise(one.noise, summed)
-    return Observed(inner, np.asarray(kept), NoiseLaw.of(one.noise, summed), one.exact, noise)
+    noise = None if one.exact or groups else SummedNoise(one.noise, summed)
+    return Observed(inner, np.asarray(kept), NoiseLaw.of(one.noise, summed), one.exact, noise, groups=groups)
 
 
 def _merged(tables: Sequence[Observed]) -> list[Observed]:
@@ -183,18 +190,15 @@ def _merged(tables: Sequence[Observed]) -> list[Observed]:
     kept = []
     for table in tables:
         if table.exact or table.law.excess <= NEARLY_NORMAL:
-            groups[table.axes, table.starts, table.centred, table.exact].append(table)
+            groups[table.axes, table.groups, table.centred, table.exact].append(table)
         else:
             kept.append(table)
     return [*kept, *(_mean(group) for group in groups.values())]
 
 
 def _mean(group: list[Observed]) -> Observed:
-    first, *others = group
-    if first.exact:
-        for other in others:
-            _check_agreement(first, other)
-    if first.exact or not others:
+    first = group[0]
+    if first.exact or len(group) == 1:
         return first
     weights = [1 / table.law.variance for table in group]
     counts = np.average([table.counts for table in group], axis=0, weights=weights)
@@ -208,16 +212,6 @@ def _known_rows(release: Release, tables: Sequence[Observed]) -> float | None:
         return float(release.statement.n_rows)
     exact = next((table for table in tables if table.exact), None)
     return None if exact is None else float(exact.counts.sum())
-
-
-def _check_agreement(one: Observed, other: Observed) -> None:
-    """Refuse exact tables that differ in what they both count, if only the number of rows."""
-    shared = tuple(axis for axis in one.axes if axis in other.axes)
-    first, second = (margin(table.counts, table.axes, shared) for table in (one, other))
-    if np.abs(first - second).max() > 1e-6 * (1 + np.abs(first).max()):
-        raise ReleaseError(
-            "exact tables of the release contradict each other; correct one, or declare its noise with a scale above 0"
-        )
 
 
 def _check_rows(table: Observed, n_rows: float) -> None:

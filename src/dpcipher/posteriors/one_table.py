@@ -73,7 +73,7 @@ def one_table(evidence: Evidence, model: LogLinear) -> OneTableTarget | None:
     table = evidence.one_table
     if table is None or table.noise is None or (table.counts % 1).any():
         return None
-    if len(evidence.shape) <= 2 and any(other.starts for other in evidence.tables):
+    if len(evidence.shape) <= 2 and any(other.groups for other in evidence.tables):
         return None
     if table.noise.variance * table.counts.size > evidence.rows_estimate:
         return None

@@ -9,6 +9,7 @@ import numpy as np
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import ParameterError, WorkloadError
+from dpcipher.joint.joint import check_seed
 from dpcipher.posteriors.evidence import Evidence, gather
 from dpcipher.posteriors.exact import fit_known, fitted_to, known_statistics, population_mode
 from dpcipher.posteriors.log_linear import LogLinear
@@ -18,7 +19,7 @@ from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
 from dpcipher.posteriors.raking import rake
-from dpcipher.posteriors.requests import check_draws, check_release, check_seed, checked_columns
+from dpcipher.posteriors.requests import check_draws, check_release, checked_columns
 from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
 from dpcipher.posteriors.threads import one_thread

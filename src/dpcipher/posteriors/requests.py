@@ -32,16 +32,6 @@ def check_draws(draws: object) -> None:
         )
 
 
-def check_seed(seed: int | None) -> None:
-    """Refuse what NumPy cannot seed a generator with."""
-    try:
-        np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise ParameterError(
-            f"seed ({seed!r:.60}) must be a whole number of 0 or more, or None; try seed=1"
-        ) from None
-
-
 def checked_columns(columns: object) -> tuple[str, ...]:
     """The names of one or more columns, as a tuple; whether a schema knows them is another question."""
     if isinstance(columns, str):

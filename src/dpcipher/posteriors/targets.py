@@ -118,18 +118,14 @@ class Tables(Observations):
     def _margins(self, cells: Floats) -> list[Floats]:
         """What every table counts, flat, for every row of a stack of cells."""
         stack, axes = cells.reshape(len(cells), *self.model.shape), tuple(range(-1, len(self.model.shape)))
-        return [
-            table.counted(margin(stack, axes, (-1, *table.axes)).reshape(len(cells), -1))
-            for table in self.evidence.tables
-        ]
+        return [table.counted(margin(stack, axes, (-1, *table.axes))) for table in self.evidence.tables]
 
     def _spread(self, slopes: Floats) -> Floats:
         """Slopes by count, added up in every cell that the count is of."""
         total, start = np.zeros((len(slopes), *self.model.shape)), 0
         for table in self.evidence.tables:
             own, start = slopes[:, start : start + table.counts.size], start + table.counts.size
-            levels = tuple(self.model.shape[axis] for axis in table.axes)
-            by_level = table.spread(_centred(own, table), levels)
+            by_level = table.spread(_centred(own, table))
             total += broadcast_over(by_level, (-1, *table.axes), range(-1, len(self.model.shape)))
         return total.reshape(len(slopes), self.model.cells)
 

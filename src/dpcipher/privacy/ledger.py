@@ -45,6 +45,19 @@ from dpcipher.privacy.unit import Unit
 from dpcipher.privacy.witness import Verdict, Witness, verify
 
 LONGEST_NOTE = 1 << 20
+_OTHERS = (
+    ".csv",
+    ".gz",
+    ".tsv",
+    ".parquet",
+    ".xlsx",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".html",
+    ".npz",
+    ".sig",
+)  # endings of other formats
 
 
 class Ledger(Released, Shown, Drawable):
@@ -107,6 +120,10 @@ class Ledger(Released, Shown, Drawable):
 
     def check_absent(self) -> None:
         """Refuse now what `create` would refuse of the path: one that exists, one that had a ledger, one that cannot be written."""
+        if self.path.suffix.lower() in _OTHERS:
+            raise LedgerError(
+                f"ledger ({self.path}) must not end in {self.path.suffix}, which says another format; try {self.path.stem}.ledger"
+            )
         left = self.witness  # asked first: whoever creates the ledger just now writes it last
         if self.path.exists():
             raise LedgerError(

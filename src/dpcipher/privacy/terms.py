@@ -65,6 +65,10 @@ class Privacy:
         may_fail: bool = False,
     ) -> Self:
         """The terms that a caller wrote as words; `may_fail` says that something will be asked that fails with a small probability."""
+        if person is None and missing_person != "refuse":
+            raise ParameterError(
+                f"missing_person ({missing_person!r}) must be left out without a person; try missing_person='refuse', or name the column with person"
+            )
         return cls(
             Budget.parse(epsilon=epsilon, delta=delta, rho=rho, mechanism=mechanism, may_fail=may_fail),
             Unit.parse(unit, max_rows),

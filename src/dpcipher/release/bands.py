@@ -46,7 +46,7 @@ class Resolution:
         """The inner products of its functions with values at its cells, along one dimension."""
         if self.functions is None:
             turned = self._reflect(values, place)
-            turned[(slice(None),) * place + (0,)] *= sqrt(self.cells)
+            turned[(slice(None),) * place + (0,)] = values.sum(axis=place)  # exact, where counts are whole
             return turned
         return np.moveaxis(np.tensordot(self.functions, values, axes=(1, place)), 0, place)
 
@@ -74,33 +74,26 @@ class Resolution:
         """Whether nothing is correlated in its cells, and the functions of each band have one length."""
         if self.functions is None:
             return True
-        sizes = [part.stop - part.start for part in self.rows]
-        lengths = np.repeat([self.length(place) for place in range(len(sizes))], sizes)
-        flat = np.abs(self._products - np.diag(lengths)).max() <= 1e-10 * lengths.max()
-        return bool(flat) and all(one is None for one in self.maps)
-
-    @cached_property
-    def _products(self) -> Floats:
-        assert self.functions is not None
-        return np.asarray(self.functions @ self.functions.T)
+        flat = np.abs(self.functions @ self.functions.T - np.diag(self._lengths)).max()
+        return bool(flat <= 1e-10 * self._lengths.max()) and all(one is None for one in self.maps)
 
     def length(self, place: int) -> float:
-        """The squared length of the functions of one of its bands."""
+        """The squared length of the first function of one of its bands."""
         if self.functions is None:
             return 1.0 if place else float(self.cells)
-        return float(self._products[self.rows[place].start, self.rows[place].start])
+        return float((self.functions[self.rows[place].start] ** 2).sum())
 
-    def products(self, one: int, other: int) -> Floats:
-        """The inner products of the functions of two of its bands."""
-        first, second = self.rows[one], self.rows[other]
-        if self.plain:
-            size = first.stop - first.start
-            return (
-                self.length(one) * np.eye(size)
-                if one == other
-                else np.zeros((size, second.stop - second.start))
-            )
-        return self._products[first, second]
+    @cached_property
+    def _lengths(self) -> Floats:
+        sizes = [part.stop - part.start for part in self.rows]
+        return np.repeat([self.length(place) for place in range(len(sizes))], sizes)
+
+    @cached_property
+    def products(self) -> Floats:
+        """The inner products of its functions."""
+        if self.functions is None or self.plain:
+            return np.diag(self._lengths)
+        return np.asarray(self.functions @ self.functions.T)
 
 
 Common = tuple[

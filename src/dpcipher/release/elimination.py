@@ -1,8 +1,5 @@
 """Gaussian elimination of symmetric equations between blocks, and any block of the inverse."""
 
-from collections.abc import Hashable
-from typing import Any
-
 import numpy as np
 
 from dpcipher.tables.domain import Floats
@@ -11,14 +8,14 @@ _SINGULAR = 1e-11  # directions of a pivot below this part of its largest say no
 
 
 class Elimination:
-    """The solution of `normal @ values = right`, block by block; keys with a negative last entry are eliminated last."""
+    """The solution of `normal @ values = right`, block by block; negative keys are eliminated last."""
 
-    def __init__(self, normal: dict[Any, dict[Any, Floats]], right: dict[Any, Floats]) -> None:
-        order = sorted(normal, key=lambda key: (key[-1] < 0, len(normal[key]), key))  # few neighbours first
-        self.rank: dict[Any, int] = {key: rank for rank, key in enumerate(order)}
-        self._steps: dict[Any, tuple[Floats, dict[Any, Floats]]] = {}
-        self._inverse: dict[tuple[Hashable, Hashable], Floats | None] = {}
-        self.values: dict[Any, Floats] = {}
+    def __init__(self, normal: dict[int, dict[int, Floats]], right: dict[int, Floats]) -> None:
+        order = sorted(normal, key=lambda key: (key < 0, len(normal[key]), key))  # few neighbours first
+        self.rank: dict[int, int] = {key: rank for rank, key in enumerate(order)}
+        self._steps: dict[int, tuple[Floats, dict[int, Floats]]] = {}
+        self._inverse: dict[tuple[int, int], Floats | None] = {}
+        self.values: dict[int, Floats] = {}
         self.unidentified = 0  # directions of which the equations say nothing
         for key in order:
             row = normal.pop(key)
@@ -36,7 +33,7 @@ class Elimination:
             moved = sum((link @ self.values[other] for other, link in links.items()), np.zeros(len(pivot)))
             self.values[key] = pivot @ right[key] - moved
 
-    def inverse(self, one: Any, other: Any) -> Floats | None:
+    def inverse(self, one: int, other: int) -> Floats | None:
         """A block of the inverse, the covariance of two unknowns; None where nothing ties them."""
         wanted = [self._ordered(one, other)]
         while wanted:
@@ -61,7 +58,7 @@ class Elimination:
         block = self._inverse[self._ordered(one, other)]
         return block if block is None or self._ordered(one, other) == (one, other) else block.T
 
-    def _ordered(self, one: Any, other: Any) -> tuple[Any, Any]:
+    def _ordered(self, one: int, other: int) -> tuple[int, int]:
         return (one, other) if self.rank[one] <= self.rank[other] else (other, one)
 
 

@@ -1,14 +1,15 @@
-"""Ed25519 keys: a private one signs releases, and whoever relies on them pins the public one.
+"""Ed25519 keys of OpenSSH, as `ssh-keygen -t ed25519` makes them: a private one signs releases, and whoever relies on them trusts the public one.
 
-Both are PEM files that other tools read too: the private key PKCS #8, locked by a passphrase if there is one, the public key
-SubjectPublicKeyInfo. A key's id is the start of the SHA-256 of its public key in DER, so that
-`openssl pkey -pubin -in ada.pub -outform DER | sha256sum` shows it. The id names a key; what is trusted is the pinned key itself.
+A public key is one line, `ssh-ed25519 AAAA… comment`; a file of trusted keys holds such lines. A key's id is what `ssh-keygen -l -f ada.pub` shows. It names
+a key; what is trusted is the key itself.
 """
 
+import base64
 import hashlib
 import stat
+from binascii import Error as NotBase64
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,25 +17,23 @@ from dpcipher.errors import MissingExtra, ParameterError, warn
 from dpcipher.files import write_new
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PRIVATE, PUBLIC = ".key", ".pub"
-ID_DIGITS = 32
-_LONGEST = 10_000
-_LOCKED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
+KIND = "ssh-ed25519"
+_HEAD = b"\0\0\0\x0b" + KIND.encode() + b"\0\0\0\x20"  # of the 32 bytes of a public key
+_LONGEST = 100_000
 # Ed25519 is the curve −x² + y² = 1 + d x² y² over the integers modulo P (RFC 8032, section 5.1).
 _P = 2**255 - 19
 _D = -121665 * pow(121666, -1, _P) % _P
 
 
 @dataclass(frozen=True)
-class PinnedKey:
-    """A public key that somebody trusts; with `retired`, only for what it signed up to that day, by the signer's clock."""
+class TrustedKey:
+    """A public key that somebody trusts, and what it is called."""
 
     name: str
-    id: str
     public: bytes
-    retired: date | None = None
 
     def __post_init__(self) -> None:
         if not _is_sound(self.public):
@@ -42,6 +41,11 @@ class PinnedKey:
                 f"key ({self.name}) must be a public Ed25519 key that only one private key signs for: anybody can make signatures that "
                 "this one accepts. Do not trust whoever sent it"
             )
+
+    @property
+    def id(self) -> str:
+        """What the key is called everywhere."""
+        return key_id(self.public)
 
     def signed(self, message: bytes, signature: bytes) -> bool:
         """Whether the holder of the private key signed this message."""
@@ -53,10 +57,6 @@ class PinnedKey:
         except InvalidSignature:
             return False
         return True
-
-    def covers(self, time: datetime) -> bool:
-        """Whether a signature of that time counts."""
-        return self.retired is None or time.date() <= self.retired
 
 
 def create_key(name: str | Path, *, passphrase: str | None = None) -> tuple[Path, Path, str]:
@@ -71,72 +71,106 @@ def create_key(name: str | Path, *, passphrase: str | None = None) -> tuple[Path
     for path in paths:
         if path.exists() or path.is_symlink():
             raise _exists(path)
-    key = Ed25519PrivateKey.generate()
     lock: form.KeySerializationEncryption = form.NoEncryption()
     if passphrase is not None:
+        _require("bcrypt")
         lock = form.BestAvailableEncryption(passphrase.encode())
-    public = key.public_key()
-    _write(paths[0], key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, lock), mode=0o600)
-    _write(
-        paths[1],
-        public.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo),
-        mode=0o644,
-    )
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes_raw()
+    line = f"{KIND} {base64.b64encode(_HEAD + public).decode()} {Path(name).name}\n"
+    _write(paths[0], key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, lock), mode=0o600)
+    _write(paths[1], line.encode(), mode=0o644)
     return *paths, key_id(public)
 
 
-def pin(path: str | Path, *, retired: date | str | None = None) -> PinnedKey:
-    """Trust the public key in a file; with `retired`, only what it signed up to that day."""
-    _require()
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization as form
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    raw = _read(Path(path), "public")
+def trust_key(line: str, name: str = "") -> TrustedKey:
+    """Trust the public key in a line of text, under a name; by default its comment."""
+    words = line.split(maxsplit=2)
     try:
-        key = form.load_pem_public_key(raw)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
+        blob = base64.b64decode(words[1], validate=True) if words[0] == KIND else b""
+    except (LookupError, NotBase64, ValueError):
+        blob = b""
+    if not blob.startswith(_HEAD) or len(blob) != len(_HEAD) + 32:
         raise ParameterError(
-            f"key ({path}) must be a public Ed25519 key in PEM form; `dpcipher release key NAME` writes one as NAME{PUBLIC}"
+            f"key ({name or line!r:.60}) must be a public Ed25519 key of OpenSSH, a line such as {KIND} AAAA… ada; "
+            f"`ssh-keygen -t ed25519` and `dpcipher release key NAME` write one as NAME{PUBLIC}"
         )
-    return PinnedKey(Path(path).name, key_id(key), key.public_bytes_raw(), _day(retired))
+    return TrustedKey(name or " ".join(words[2:]) or "a key without a name", blob[len(_HEAD) :])
+
+
+def trusted_keys(keys: str | Path | TrustedKey | Iterable[str | Path | TrustedKey]) -> tuple[TrustedKey, ...]:
+    """The public keys of some files; a file may hold several, a line each, and lines that begin with #."""
+    trusted = list[TrustedKey]()
+    for key in [keys] if isinstance(keys, str | Path | TrustedKey) else keys:
+        if isinstance(key, TrustedKey):
+            trusted.append(key)
+            continue
+        _require()
+        lines = [
+            line
+            for line in _read(Path(key), "public").decode("utf-8", "replace").splitlines()
+            if line.strip()
+        ]
+        lines = [line for line in lines if not line.startswith("#")] or [""]
+        trusted += [trust_key(line, Path(key).name if len(lines) == 1 else "") for line in lines]
+    return tuple(trusted)
 
 
 def read_private(path: str | Path, *, passphrase: str | None = None) -> "Ed25519PrivateKey":
     """The private key in a file, unlocked with its passphrase if it has one."""
     _require()
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
-    raw = _read(Path(path), "private")
-    locked = raw.lstrip().startswith(_LOCKED)
+    locked = is_locked(path)
     if locked and not passphrase:
         raise ParameterError(f"key ({path}) is locked; give its passphrase")
+    if locked:
+        _require("bcrypt")
     try:
-        key = form.load_pem_private_key(raw, (passphrase or "").encode() if locked else None)
+        key = load_ssh_private_key(
+            _read(Path(path), "private"), (passphrase or "").encode() if locked else None
+        )
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        why = "could not be unlocked; check its passphrase" if locked else _not_private()
-        raise ParameterError(f"key ({path}) {why}")
-    _check_mode(Path(path))
+        why = (
+            "could not be unlocked; check its passphrase"
+            if locked
+            else "must be a private Ed25519 key of OpenSSH; "
+        )
+        make = (
+            ""
+            if locked
+            else f"`ssh-keygen -t ed25519` and `dpcipher release key NAME` write one, the latter as NAME{PRIVATE}"
+        )
+        raise ParameterError(f"key ({path}) {why}{make}")
+    if Path(path).stat().st_mode & (
+        stat.S_IRWXG | stat.S_IRWXO
+    ):  # whoever can read it can sign in its holder's name
+        warn(f"key ({path}) can be opened by others than its owner; run: chmod 600 {path}")
     return key
 
 
 def is_locked(path: str | Path) -> bool:
     """Whether a private key needs a passphrase."""
-    return _read(Path(path), "private").lstrip().startswith(_LOCKED)
+    _require()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+
+    try:
+        load_ssh_private_key(_read(Path(path), "private"), None)
+    except TypeError:  # it is locked, and no passphrase was given
+        return True
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return False
 
 
-def key_id(key: "Ed25519PublicKey") -> str:
-    """What a key is called: 32 hexadecimal digits."""
-    from cryptography.hazmat.primitives import serialization as form
-
-    der = key.public_bytes(form.Encoding.DER, form.PublicFormat.SubjectPublicKeyInfo)
-    return hashlib.sha256(der).hexdigest()[:ID_DIGITS]
+def key_id(public: bytes) -> str:
+    """What a key is called: SHA256: and 43 characters, as OpenSSH shows it."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(_HEAD + public).digest()).decode().rstrip("=")
 
 
 def _is_sound(public: bytes) -> bool:
@@ -150,11 +184,11 @@ def _is_sound(public: bytes) -> bool:
     return len(public) == 32 and y < _P and not small
 
 
-def _require() -> None:
+def _require(needs: str = "cryptography") -> None:
     try:
-        import cryptography  # noqa: F401
+        __import__(needs)
     except ImportError:
-        raise MissingExtra("sign", "cryptography") from None
+        raise MissingExtra("sign", needs) from None
 
 
 def _read(path: Path, kind: str) -> bytes:
@@ -182,24 +216,3 @@ def _exists(path: Path) -> ParameterError:
     return ParameterError(
         f"key ({path}) exists already and is never overwritten: what it signed needs it. Choose another name"
     )
-
-
-def _not_private() -> str:
-    return (
-        f"must be a private Ed25519 key in PEM form; `dpcipher release key NAME` writes one as NAME{PRIVATE}"
-    )
-
-
-def _check_mode(path: Path) -> None:
-    """Whoever can read the private key can sign in its holder's name."""
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        warn(f"key ({path}) can be opened by others than its owner; run: chmod 600 {path}")
-
-
-def _day(retired: date | str | None) -> date | None:
-    if retired is None or isinstance(retired, date):
-        return retired.date() if isinstance(retired, datetime) else retired
-    try:
-        return date.fromisoformat(retired)
-    except ValueError:
-        raise ParameterError(f"retired ({retired!r:.40}) must be a day such as 2026-12-31") from None

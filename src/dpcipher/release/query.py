@@ -16,8 +16,10 @@ from scipy.special import log_ndtr, ndtri, ndtri_exp
 from dpcipher.errors import ParameterError, ReleaseError, WorkloadError
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.condition import Cover
+from dpcipher.schema.grouped import labels_of
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.domain import Axes, Bools, Floats
+from dpcipher.tables.query import Groups, Query
 from dpcipher.tables.table import broadcast_over
 
 
@@ -80,15 +82,17 @@ def ask(
     cover: Cover,
     weights: ArrayLike | None = None,
     *,
+    query: Query | None = None,
     where: Mapping[str, object] | None = None,
     share: bool = False,
 ) -> Answer:
     """The weighted sum of the counts of a table, asked for by the names of its columns.
 
-    `weights` has one dimension per name, in their order (all ones if left out); `where={"sex": "F"}` counts only the cells that
+    `query` is the table of these columns where it is not that of every level. `weights` has one dimension per name, in their order (all ones if left out); `where={"sex": "F"}` counts only the cells that
     meet its conditions; `share=True` divides by the total.
     """
-    wanted = np.ones([schema.shape[axis] for axis in cover.axes])
+    query = Query(cover.axes) if query is None else query
+    wanted = np.ones(query.shape(schema.shape))
     if weights is not None:
         wanted = cover.spread(_checked_weights(cover, weights)).reshape(wanted.shape)
     allowed = schema.allowed(where) if where else {}
@@ -98,9 +102,23 @@ def ask(
             f"where names {', '.join(outside)}, which must be among attrs ({', '.join(cover.names)}); add it there"
         )
     for axis, mask in allowed.items():
-        wanted = wanted * broadcast_over(mask, (axis,), cover.axes)
-    found = answer(reconciled, cover.axes, wanted, share=share)
+        groups = query.forms[cover.axes.index(axis)]
+        kept = mask if groups is None else _whole_groups(schema, schema.attrs[axis], groups, mask)
+        wanted = wanted * broadcast_over(kept, (axis,), cover.axes)
+    found = answer(reconciled, query, wanted, share=share)
     return replace(found, label=_label(schema, cover, weights is not None, where or {}, share))
+
+
+def _whole_groups(schema: Schema, attr: str, groups: Groups, mask: Bools) -> Bools:
+    """The groups of levels that meet a condition, which must not cut through one."""
+    inside = groups.merge(mask.astype(int), 0)
+    cut = np.flatnonzero((inside > 0) & (inside < np.bincount(groups.of)))
+    if len(cut):
+        label = labels_of(schema, attr, groups, shown=True)[cut[0]]
+        raise WorkloadError(
+            f"where: the condition on {attr} must keep or leave out the group {label!r} whole; its levels were measured together"
+        )
+    return inside > 0
 
 
 def _label(schema: Schema, cover: Cover, weighted: bool, where: Mapping[str, object], share: bool) -> str:
@@ -127,9 +145,9 @@ def _condition(schema: Schema, name: str, wanted: object) -> str:
     return " or ".join(words.get(str(value), str(value)) for value in values)
 
 
-def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool = False) -> Answer:
-    """The weighted sum of the counts on `axes`, or that sum divided by the total."""
-    table = reconciled.table(axes)
+def answer(reconciled: Reconciled, wanted: Query | Axes, weights: Floats, *, share: bool = False) -> Answer:
+    """The weighted sum of the counts of a table, or that sum divided by the total."""
+    table = reconciled.table(wanted)
     if weights.shape != table.shape:
         raise ParameterError(
             f"weights of shape {weights.shape} must have the table's shape {table.shape}; give one per cell"
@@ -138,14 +156,16 @@ def answer(reconciled: Reconciled, axes: Axes, weights: Floats, *, share: bool =
         raise ParameterError("weights must be finite numbers; 0 leaves a cell out")
     estimate = float((weights * table).sum())
     if not share:
-        return Answer(estimate, math.sqrt(reconciled.linear_variance(axes, weights)))
+        return Answer(estimate, math.sqrt(reconciled.linear_variance(wanted, weights)))
     if reconciled.total <= 2 * math.sqrt(reconciled.total_variance):
         raise ReleaseError(
             f"share (True): the total ({reconciled.total:.0f} rows) is drowned in its noise, so nothing can be divided by it; "
             "ask for counts, with share=False"
         )
     ratio = estimate / reconciled.total
-    return Answer(ratio, math.sqrt(reconciled.linear_variance(axes, weights - ratio)) / abs(reconciled.total))
+    return Answer(
+        ratio, math.sqrt(reconciled.linear_variance(wanted, weights - ratio)) / abs(reconciled.total)
+    )
 
 
 def _checked_weights(cover: Cover, weights: ArrayLike) -> Floats:

@@ -3,9 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +15,17 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release import declared, file, load, shown
+from dpcipher.release import declared, file, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
 from dpcipher.schema.condition import Cover
+from dpcipher.schema.grouped import Grouped, labels_of, read_groups, table_of
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Attrs, Floats
+from dpcipher.tables.domain import Attrs, Axes, Floats
 from dpcipher.tables.labelled import Bounds, Marginal
 from dpcipher.tables.measurement import Measurement
-from dpcipher.tables.query import Query
+from dpcipher.tables.query import Groups, Query
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,9 +33,9 @@ class Release(Shown, Drawable):
     """Noisy tables over a public schema, with the statement of how they were made.
 
     `measurements` holds `sets` independent sanitizations of the same tables, marked by their `set`. A set may hold the same table more
-    than once, each with noise of its own; estimates combine them by inverse variance. Beside the tables there may be counts of runs of levels of one
-    column, and the number of rows: the table of no columns. Where tables are centred it must be there, and `project` gives counts. `kind` remembers, in
-    memory only, which library the rows came from, so that synthetic rows can go back to it.
+    than once, each with noise of its own; estimates combine them by inverse variance. A table may hold levels of its columns in groups, the same
+    column in other groups than another table, and there may be the number of rows: the table of no columns. Where tables are centred it must be there,
+    and `project` gives counts. `kind` remembers, in memory only, which library the rows came from, so that synthetic rows can go back to it.
 
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
@@ -59,7 +62,7 @@ class Release(Shown, Drawable):
         for one in self.measurements:
             _check_measurement(self.schema, one)
         _check_sets(self.measurements)
-        _check_every_attribute(self.schema, self.workload)
+        _check_every_attribute(self.schema, self.measurements)
         _check_totals(self)
 
     @classmethod
@@ -70,38 +73,47 @@ class Release(Shown, Drawable):
         *,
         scale: float | Mapping[Attrs, float],
         mechanism: str | Mapping[Attrs, str] = "laplace",
+        groups: Mapping[Attrs, Mapping[str, Any]] | None = None,
         n_rows: int | None = None,
         count: str = "count",
     ) -> "Release":
         """Somebody else's noisy tables: arrays, data frames, or CSV files with a `count` column.
 
-        `scale` is the b of discrete Laplace or the sigma of discrete Gaussian, one number or one per attrs; 0 means exact.
-        `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
+        `scale` is the b of discrete Laplace or the sigma of discrete Gaussian, one number or one per attrs; 0 means exact. `groups` says which
+        tables have levels of a column in groups, and which: `{("age", "sex"): {"age": [0, 18, 65]}}`, as `dc.Grouped` takes them, which may
+        also be the name of a table. A frame or file may say it by its labels instead, such as `0–17` and `65 or more`. `n_rows` is the number of rows where the publisher states it. The release says that its publisher declared all this;
         nothing is certified.
         """
         schema.require_signed()
-        checked = declared.read_tables(tables, schema, scale=scale, mechanism=mechanism, count=count)
+        checked = declared.read_tables(
+            tables, schema, scale=scale, mechanism=mechanism, groups=groups, count=count
+        )
         statement = Statement("declared", n_rows=declared.checked_rows(n_rows))
         return cls(schema.without_notes(), checked, statement)
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         """Read a release file, refusing a damaged one or one of a later version."""
-        return cls(*load.read(Path(path)))
+        return cls(*file.read(Path(path)))
 
-    def save(self, path: str | Path) -> Path:
-        """Write one Parquet file: to a temporary name, synced to disk, then renamed."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write one Parquet file, complete or not at all; `force` replaces a file that is there already."""
         if not self.statement.may_be_released:
             raise NotPrivate(
                 f"release (status {self.statement.status}) was made with seeded noise and must not be published; "
                 "use dpcipher.measure, whose noise cannot be seeded"
             )
-        return file.write(Path(path), self.schema, self.measurements, self.statement)
+        return file.write(Path(path), self.schema, self.measurements, self.statement, force=force)
 
-    @property
+    @cached_property
     def checksum(self) -> str:
         """SHA-256 over the content: schema, statement, and what was measured."""
         return file.checksum(self.schema, self.measurements, self.statement)
+
+    @property
+    def origin(self) -> str:
+        """The checksum, as what is made from the release carries it; empty where noise was seeded, since nothing of that may be published."""
+        return self.checksum if self.statement.may_be_released else ""
 
     @property
     def sets(self) -> int:
@@ -115,9 +127,44 @@ class Release(Shown, Drawable):
 
     @cached_property
     def workload(self) -> tuple[Attrs, ...]:
-        """The attrs of the measured tables of levels, each once."""
-        asked = dict.fromkeys(one.query for one in self.measurements if one.set == 0)
-        return tuple(self.schema.attrs_on(query.axes) for query in asked if query.axes and not query.groups)
+        """The measured tables, each once: attrs, or `dc.Grouped` where levels are in groups; without groups of one column that has all of its levels in another."""
+        whole = {
+            axis
+            for query in self._queries
+            for axis, form in zip(query.axes, query.forms, strict=True)
+            if form is None
+        }
+        kept = (
+            query
+            for query in self._queries
+            if not (query.groups and len(query.axes) == 1 and query.axes[0] in whole)
+        )
+        return tuple(table_of(self.schema, query) for query in kept)
+
+    @cached_property
+    def _queries(self) -> tuple[Query, ...]:
+        """What was counted, each once: what contrasts and centred tables are about are counts, too."""
+        asked = (one.query for one in self.measurements if one.set == 0 and one.query.axes)
+        return tuple(dict.fromkeys(query.plain() for query in asked if isinstance(query, Query)))
+
+    @cached_property
+    def _holding(self) -> Mapping[int, Sequence[Query]]:
+        """The measured tables that hold each column."""
+        holding: dict[int, list[Query]] = {}
+        for query in self._queries:
+            for axis in query.axes:
+                holding.setdefault(axis, []).append(query)
+        return holding
+
+    def finest(self, axes: Axes, groups: Mapping[int, Groups] = MappingProxyType({})) -> Query | None:
+        """The finest table of some columns, of those given `groups` in these, that one measured table can be added up to; None where there is none."""
+        found: list[Query] = []
+        for query in min((self._holding.get(axis, ()) for axis in axes), key=len, default=self._queries):
+            held = dict(zip(query.axes, query.forms, strict=True))
+            if all(axis in held for axis in axes) and all(groups[a].within(held[a]) for a in groups):
+                forms = tuple(groups.get(axis, held[axis]) for axis in axes)
+                found.append(Query(axes, forms if any(forms) else ()))
+        return max(found, key=lambda query: math.prod(query.shape(self.schema.shape)), default=None)
 
     @property
     def n_rows(self) -> int:
@@ -139,14 +186,17 @@ class Release(Shown, Drawable):
         return reconcile(self.schema.domain, known, total=self.statement.n_rows)
 
     def project(self, attrs: str | Sequence[str]) -> Marginal:
-        """The reconciled counts of any columns inside a measured table, axes in the order asked for."""
-        cover = self._inside(attrs)
-        return self._labelled(cover, cover.fold(self.reconciled.table(cover.axes)))
+        """The reconciled counts of any columns inside a measured table, axes in the order asked for.
+
+        Where levels were measured in groups, the table is as fine as one measured table is; `dc.Grouped(attrs, age=[0, 18, 65])` asks for a coarser one.
+        """
+        cover, query = self.inside(attrs)
+        return self._labelled(cover, cover.fold(self.reconciled.table(query)))
 
     def std_error(self, attrs: str | Sequence[str]) -> Marginal:
         """The standard error that the privacy noise gives every count of a table inside a measured one; labelled like `project`."""
-        cover = self._inside(attrs)
-        return self._labelled(cover, np.sqrt(self._variance(cover)))
+        cover, query = self.inside(attrs)
+        return self._labelled(cover, np.sqrt(self._variance(cover, query)))
 
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
@@ -155,9 +205,9 @@ class Release(Shown, Drawable):
         together is close to normal (Laplace noise of one table alone: .937 at .95). Where the estimate is negative, the interval is 0 to an
         upper limit. Only tables inside a measured one have such bounds: elsewhere the error is the model's, which no such interval contains.
         """
-        cover = self._inside(attrs)
-        estimate = cover.fold(self.reconciled.table(cover.axes))
-        bounds = interval(estimate, self._variance(cover), level)
+        cover, query = self.inside(attrs)
+        estimate = cover.fold(self.reconciled.table(query))
+        bounds = interval(estimate, self._variance(cover, query), level)
         low, high, middle = (self._labelled(cover, values) for values in (*bounds, estimate))
         return Bounds(low, high, middle, self.statement.scope)
 
@@ -174,7 +224,8 @@ class Release(Shown, Drawable):
         `weights` has one number per cell, in the order of `attrs`; `where={"sex": "F"}` counts the rows that meet a condition instead;
         `share=True` asks for the share of all rows.
         """
-        return ask(self.schema, self.reconciled, self._inside(attrs), weights, where=where, share=share)
+        cover, table = self.inside(attrs)
+        return ask(self.schema, self.reconciled, cover, weights, query=table, where=where, share=share)
 
     def _labelled(self, cover: Cover, values: Floats) -> Marginal:
         return Marginal(cover.names, cover.labels, values, cover.shown)
@@ -185,49 +236,79 @@ class Release(Shown, Drawable):
     def _draw(self, columns: Attrs | None) -> Plot:
         return shown.draw(self, columns)
 
-    def _variance(self, cover: Cover) -> Floats:
+    def _variance(self, cover: Cover, query: Query) -> Floats:
         """The noise variance of every cell of a table, sums over the rest of a compound included."""
         if len(cover.opened) == len(cover.names):
-            return cover.fold(self.reconciled.variance(cover.axes))
+            return cover.fold(self.reconciled.variance(query))
         shape = tuple(len(labels) for labels in cover.labels)
         numbers = np.arange(math.prod(shape)).reshape(shape)
-        home = cover.spread(numbers).reshape([self.schema.shape[axis] for axis in cover.axes])
+        home = cover.spread(numbers).reshape(query.shape(self.schema.shape))
         cells = (
-            self.reconciled.linear_variance(cover.axes, (home == cell).astype(float))
+            self.reconciled.linear_variance(query, (home == cell).astype(float))
             for cell in range(numbers.size)
         )
         return np.fromiter(cells, dtype=np.float64).reshape(shape)
 
-    def _inside(self, attrs: str | Sequence[str]) -> Cover:
+    def inside(self, attrs: str | Sequence[str]) -> tuple[Cover, Query]:
+        """The columns that cover some names, and the finest table of them that was measured."""
         cover = self.schema.cover(attrs)
-        if not any(set(cover.attrs) <= set(attrs) for attrs in self.workload):
+        specs = attrs.groups if isinstance(attrs, Grouped) else {}
+        groups = {
+            self.schema.axes((name,))[0]: read_groups(self.schema, name, spec)[0]
+            for name, spec in specs.items()
+        }
+        query = self.finest(cover.axes, groups)
+        if query is None and self.finest(cover.axes) is not None:
+            raise WorkloadError(
+                f"groups of {' × '.join(cover.names)} must be as coarse as those of one measured table; it was measured as "
+                f"{'; '.join(repr(table_of(self.schema, one)) for one in self._queries if set(cover.axes) <= set(one.axes))}"
+            )
+        if query is None:
             raise WorkloadError(
                 f"attrs ({', '.join(cover.names)}) must lie inside one measured table; no measured table holds them together, "
                 "so the release has no unbiased estimate of them. Measure a table that does, or use solve(release).project(...), "
                 "whose error includes the model's"
             )
+        return _in_groups(self.schema, cover, query), query
+
+
+def _in_groups(schema: Schema, cover: Cover, query: Query) -> Cover:
+    """The columns with their groups in the place of levels."""
+    forms = {attr: form for attr, form in zip(cover.attrs, query.forms, strict=True) if form is not None}
+    split = [attr for attr in forms if attr not in cover.names]
+    if split:
+        raise WorkloadError(
+            f"attrs ({', '.join(cover.names)}) must name {split[0]!r} whole, because its levels were measured in groups"
+        )
+    if not forms:
         return cover
+    labels, shown = (
+        tuple(labels_of(schema, name, forms.get(name), shown=shown) for name in cover.names)
+        for shown in (False, True)
+    )
+    opened = tuple((name, forms[name].size if name in forms else size) for name, size in cover.opened)
+    return replace(cover, labels=labels, opened=opened, shown=shown)
 
 
 def _check_measurement(schema: Schema, one: Measurement) -> None:
-    """A table of the schema's attributes that fits it, or noisy counts of runs of levels of one of them."""
-    query = one.query
-    if (
-        not isinstance(query, Query)
-        or query.contrasts
-        or not set(query.axes) <= set(range(len(schema.shape)))
-    ):
+    """A table of the schema's attributes that fits it, with every level, in groups of levels, or as contrasts."""
+    query, shape = one.query, schema.shape
+    if not isinstance(query, Query) or not set(query.axes) <= set(range(len(shape))):
         raise ReleaseError(f"the table on axes {query.axes} must hold counts of the schema's attributes")
     name = " × ".join(schema.attrs_on(query.axes)) or "of no columns"
-    if one.values.shape != query.shape(schema.shape):
+    for axis, groups in zip(query.axes, query.forms, strict=True):
+        if groups is not None and len(groups.of) != shape[axis]:
+            raise ReleaseError(
+                f"groups of {schema.attrs[axis]} in {name} must hold each of its {shape[axis]} levels once; they hold {len(groups.of)}"
+            )
+    if one.values.shape != query.shape(shape):
         raise ReleaseError(
-            f"table ({name}) of shape {one.values.shape} must have shape {query.shape(schema.shape)}, as the schema says"
+            f"table ({name}) of shape {one.values.shape} must have shape {query.shape(shape)}, as the schema says"
         )
-    groups = query.groups[0] if len(query.groups) == 1 and not query.centred else None
-    if query.groups and not (groups and groups.are_runs and len(groups.of) == schema.shape[query.axes[0]]):
-        raise ReleaseError(f"groups of {name} must be runs of all levels of one column")
-    if query.groups and one.exact:
-        raise ReleaseError(f"counts of runs of levels of {name} must have noise")
+    if query.contrasts and schema.zero_masks:
+        raise ReleaseError(
+            f"contrasts of {name} must be of a schema without structural zeros; measure counts instead"
+        )
 
 
 def _check_totals(release: Release) -> None:
@@ -260,10 +341,10 @@ def _check_sets(measurements: Sequence[Measurement]) -> None:
         raise ReleaseError("sets must hold the same tables; measure each table in every set")
 
 
-def _check_every_attribute(schema: Schema, workload: Sequence[Attrs]) -> None:
+def _check_every_attribute(schema: Schema, measurements: Sequence[Measurement]) -> None:
     """Nothing can be said of an attribute that no table holds."""
-    held = {attr for attrs in workload for attr in attrs}
-    missing = [attr for attr in schema.attrs if attr not in held]
+    held = {axis for one in measurements for axis in one.query.axes}
+    missing = [attr for axis, attr in enumerate(schema.attrs) if axis not in held]
     if missing:
         more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""
         raise ReleaseError(

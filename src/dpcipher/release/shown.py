@@ -10,7 +10,7 @@ import numpy as np
 from dpcipher.drawing.bars import Series
 from dpcipher.drawing.card import Card, counted
 from dpcipher.drawing.figures import column_chart, group_series, merged_note, pair_maps, samples
-from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS, MOST_BARS, Groups
+from dpcipher.drawing.groups import EXPLAINED, MOST_ACROSS, MOST_BARS, Groups, group_levels
 from dpcipher.drawing.html import rows
 from dpcipher.drawing.plot import Plot
 from dpcipher.errors import ParameterError, WorkloadError
@@ -28,10 +28,8 @@ NOT_MEASURED = "those two were never measured together, and a release shows only
 def card(release: "Release") -> Card:
     """What was measured, of whom, and for how much."""
     schema, statement = release.schema, release.statement
-    orders, coarse = (
-        sorted({len(attrs) for attrs in release.workload}),
-        len({one.query.axes for one in release.measurements if one.query.groups}),
-    )
+    orders = sorted({len(attrs) for attrs in release.workload})
+    in_groups = len({one.query for one in release.measurements if one.query.groups})
     lines = [
         (schema.heading(attr), f"{size:,}") for attr, size in zip(schema.attrs, schema.shape, strict=True)
     ]
@@ -46,9 +44,7 @@ def card(release: "Release") -> Card:
             else f"{len(release.workload):,}",
             "Sets": f"{release.sets}" if release.sets > 1 else "",
             "Found privately": _found(statement.certificate),
-            "Coarse counts": f"of {coarse:,} column{'s' if coarse > 1 else ''} with found bins"
-            if coarse
-            else "",
+            "Levels in groups": f"in {counted(in_groups, 'table')}" if in_groups else "",
             "Budget": Budget.from_dict(dict(statement.budget)).describe()
             if statement.budget
             else "not stated",
@@ -99,12 +95,12 @@ def _range_words(names: str, rows: int, *, guess: bool) -> str:
 
 
 def _n_rows(release: "Release") -> str:
-    """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible and nothing is counted coarsely, at a glance."""
+    """The public number, or the sums of all tables, each weighed by its precision: what reconciling them gives where no cell is impossible, at a glance."""
     if release.statement.n_rows is not None:
         return f"{release.statement.n_rows:,} (public)"
-    if release.centred:
+    if release.centred or any(one.query.contrasts for one in release.measurements):
         return f"about {rows(max(release.reconciled.total, 0.0))}"
-    tables = [one for one in release.measurements if not one.query.groups]
+    tables = release.measurements
     totals = np.array([float(np.sum(table.values, dtype=float)) for table in tables])
     variances = np.array([table.noise.variance * table.values.size for table in tables])
     exact = variances == 0
@@ -138,8 +134,9 @@ def checked_pair(columns: tuple[str, ...]) -> tuple[str, str]:
 
 def column_series(release: "Release", name: str, compared: Floats | None = None) -> Series:
     """The counts of a column with their 95 % margins, and others beside them; of many levels the sums of groups that the schema alone decides."""
-    levels, groups = np.asarray(release.project(name), dtype=float), release.schema.groups(name, MOST_BARS)
-    counts = groups.add_up(levels)
+    table = release.project(name)
+    groups = _drawn(release, name, table.shown[0], MOST_BARS)
+    counts = groups.add_up(np.asarray(table, dtype=float))
     bounds = interval(counts, _variance(release, (name,), (groups,)), 0.95)
     return group_series(release.schema.heading(name), groups, counts, compared, bounds)
 
@@ -148,27 +145,37 @@ def pair_drawing(
     release: "Release", names: tuple[str, str], others: Mapping[str, Floats] = MappingProxyType({})
 ) -> tuple[dict[str, str], tuple[Groups, Groups]]:
     """Heat maps of a pair, and of another table of it with their difference; and the levels that they add up."""
-    tables = {"released": np.asarray(release.project(names), dtype=float), **others}
-    groups = (release.schema.groups(names[0], MOST_ACROSS), release.schema.groups(names[1], MOST_ACROSS))
-    variance = _variance(release, names, groups)
-    return pair_maps(names, groups, tables, variance, _impossible(release, names)), groups
+    released = release.project(names)
+    tables = {"released": np.asarray(released, dtype=float), **others}
+    first, second = (
+        _drawn(release, name, labels, MOST_ACROSS) for name, labels in zip(names, released.shown, strict=True)
+    )
+    variance = _variance(release, names, (first, second))
+    return pair_maps(names, (first, second), tables, variance, _impossible(release, names)), (first, second)
+
+
+def _drawn(release: "Release", name: str, labels: tuple[str, ...], most: int) -> Groups:
+    """What is drawn of the levels of a column, or of the groups in which they were measured, which are drawn in their order."""
+    groups = release.schema.groups(name, most)
+    return groups if groups.n_levels == len(labels) else group_levels(labels, len(labels), most)
 
 
 def _variance(release: "Release", names: tuple[str, ...], groups: Sequence[Groups]) -> Floats:
     """The variance of the sum of every group of levels, or of every two groups, covariances included."""
     if not any(group.words for group in groups):
         return np.asarray(release.std_error(names), dtype=float) ** 2
-    cover, reconciled = release.schema.cover(names), release.reconciled
-    shape = [release.schema.shape[axis] for axis in cover.axes]
+    (cover, query), reconciled = release.inside(names), release.reconciled
     masks = [np.repeat(np.eye(len(group.sizes)), group.sizes, axis=1) for group in groups]
     known: dict[tuple[int, ...], float] = {}
     variances = np.empty([len(group.sizes) for group in groups])
-    alike = reconciled.is_even(cover.axes)
+    alike = not query.groups and reconciled.is_even(cover.axes)
     for place in np.ndindex(variances.shape):
         key = tuple(group.sizes[k] for group, k in zip(groups, place, strict=True)) if alike else place
         if key not in known:
             inside = reduce(np.multiply.outer, (mask[k] for mask, k in zip(masks, place, strict=True)))
-            known[key] = reconciled.linear_variance(cover.axes, cover.spread(inside).reshape(shape))
+            known[key] = reconciled.linear_variance(
+                query, cover.spread(inside).reshape(query.shape(release.schema.shape))
+            )
         variances[place] = known[key]
     return variances
 
@@ -192,5 +199,7 @@ def _impossible(release: "Release", names: tuple[str, str]) -> Bools | None:
         return None
     axes = (schema.attrs.index(names[0]), schema.attrs.index(names[1]))
     ordered = (min(axes), max(axes))
-    cells = zero_cells(ordered, schema.shape, schema.zero_masks)
+    cells, query = zero_cells(ordered, schema.shape, schema.zero_masks), release.finest(ordered)
+    if query is not None and query.groups:
+        cells = query.apply((~cells).astype(int), ordered) == 0
     return cells if axes == ordered else cells.T

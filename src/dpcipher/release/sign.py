@@ -1,42 +1,34 @@
 """Signed releases: who answers for a file, and for what it states.
 
 A release's own checksum tells damage; anybody can compute it anew. A signature stands beside the release (`people.parquet.sig`) and
-binds the SHA-256 of the file's bytes, the release's checksum and its schema's fingerprint to a key and a time. `verify` holds a release
-against keys that its reader has pinned, against a ledger, or both; what neither confirms is stated by the file and by nobody else.
+binds the SHA-256 of the file's bytes, the release's checksum and its schema's fingerprint to a key and a time. `verify` compares a release
+with keys that its reader trusts, with a ledger, or both; what neither confirms is stated by the file and by nobody else.
 
 A signature file is accepted in the one form that `sign` writes, byte for byte, so that none of its bytes can be changed.
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
-from dpcipher.files import write_new, write_text
+from dpcipher.files import check_output, write_text
+from dpcipher.files.codec import Rule, decode
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import RECORDED
-from dpcipher.release.keys import ID_DIGITS, PinnedKey, key_id, pin, read_private
+from dpcipher.release.keys import TrustedKey, key_id, read_private, trusted_keys
 from dpcipher.release.release import Release
 from dpcipher.schema.plain import read_json
 
 SUFFIX = ".sig"
-VERSION = 1
-FORMAT = "dpcipher release signature"
+FORMAT: Literal["dpcipher release signature 1"] = "dpcipher release signature 1"
 _LONGEST = 4_000
-_FORMS = {
-    "file": r"[0-9a-f]{64}",
-    "release": r"[0-9a-f]{64}",
-    "schema": r"[0-9a-f]{64}",
-    "key": rf"[0-9a-f]{{{ID_DIGITS}}}",
-    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
-}
 
-Key = str | Path | PinnedKey
+Key = str | Path | TrustedKey
 
 
 @dataclass(frozen=True)
@@ -49,52 +41,30 @@ class Signed:
     key: str
     time: str
 
-    def __post_init__(self) -> None:
-        for name, form in _FORMS.items():
-            if not re.fullmatch(form, getattr(self, name), re.ASCII):
-                raise ValueError(f"{name} is not of its form")
-        datetime.fromisoformat(self.time)
-
     @property
     def message(self) -> bytes:
         """The bytes that the signature is over: a line that says what this is, and the facts as JSON, sorted and without spaces."""
-        facts = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return f"{FORMAT} {VERSION}\n{facts}".encode("ascii")
+        return f"{FORMAT}\n{json.dumps(asdict(self), sort_keys=True, separators=(',', ':'))}".encode()
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What was signed, and the 64 bytes that only the key's holder could make of it."""
+    """What was signed, and the 64 bytes, in hexadecimal digits, that only the key's holder could make of it."""
 
+    format: Literal["dpcipher release signature 1"]
     signed: Signed
-    value: bytes
+    signature: Annotated[
+        str, Rule("must be 128 hexadecimal digits", lambda text: len(text) == 128 and text == _digits(text))
+    ]
 
     def to_text(self) -> str:
         """The signature file."""
-        plain = {
-            "format": FORMAT,
-            "version": VERSION,
-            "signed": asdict(self.signed),
-            "signature": self.value.hex(),
-        }
-        return json.dumps(plain, indent=2) + "\n"
-
-    @classmethod
-    def from_text(cls, raw: bytes) -> "Signature":
-        """Read a signature file; anything but the exact form that is written is a ValueError."""
-        plain: Any = read_json(raw)
-        try:
-            signature = cls(Signed(**plain["signed"]), bytes.fromhex(plain["signature"]))
-        except (KeyError, TypeError) as wrong:
-            raise ValueError("it is no signature of a release") from wrong
-        if signature.to_text().encode("ascii") != raw:
-            raise ValueError("it is not in the form that dpcipher writes")
-        return signature
+        return json.dumps(asdict(self), indent=2) + "\n"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a release was held against, in a word and in a sentence."""
+    """One thing that a release was compared with, in a word and in a sentence."""
 
     by: Literal["signature", "ledger"]
     word: str
@@ -102,13 +72,13 @@ class Check:
     passed: bool = False
 
     @property
-    def refutes(self) -> bool:
+    def contradicts(self) -> bool:
         """Whether the release cannot be what it says, rather than merely not being confirmed."""
         return self.word in ("ALTERED", "ROLLED BACK")
 
 
 @dataclass(frozen=True)
-class Standing:
+class Verification:
     """Who answers for what a release states: the checks that were asked for."""
 
     release: Release
@@ -116,24 +86,24 @@ class Standing:
 
     @property
     def passed(self) -> bool:
-        """Whether everything that the release was held against confirms it."""
+        """Whether everything that the release was compared with confirms it."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     @property
-    def refuted(self) -> bool:
+    def contradicted(self) -> bool:
         """Whether anything says that the release was altered, or its ledger put back."""
-        return any(check.refutes for check in self.checks)
+        return any(check.contradicts for check in self.checks)
 
     @property
     def confirmed(self) -> bool:
-        """Whether a pinned key or a ledger confirms the release, and nothing refutes it."""
-        return any(check.passed for check in self.checks) and not self.refuted
+        """Whether a trusted key or a ledger confirms the release, and nothing contradicts it."""
+        return any(check.passed for check in self.checks) and not self.contradicted
 
     @property
     def status(self) -> str:
-        """The status in a few words: `certified` only where a pinned key or a ledger confirms it."""
-        if self.refuted:
-            return "refuted"
+        """The status in a few words: `certified` only where a trusted key or a ledger confirms it."""
+        if self.contradicted:
+            return "contradicted"
         stated = self.release.statement.status
         if self.confirmed:
             return stated
@@ -142,7 +112,7 @@ class Standing:
     @property
     def meaning(self) -> str:
         """What the status means."""
-        if self.refuted:
+        if self.contradicted:
             return "do not rely on this file; ask its publisher for a fresh copy"
         return self.release.statement.meaning
 
@@ -153,26 +123,30 @@ def sign(
     *,
     passphrase: str | None = None,
     save: str | Path | None = None,
-    replace: bool = False,
+    force: bool = False,
 ) -> Path:
     """Sign the release at `path` with a private key; the signature is written to `path`.sig or to `save`, and its path returned.
 
-    A signature that is there already is kept unless `replace` is set.
+    A signature that is there already is kept unless `force` is set.
     """
     private = read_private(key, passphrase=passphrase)
     release = Release.load(path)
     if not release.statement.may_be_released:
         raise NotPrivate(f"release ({path}) is stamped {release.statement.status}; nobody should sign it")
-    time = datetime.now(UTC).isoformat(timespec="seconds")
     signed = Signed(
-        _sha256(Path(path)),
-        release.checksum,
-        release.schema.fingerprint(),
-        key_id(private.public_key()),
-        time,
+        *_hashes(Path(path), release),
+        key_id(private.public_key().public_bytes_raw()),
+        datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    text = Signature(signed, private.sign(signed.message)).to_text()
-    return _write(signature_path(path) if save is None else Path(save), text, replace=replace)
+    text = Signature(FORMAT, signed, private.sign(signed.message).hex()).to_text()
+    target = signature_path(path) if save is None else Path(save)
+    check_output(target, endings=(SUFFIX,), force=force, inputs=(path, key))
+    try:
+        return write_text(target, text, force=force)
+    except OSError as error:
+        raise ReleaseError(
+            f"signature ({target}) cannot be written: {error.strerror}; choose another place"
+        ) from None
 
 
 def verify(
@@ -181,26 +155,26 @@ def verify(
     keys: Key | Iterable[Key] = (),
     ledger: Ledger | str | Path | None = None,
     signature: str | Path | None = None,
-) -> Standing:
-    """Hold a release against public keys that you trust, against a ledger, or both.
+) -> Verification:
+    """Compare a release with public keys that you trust, with a ledger, or both.
 
-    `keys` are files or pinned keys (`dpcipher.release.keys.pin`); a signature by any of them counts. The signature is looked for at the
-    release's path with .sig, or at `signature`. A damaged release is a `ReleaseError`; everything else is in the checks.
+    `keys` are files of public keys, or keys that were read (`dpcipher.release.keys.trust_key`); a signature by any of them counts. The signature
+    is looked for at the release's path with .sig, or at `signature`. A damaged release is a `ReleaseError`; everything else is in the checks.
     """
-    pinned = pinned_keys(keys)
-    if not pinned and ledger is None:
+    trusted = trusted_keys(keys)
+    if not trusted and ledger is None:
         raise ParameterError("keys (none) must name a public key that you trust; or give a ledger")
     loaded = release if isinstance(release, Release) else Release.load(release)
     checks = []
-    if pinned:
+    if trusted:
         if isinstance(release, Release):
             raise ParameterError(
                 "release (in memory) must be given as the path of its file: a signature is over the bytes of the file"
             )
-        checks.append(_check_signature(Path(release), loaded, pinned, signature))
+        checks.append(_check_signature(Path(release), loaded, trusted, signature))
     if ledger is not None:
         checks.append(_check_ledger(loaded, ledger if isinstance(ledger, Ledger) else Ledger(ledger)))
-    return Standing(loaded, tuple(checks))
+    return Verification(loaded, tuple(checks))
 
 
 def signature_path(release: str | Path) -> Path:
@@ -220,23 +194,21 @@ def read_signature(path: str | Path) -> Signature | None:
         return None
     try:
         with place.open("rb") as file:
-            return Signature.from_text(file.read(_LONGEST))
+            raw = file.read(_LONGEST)
+        signature: Signature = decode(Signature, read_json(raw), "it")
+        if signature.to_text().encode() != raw:
+            raise ValueError("it is not in the form that dpcipher writes")
     except OSError as error:
         raise ReleaseError(f"signature ({place}) cannot be read: {error.strerror}") from None
     except ValueError as wrong:
         raise ReleaseError(
             f"signature ({place}) is damaged: {wrong!s:.100}. Get a fresh copy from the publisher"
         ) from None
-
-
-def pinned_keys(keys: Key | Iterable[Key]) -> tuple[PinnedKey, ...]:
-    """The keys of some files."""
-    listed = [keys] if isinstance(keys, str | Path | PinnedKey) else keys
-    return tuple(key if isinstance(key, PinnedKey) else pin(key) for key in listed)
+    return signature
 
 
 def _check_signature(
-    path: Path, release: Release, keys: Sequence[PinnedKey], given: str | Path | None
+    path: Path, release: Release, keys: Sequence[TrustedKey], given: str | Path | None
 ) -> Check:
     """What a signature file says of a release. The key comes first: what an unknown key signed is worth nothing."""
     place = signature_path(path) if given is None else Path(given)
@@ -249,19 +221,14 @@ def _check_signature(
     signed = signature.signed
     key = next((key for key in keys if key.id == signed.key), None)
     if key is None:
-        return Check("signature", "signed by an unknown key", f"key {signed.key} is none of those you pinned")
-    if not key.signed(signed.message, signature.value):
+        return Check(
+            "signature", "signed by an unknown key", f"key {signed.key:.60} is none of those that you trust"
+        )
+    if not key.signed(signed.message, bytes.fromhex(signature.signature)):
         return Check("signature", "ALTERED", f"the signature at {place} was not made by {key.name}")
     # The bytes are read anew, but the release in memory is bound by its own checksum: a file swapped in between changes one or the other.
-    found = (_sha256(path), release.checksum, release.schema.fingerprint())
-    if found != (signed.file, signed.release, signed.schema):
+    if _hashes(path, release) != (signed.file, signed.release, signed.schema):
         return Check("signature", "ALTERED", f"this is not the file that {key.name} signed at {signed.time}")
-    if not key.covers(datetime.fromisoformat(signed.time)):
-        return Check(
-            "signature",
-            "signed by a retired key",
-            f"{key.name} was retired {key.retired}, before {signed.time}",
-        )
     meaning = f"by {key.name} (key {key.id}) at {signed.time}, over every byte of the file: tables, statement and schema"
     return Check("signature", "signed", meaning, passed=True)
 
@@ -277,22 +244,19 @@ def _check_ledger(release: Release, ledger: Ledger) -> Check:
     return Check("ledger", verdict.word, verdict.meaning, passed=verdict == RECORDED)
 
 
-def _sha256(path: Path) -> str:
+def _digits(text: str) -> str:
+    """Hexadecimal digits as they are written; nothing where there are others."""
+    try:
+        return bytes.fromhex(text).hex()
+    except ValueError:
+        return ""
+
+
+def _hashes(path: Path, release: Release) -> tuple[str, str, str]:
+    """What a signature is over: the bytes of the file, the release, and its schema."""
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ReleaseError(f"release file ({path}) cannot be read: {error.strerror}") from None
-
-
-def _write(path: Path, text: str, *, replace: bool) -> Path:
-    try:
-        return write_text(path, text) if replace else write_new(path, text.encode("ascii"))
-    except FileExistsError:
-        raise ReleaseError(
-            f"signature ({path}) is there already; replace it on purpose (--replace, replace=True), or name another file"
-        ) from None
-    except OSError as error:
-        raise ReleaseError(
-            f"signature ({path}) cannot be written: {error.strerror}; choose another place"
-        ) from None
+    return digest, release.checksum, release.schema.fingerprint()

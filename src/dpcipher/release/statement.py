@@ -5,18 +5,18 @@ The certificate is what the sampler says that each answer cost. It holds `events
 is certified. What else was remarked, such as the `selection`, stands beside them.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cache
-from importlib.metadata import version
-from typing import Any, Literal, Self
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, get_type_hints
 
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
+from dpcipher.files.codec import Rule, decode
 from dpcipher.privacy.budget import Budget, read_fraction
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.unit import Relation, Unit
 from dpcipher.schema.plain import check_plain
 
 Status = Literal["certified", "unrecorded", "declared", "NOT PRIVATE"]
@@ -28,14 +28,138 @@ _MEANING: Mapping[Status, str] = {
     "NOT PRIVATE": "noise from a seeded generator, for experiments only: NOT PRIVATE, never to be published",
 }
 
-_CAP: Mapping[str, tuple[str, ...]] = {"cap": ("enforced", "stated"), "missing_person": ("drop",)}
+_MAY_BE_EMPTY = ("unit", "budget", "certificate")
 MOST_ROWS = 2**53  # below it every count is a float of its own
-_MOST_MAX_ROWS = 2**63
 _MOST_TEXTS, _LONGEST_TEXT = 64, 1_000
-_SHARE = re.compile(r"[0-9]+(/[0-9]+)?")
 _LONGEST_SHARE = 10_000  # a sum of exact shares may have many digits; it is shown, never computed with
-_EVENT_TEXTS = {"what", "type", "l1", "l2_squared"}
-_EVENT_NUMBERS = {"tables", "sets", "candidates", "rounds", "sensitivity", "n_rows", "threshold"}
+
+
+def _is_date(text: str) -> bool:
+    """Whether a text is a date, or a date and a time."""
+    try:
+        return bool(datetime.fromisoformat(text[:_LONGEST_TEXT]))
+    except ValueError:
+        return False
+
+
+def _is_delta(text: str) -> bool:
+    """Unlike a share it is computed with, so that it is read as budgets are."""
+    try:
+        return read_fraction("delta", text) < 1
+    except DpcipherError:
+        return False
+
+
+_Whole = Annotated[int, Rule("must be a whole number, 0 or above", lambda number: 0 <= number < MOST_ROWS)]
+_Cost = Annotated[float, Rule("must be a number, 0 or above", lambda cost: cost >= 0)]
+_Share = Annotated[
+    str,
+    Rule(
+        "must be a fraction such as '1/20'",
+        lambda text: len(text) <= _LONGEST_SHARE and re.fullmatch(r"[0-9]+(/[0-9]+)?", text),
+    ),
+]
+_Delta = Annotated[str, Rule("must be a fraction such as '1/2000000', above 0 and below 1", _is_delta)]
+_Date = Annotated[
+    str,
+    Rule(
+        "must be a date such as 2024-01-31, or empty where it is not known",
+        lambda text: text == "" or _is_date(text),
+    ),
+]
+_Texts = Annotated[
+    dict[str, str],
+    Rule(
+        f"must hold at most {_MOST_TEXTS} texts by name, each of at most {_LONGEST_TEXT} characters",
+        lambda texts: (
+            len(texts) <= _MOST_TEXTS
+            and all(len(text) <= _LONGEST_TEXT for text in (*texts, *texts.values()))
+        ),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Who is protected; `cap` and `missing_person` only where rows of persons were limited."""
+
+    relation: Relation
+    max_rows: Annotated[
+        int, Rule("must be a whole number from 1, below 2**63", lambda rows: 0 < rows < 2**63)
+    ]
+    cap: Literal["enforced", "stated"] = "stated"
+    missing_person: Literal["drop"] = "drop"
+
+
+class _Event(TypedDict):
+    """What one answer cost. Other facts may stand beside these."""
+
+    what: str
+    share: _Share
+    cost: _Cost
+    type: NotRequired[str]
+    l1: NotRequired[str]
+    l2_squared: NotRequired[str]
+    delta: NotRequired[_Delta]
+    tables: NotRequired[_Whole]
+    sets: NotRequired[_Whole]
+    candidates: NotRequired[_Whole]
+    rounds: NotRequired[_Whole]
+    sensitivity: NotRequired[_Whole]
+    n_rows: NotRequired[_Whole]
+    threshold: NotRequired[_Whole]
+
+
+class _Selection(TypedDict):
+    """How tables were chosen: rounds, candidates and tables looked at, the share that it took, and what it was for."""
+
+    rounds: _Whole
+    candidates: _Whole
+    shortlist: _Whole
+    share: _Share
+    predict: NotRequired[str]
+
+
+class _Range(TypedDict):
+    """What the search for a column's range found."""
+
+    rows: _Whole
+    guess: bool
+
+
+class _Bins(TypedDict):
+    """How many bins were found in which columns, and the share that the search took."""
+
+    share: _Share
+    found: dict[str, _Whole]
+    ranges: NotRequired[dict[str, _Range]]
+
+
+class _Certificate(TypedDict):
+    """What the sampler's own privacy map says of each answer and of the whole. Other facts may stand beside these."""
+
+    measure: Literal["epsilon", "rho"]
+    total: _Cost
+    by: str
+    events: NotRequired[list[_Event]]
+    share: NotRequired[_Share]
+    delta: NotRequired[_Delta]
+    selection: NotRequired[_Selection | None]
+    bins: NotRequired[_Bins]
+    levels: NotRequired[dict[str, _Whole]]
+
+
+class _Facts(TypedDict):
+    """What each fact of a statement must be; unit, budget and certificate may be empty, and then say nothing."""
+
+    status: Status
+    n_rows: _Whole | None
+    unit: _Unit
+    budget: dict[str, str]
+    certificate: _Certificate
+    ledger: _Texts
+    software: _Texts
+    created: _Date
 
 
 @dataclass(frozen=True)
@@ -58,21 +182,27 @@ class Statement:
     created: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.status, str) or self.status not in _MEANING:
-            raise ReleaseError(f"status ({self.status!r:.60}) must be one of {', '.join(_MEANING)}")
-        _check_rows(self.n_rows)
-        for name in ("unit", "budget", "certificate", "ledger", "software"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise ReleaseError(
-                    f"{name} ({getattr(self, name)!r:.60}) must be a mapping; leave it empty for none"
-                )
-        _check_unit(self.unit)
-        _check_budget(self.budget)
-        _check_certificate(self.certificate, finite=self.may_be_released)
-        _check_failing(self.budget, self.may_fail)
-        _check_texts("ledger", self.ledger)
-        _check_texts("software", self.software)
-        _check_created(self.created)
+        for name, kind in get_type_hints(_Facts, include_extras=True).items():
+            value = getattr(self, name)
+            try:
+                check_plain(value)
+                if value or name not in _MAY_BE_EMPTY or not isinstance(value, Mapping):
+                    decode(kind, value, name)
+            except ValueError as wrong:
+                why = str(wrong) if str(wrong).startswith(name) else f"{name}: {wrong}"
+                raise ReleaseError(f"statement: {why}") from None
+        certificate = self.certificate
+        costs = [certificate.get("total", 0), *(event["cost"] for event in certificate.get("events", ()))]
+        if self.may_be_released and max(costs) > MOST_ROWS:
+            raise ReleaseError(
+                "statement: certificate.total and every cost must be at most 2**53, as noise is private"
+            )
+        try:
+            if self.budget:
+                budget = Budget.from_dict(self.budget)
+                _ = budget.failing() if self.may_fail else budget
+        except DpcipherError as wrong:
+            raise ReleaseError(f"budget: {wrong}") from None
 
     @property
     def may_be_released(self) -> bool:
@@ -154,175 +284,12 @@ class Statement:
 @cache
 def software() -> dict[str, str]:
     """What a release of this installation is made with."""
-    return {"dpcipher": version("dpcipher"), "opendp": version("opendp")}
+    return {name: _version(name) for name in ("dpcipher", "opendp")}
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_ROWS
-
-
-def _check_plain(name: str, value: object) -> None:
+def _version(name: str) -> str:
+    """The version of a package; it may run from a folder without being installed, which must not fail after the charge."""
     try:
-        check_plain(value)
-    except ValueError as wrong:
-        raise ReleaseError(f"{name}: {wrong}") from None
-
-
-def _check_rows(n_rows: object) -> None:
-    if n_rows is not None and not _is_number(n_rows):
-        raise ReleaseError(
-            f"n_rows ({n_rows!r:.60}) must be a whole number from 0 to 2**53, or None where it is not public"
-        )
-
-
-def _check_unit(unit: Mapping[str, Any]) -> None:
-    if not unit:
-        return
-    if not {"relation", "max_rows"} <= set(unit) <= {"relation", "max_rows", *_CAP}:
-        raise ReleaseError("unit must hold relation and max_rows, perhaps cap and missing_person, or nothing")
-    for name in set(unit) & set(_CAP):
-        if not isinstance(unit[name], str) or unit[name] not in _CAP[name]:
-            raise ReleaseError(f"unit {name} ({unit[name]!r:.60}) must be {' or '.join(_CAP[name])}")
-    try:
-        parsed = Unit.parse(unit["relation"], unit["max_rows"])
-    except DpcipherError as wrong:
-        raise ReleaseError(str(wrong)) from None
-    if parsed.max_rows >= _MOST_MAX_ROWS:
-        raise ReleaseError(f"max_rows ({parsed.max_rows:.3g}) must be below 2**63")
-
-
-def _check_budget(budget: Mapping[str, Any]) -> None:
-    if not budget:
-        return
-    try:
-        Budget.from_dict(budget)
-    except DpcipherError as wrong:
-        raise ReleaseError(f"budget: {wrong}") from None
-
-
-def _check_failing(budget: Mapping[str, Any], may_fail: bool) -> None:
-    """Refuse an answer that may fail under a promise that allows for no failure."""
-    if budget and may_fail:
-        try:
-            Budget.from_dict(budget).failing()
-        except DpcipherError as wrong:
-            raise ReleaseError(f"budget: {wrong}") from None
-
-
-def _check_texts(name: str, values: Mapping[str, Any]) -> None:
-    """A few texts of a line each: people read them on the certificate."""
-    texts = [*values, *values.values()]
-    wrong = any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts)
-    if wrong or len(values) > _MOST_TEXTS:
-        raise ReleaseError(
-            f"{name} must hold at most {_MOST_TEXTS} texts by name, each of at most {_LONGEST_TEXT} characters"
-        )
-    _check_plain(name, texts)
-
-
-def _check_created(created: object) -> None:
-    try:
-        if created != "":
-            datetime.fromisoformat(created[:_LONGEST_TEXT])  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise ReleaseError(
-            f"created ({created!r:.60}) must be a date such as 2024-01-31, or empty where it is not known"
-        ) from None
-
-
-def _check_certificate(certificate: Mapping[str, Any], *, finite: bool) -> None:
-    """Refuse a certificate that is in neither form; costs must be finite where the noise is private."""
-    if not certificate:
-        return
-    if any(not isinstance(key, str) for key in certificate):
-        raise ReleaseError("certificate must hold its facts by name")
-    _check_plain("certificate", dict(certificate))
-    if certificate.get("measure") not in ("epsilon", "rho"):
-        raise _wrong("measure", certificate.get("measure"), "must be epsilon or rho")
-    _check_cost("total", certificate.get("total"), finite)
-    if not isinstance(certificate.get("by"), str):
-        raise _wrong("by", certificate.get("by"), "must say who certifies")
-    if not isinstance(certificate.get("events", []), list | tuple):
-        raise _wrong("events", certificate["events"], "must be a list")
-    for event in certificate.get("events", []):
-        _check_event(event, finite)
-    _check_share(certificate.get("share", "0"))
-    if "delta" in certificate:
-        _check_delta(certificate["delta"])
-    _check_selection(certificate.get("selection"))
-    _check_found(certificate.get("bins", {"share": "0", "found": {}}), certificate.get("levels", {}))
-
-
-def _check_event(event: object, finite: bool) -> None:
-    if not isinstance(event, Mapping) or not set(event) >= {"what", "share", "cost"}:
-        raise _wrong("events", event, "must each hold what, share and cost")
-    for name in _EVENT_TEXTS & set(event):
-        if not isinstance(event[name], str):
-            raise _wrong(name, event[name], "must be a text")
-    for name in _EVENT_NUMBERS & set(event):
-        _check_number(name, event[name])
-    _check_share(event["share"])
-    if "delta" in event:
-        _check_delta(event["delta"])
-    _check_cost("cost", event["cost"], finite)
-
-
-def _check_cost(name: str, value: object, finite: bool) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value <= (MOST_ROWS if finite else math.inf):  # type: ignore[operator]
-        raise _wrong(name, value, "must be a number, 0 or above")
-
-
-def _check_share(value: object) -> None:
-    if not isinstance(value, str) or len(value) > _LONGEST_SHARE or not _SHARE.fullmatch(value):
-        raise _wrong("share", value, "must be a fraction such as '1/20'")
-
-
-def _check_delta(value: object) -> None:
-    """Unlike a share it is computed with, so that it is read as budgets are."""
-    try:
-        small = read_fraction("delta", value) < 1
-    except DpcipherError:
-        small = False
-    if not small:
-        raise _wrong("delta", value, "must be a fraction such as '1/2000000', above 0 and below 1")
-
-
-def _check_selection(note: object) -> None:
-    """How tables were chosen, where they were: numbers of rounds, candidates and tables looked at, the share that it took, and what it was for."""
-    if note is None:
-        return
-    if not isinstance(note, Mapping):
-        raise _wrong("selection", note, "must be a mapping")
-    for name in ("rounds", "candidates", "shortlist"):
-        _check_number(f"selection {name}", note.get(name))
-    _check_share(note.get("share"))
-    if not isinstance(note.get("predict", ""), str):
-        raise _wrong("selection predict", note["predict"], "must be the name of a column")
-
-
-def _check_found(bins: object, levels: object) -> None:
-    """How many bins and levels were found in which columns, and the share that the search for bins took."""
-    if not isinstance(bins, Mapping) or not isinstance(bins.get("found"), Mapping):
-        raise _wrong("bins", bins, "must hold share and found")
-    if not isinstance(levels, Mapping):
-        raise _wrong("levels", levels, "must be a mapping")
-    _check_share(bins.get("share"))
-    for number in (*bins["found"].values(), *levels.values()):
-        _check_number("found", number)
-    ranges = bins.get("ranges", {})
-    if not isinstance(ranges, Mapping) or not all(isinstance(found, Mapping) for found in ranges.values()):
-        raise _wrong("ranges", ranges, "must say of each column what was found")
-    for found in ranges.values():
-        _check_number("rows", found.get("rows"))
-        if not isinstance(found.get("guess"), bool):
-            raise _wrong("guess", found.get("guess"), "must be true or false")
-
-
-def _check_number(name: str, number: object) -> None:
-    if not _is_number(number):
-        raise _wrong(name, number, "must be a whole number, 0 or above")
-
-
-def _wrong(name: str, value: object, rule: str) -> ReleaseError:
-    return ReleaseError(f"certificate: {name} ({value!r:.60}) {rule}")
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -25,7 +25,8 @@ from dpcipher.drawing.dots import Dot, Line, Scale, dot_plot
 from dpcipher.drawing.plot import Drawable, Plot, no_columns
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Floats
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.query import Query
 
 if TYPE_CHECKING:
     from dpcipher.release.release import Release
@@ -168,27 +169,29 @@ def trust(release: "Release") -> Trust:
     """
     schema = release.schema
     inside = {pair for attrs in release.workload for pair in combinations(schema.axes(attrs), 2)}
-    pairs = [pair_trust(schema, release.reconciled, axes) for axes in sorted(inside)]
+    tables = [release.finest(axes) for axes in sorted(inside)]
+    pairs = [pair_trust(schema, release.reconciled, table) for table in tables if table is not None]
     ordered = sorted(
         pairs, key=lambda pair: (pair.good_for == "single columns", -pair.signal_to_noise, pair.p)
     )
     return Trust(tuple(ordered), {attr: schema.heading(attr) for attr in schema.attrs})
 
 
-def pair_trust(schema: Schema, reconciled: Reconciled, axes: tuple[int, int]) -> PairTrust:
-    """Signal and noise of one pair."""
-    counts = reconciled.table(axes)
+def pair_trust(schema: Schema, reconciled: Reconciled, pair: Query | Axes) -> PairTrust:
+    """Signal and noise of one pair, with every level or in groups."""
+    query = pair if isinstance(pair, Query) else Query(pair)
+    counts = reconciled.table(query)
     total = max(float(counts.sum()), 1.0)
     gap = counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
     squares, drawn = float((gap**2).sum()), chance_squares(counts)
-    blurred, unit = noise_squares(reconciled, axes, counts), reconciled.interaction_variance(axes)
+    blurred, unit = noise_squares(reconciled, query, counts), reconciled.interaction_variance(query)
     signal, noise = (
         float(np.sqrt(max(value, 0.0) / counts.size)) for value in (squares - blurred - drawn[0], blurred)
     )
     ratio, p = _ratio(signal, noise), _tail(squares, blurred, drawn, unit)
     if min(counts.shape) == 1:  # a column with one level goes with nothing
-        signal, noise, ratio, p = 0.0, float(np.sqrt(reconciled.mean_variance(axes))), 0.0, 1.0
-    names = (schema.attrs[axes[0]], schema.attrs[axes[1]])
+        signal, noise, ratio, p = 0.0, float(np.sqrt(reconciled.mean_variance(query))), 0.0, 1.0
+    names = (schema.attrs[query.axes[0]], schema.attrs[query.axes[1]])
     return PairTrust(names, counts.size, total / counts.size, signal, noise, ratio, p)
 
 
@@ -199,8 +202,9 @@ def _ratio(signal: float, noise: float) -> float:
     return float("inf") if signal > 1e-9 else 0.0
 
 
-def noise_squares(reconciled: Reconciled, axes: tuple[int, int], counts: Floats) -> float:
+def noise_squares(reconciled: Reconciled, pair: Query | Axes, counts: Floats) -> float:
     """The sum of squares that noise alone is expected to put into the departure from independence: the formula at the top."""
+    query = pair if isinstance(pair, Query) else Query(pair)
     rows, columns = counts.shape
     total = max(float(counts.sum()), 1.0)
     uneven = [
@@ -209,11 +213,12 @@ def noise_squares(reconciled: Reconciled, axes: tuple[int, int], counts: Floats)
     ]
     none = reconciled.total_variance / counts.size
     # A count of a margin sums `other` cells: its variance holds the parts of the margin and of the total, each `other` times.
+    margins = [Query((axis,), (form,)) for axis, form in zip(query.axes, query.forms, strict=True)]
     first, second = (
-        max(reconciled.mean_variance((axis,)) * size / other - none, 0.0) / max(size - 1, 1)
-        for axis, size, other in ((axes[0], rows, columns), (axes[1], columns, rows))
+        max(reconciled.mean_variance(margin) * size / other - none, 0.0) / max(size - 1, 1)
+        for margin, size, other in ((margins[0], rows, columns), (margins[1], columns, rows))
     )
-    both = reconciled.interaction_variance(axes)
+    both = reconciled.interaction_variance(query)
     return float(
         (rows - 1) * (columns - 1) * both
         + (rows - 1) * max(uneven[1], 0.0) * first

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 from dpcipher.errors import ParameterError, WorkloadError
+from dpcipher.schema.grouped import Grouped
 from dpcipher.schema.workload import MAX_TABLE_CELLS
 
 LARGEST_WEIGHT = 1e6  # so that the product over a target stays finite
@@ -89,7 +90,7 @@ def _is_list(target: object) -> bool:
 def _is_table(names: object) -> bool:
     return (
         isinstance(names, Sequence)
-        and not isinstance(names, str)
+        and not isinstance(names, str | Grouped)
         and len(names) > 0
         and all(isinstance(name, str) for name in names)
     )

@@ -81,12 +81,12 @@ class Request:
     @property
     def axes(self) -> list[Axes]:
         """The axes of each given table."""
-        return [self.schema.axes(attrs) for attrs in self.given.tables]
+        return [query.axes for query in self.given.queries]
 
     @property
     def queries(self) -> list[Query]:
         """What is asked of the rows for each given table."""
-        return [Query(axes) for axes in self.axes]
+        return list(self.given.queries)
 
     @property
     def left(self) -> Budget:

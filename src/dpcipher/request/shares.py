@@ -8,6 +8,7 @@ from dpcipher.privacy.budget import Budget, positive_fraction
 from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Privacy
+from dpcipher.schema.grouped import said, table_key
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.domain import Attrs
@@ -70,15 +71,15 @@ def table_shares(
 def _table_weights(workload: Workload, weights: Mapping[Attrs, float] | None) -> tuple[Fraction, ...]:
     if weights is None:
         return (Fraction(1),) * len(workload.tables)
-    given = {frozenset(attrs): value for attrs, value in weights.items()}
-    known = {frozenset(attrs) for attrs in workload.tables}
-    unknown = [attrs for attrs in weights if frozenset(attrs) not in known]
+    given = {table_key(attrs): value for attrs, value in weights.items()}
+    known = {table_key(attrs) for attrs in workload.tables}
+    unknown = [attrs for attrs in weights if table_key(attrs) not in known]
     if unknown:
-        hint = did_you_mean(" × ".join(unknown[0]), [" × ".join(attrs) for attrs in workload.tables])
+        hint = did_you_mean(said(unknown[0]), [said(attrs) for attrs in workload.tables])
         raise BudgetError(f"weights name {unknown[0]!r}, which is not a table of the workload{hint}")
-    absent = [attrs for attrs in workload.tables if frozenset(attrs) not in given]
+    absent = [attrs for attrs in workload.tables if table_key(attrs) not in given]
     if absent:
         raise BudgetError(
             f"weights have no entry for {absent[0]!r}; give one per table, or none for equal shares"
         )
-    return tuple(positive_fraction("weight", given[frozenset(attrs)]) for attrs in workload.tables)
+    return tuple(positive_fraction("weight", given[table_key(attrs)]) for attrs in workload.tables)

@@ -11,7 +11,7 @@ import yaml
 
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.errors import SchemaError
-from dpcipher.files import write_text
+from dpcipher.files import check_output, write_text
 from dpcipher.schema.plain import MAX_DIGITS, check_plain, read_json
 
 MAX_BYTES = 2**26
@@ -68,14 +68,17 @@ def read(path: str | PathLike[str]) -> dict[str, object]:
     return plain
 
 
-def write(path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: bool) -> None:
+def write(
+    path: str | PathLike[str], plain: Mapping[str, object], *, awaiting: bool, force: bool = False
+) -> None:
     """Write plain values as a schema file; `awaiting` adds what a person must check before signing, and keeps it from others."""
+    check_output(path, endings=ENDINGS, force=force)
     if Path(path).suffix == ".json":
         text = json.dumps(({STAMP_KEY: UNSIGNED} if awaiting else {}) | dict(plain), indent=2) + "\n"
     else:
         text = to_yaml(plain, awaiting=awaiting)
     try:
-        write_text(Path(path), text, mode=0o600 if awaiting else 0o666)
+        write_text(Path(path), text, mode=0o600 if awaiting else 0o666, force=force)
     except OSError as wrong:
         raise SchemaError(f"{path}: cannot be written ({wrong.strerror}); choose another place") from None
 

@@ -42,6 +42,7 @@ from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.text_column import lets_anything
 from dpcipher.schema.words import check_text, joined
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
+from dpcipher.tables.query import Groups as LevelGroups
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,6 +139,11 @@ class Schema(Shown):
     @cached_property
     def _axis(self) -> dict[str, int]:
         return {attr: axis for axis, attr in enumerate(self.attrs)}
+
+    @cached_property
+    def known_groups(self) -> dict[tuple[str, str], tuple[LevelGroups, list[int]]]:
+        """Groups of levels that were read, by attribute and by what was written: many tables have the same."""
+        return {}
 
     def column(self, name: str) -> Column:
         """The column of that name."""
@@ -334,9 +340,9 @@ class Schema(Shown):
             )
         return schema
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the schema as YAML or JSON, by the extension of the path."""
-        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed)
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the schema as YAML or JSON, by the extension of the path; `force` replaces a file that is there already."""
+        files.write(path, self.to_dict(), awaiting=self.needs_signature and not self.signed, force=force)
 
     @classmethod
     def import_dictionary(

@@ -1,7 +1,6 @@
 """Which tables to measure."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,8 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.errors import SizeError, WorkloadError, shown_count
+from dpcipher.schema.grouped import Grouped, query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, closure, elementary_symmetric, maximal
+from dpcipher.tables.query import Query
 
 MAX_TABLE_CELLS = 2**27
 MAX_CELLS = 2**28
@@ -19,18 +20,19 @@ MAX_TABLES = 2**22
 
 @dataclass(frozen=True)
 class Workload:
-    """The tables to measure, each a tuple of attributes in schema order; `cells` counts the cells of each.
+    """The tables to measure, each a tuple of attributes in schema order or `Grouped`; what each asks of the rows, and how many cells it has.
 
     >>> Workload.parse(Schema.from_domain({"a": 2, "b": 3, "c": 4}), 2).tables
     (('a', 'b'), ('a', 'c'), ('b', 'c'))
     """
 
     tables: tuple[Attrs, ...]
+    queries: tuple[Query, ...]
     cells: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.tables or len(self.tables) != len(self.cells):
-            raise WorkloadError("workload must hold at least one table, and the cells of each")
+        if not self.tables or not len(self.tables) == len(self.queries) == len(self.cells):
+            raise WorkloadError("workload must hold at least one table, and the query and the cells of each")
 
     @classmethod
     def parse(cls, schema: Schema, spec: "int | Sequence[Sequence[str]] | Workload") -> "Workload":
@@ -51,9 +53,17 @@ class Workload:
         return tuple(closure(self.tables)[1:])
 
     def maximal(self) -> tuple[Attrs, ...]:
-        """The tables that no other table covers."""
-        kept = set(maximal(self.tables))
-        return tuple(table for table in self.tables if table in kept)
+        """The tables that no other table covers, cell by cell."""
+        whole = [query.axes for query in self.queries if not query.groups]
+        kept = set(maximal(whole)) if len(whole) == len(self.tables) else None
+        return tuple(
+            table
+            for table, query in zip(self.tables, self.queries, strict=True)
+            if (query.axes in kept if kept is not None else not self._is_covered(query))
+        )
+
+    def _is_covered(self, query: Query) -> bool:
+        return any(other != query and other.refines(query) for other in self.queries)
 
 
 def _of_order(schema: Schema, order: int) -> Workload:
@@ -67,25 +77,33 @@ def _of_order(schema: Schema, order: int) -> Workload:
     _check_total(elementary_symmetric(schema.shape, order))
     axes = list(combinations(range(len(schema.attrs)), order))
     cells = tuple(math.prod(schema.shape[axis] for axis in table) for table in axes)
-    return Workload(tuple(tuple(schema.attrs[axis] for axis in table) for table in axes), cells)
+    return Workload(tuple(map(schema.attrs_on, axes)), tuple(map(Query, axes)), cells)
 
 
 def _of_tables(schema: Schema, tables: Iterable[Sequence[str]]) -> Workload:
-    ordered = [tuple(schema.attrs[axis] for axis in schema.axes(table)) for table in tables]
-    table, times = Counter(ordered).most_common(1)[0]
-    if times > 1:
-        raise WorkloadError(f"workload names the table {table} twice; remove one")
+    ordered = [_ordered(schema, table) for table in tables]
+    asked: dict[Query, Attrs] = {}
+    for table in ordered:
+        if asked.setdefault(query_of(schema, table), table) is not table:
+            raise WorkloadError(f"workload names the table {table} twice; remove one")
     covered = {attr for table in ordered for attr in table}
     omitted = [attr for attr in schema.attrs if attr not in covered]
     if omitted:
         raise WorkloadError(
             f"workload omits the column {omitted[0]!r}; add a table with it, such as ({omitted[0]!r},)"
         )
-    cells = tuple(schema.n_cells(table) for table in ordered)
-    _check_size(max(cells), f"its table {ordered[cells.index(max(cells))]}")
+    whole = [schema.n_cells(table) for table in ordered]  # rows are counted by every level, then merged
+    _check_size(max(whole), f"its table {ordered[whole.index(max(whole))]}")
     _check_count(len(ordered))
+    cells = tuple(math.prod(query.shape(schema.shape)) for query in asked)
     _check_total(sum(cells))
-    return Workload(tuple(ordered), cells)
+    return Workload(tuple(ordered), tuple(asked), cells)
+
+
+def _ordered(schema: Schema, table: Sequence[str]) -> Attrs:
+    """A table with its columns in the order of the schema."""
+    attrs = schema.attrs_on(schema.axes(table))
+    return table.on(attrs) if isinstance(table, Grouped) else attrs
 
 
 def _checked_list(spec: object) -> list[Sequence[str]]:
@@ -102,7 +120,7 @@ def _checked_list(spec: object) -> list[Sequence[str]]:
             )
     if not tables:
         raise WorkloadError("workload ([]) must hold at least one table; try workload=2")
-    return [tuple(table) for table in tables]
+    return [table if isinstance(table, Grouped) else tuple(table) for table in tables]
 
 
 def _check_size(cells: int, name: str) -> None:

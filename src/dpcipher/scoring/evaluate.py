@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpcipher.curator.persons import kept_codes
 from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
-from dpcipher.io.read import coded_rows
+from dpcipher.io.read import coded_rows, open_declared
+from dpcipher.privacy.unit import Unit
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.classifier import Accuracy, Propensity, accuracy, propensity
@@ -33,13 +35,16 @@ def evaluate(
     predict: str | None = None,
     formula: str | None = None,
     family: Family | None = None,
+    person: str | None = None,
+    max_rows: int = 1,
 ) -> Scores:
     """Compare synthetic rows with private ones: distances of tables, propensity score, interval overlap, and on request more.
 
     `synthetic` is one table, or a list of m of them, over which scores are averaged. All tables of the `orders` (1, 2 and 3) are
     compared, or a sample of `limit` of each order chosen by `seed` (by default 10,000 of orders 1 and 2, 100 of others).
     `holdout`, private rows the release was not made from, and the column to `predict` add the accuracy of a classifier
-    trained on synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment.
+    trained on synthetic rows. `formula` adds a model fitted on both sides and its SSS assessment. With `person`, the column that said whose row each is,
+    the error from leaving out rows beyond `max_rows` and the error from noise are told apart.
 
     >>> import pandas as pd
     >>> import dpcipher as dc
@@ -57,7 +62,25 @@ def evaluate(
         raise ParameterError("synthetic ([]) must hold at least one table")
     wanted = tuple(range(1, min(3, len(schema.attrs)) + 1)) if orders is None else tuple(orders)
     tested = None if predict is None else coded_rows(holdout, schema, "holdout")
+    kept = None
+    if person is not None:
+        kept = kept_codes(
+            open_declared(private, schema), schema, person, Unit.parse("add-remove", max_rows).max_rows
+        )
+        if not len(kept):
+            raise ParameterError(
+                f"private must hold rows that name somebody in person ({person!r}); none does"
+            )
+
+    def means(ours: Codes, theirs: list[Codes]) -> dict[int, float]:
+        return {
+            order: float(np.mean([table.tvd for table in _compare(ours, theirs, schema, order, limit, seed)]))
+            for order in wanted
+        }
+
     return Scores(
+        capping={} if kept is None else means(truth, [kept]),
+        noise={} if kept is None else means(kept, sets),
         tables={order: _compare(truth, sets, schema, order, limit, seed) for order in wanted},
         of_tables={order: comb(len(schema.attrs), order) for order in wanted},
         shape=schema.shape,

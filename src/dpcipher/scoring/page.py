@@ -13,6 +13,7 @@ from dpcipher.drawing.curator_only import private_folder, write
 from dpcipher.drawing.figures import charts, column_figure, group_series, legend, pair_figure, pair_maps
 from dpcipher.drawing.groups import MOST_ACROSS, MOST_BARS
 from dpcipher.drawing.html import bullets, facts, page, paragraphs, rows, share, table
+from dpcipher.files import check_output
 from dpcipher.inference.sss import CATEGORIES, MEANING, draw
 from dpcipher.io.read import coded_rows
 from dpcipher.pages.columns import dictionary
@@ -25,18 +26,24 @@ PAGE, NUMBERS = "curator.html", "scores.json"
 MOST_CHARTS, MOST_MAPS, MOST_TABLES = 24, 8, 20
 
 
-def curator_report(scores: Scores, private: Any, synthetic: Any, schema: Schema, folder: str | Path) -> Path:
-    """Write the curator's page and the scores as JSON into a folder of their own, mode 0700."""
+def curator_report(
+    scores: Scores,
+    private: Any,
+    synthetic: Any,
+    schema: Schema,
+    folder: str | Path,
+    *,
+    force: bool = False,
+) -> Path:
+    """Write the curator's page and the scores as JSON into a folder of their own, mode 0700; `force` replaces those of an earlier run."""
     place = private_folder(folder)
-    first = synthetic[0] if isinstance(synthetic, list | tuple) else synthetic
-    text = render(
-        scores,
-        coded_rows(private, schema, "private"),
-        coded_rows(first, schema, "synthetic", ours=True),
-        schema,
-    )
-    write(place / NUMBERS, json.dumps(scores.to_dict(), indent=2) + "\n")
-    return write(place / PAGE, text)
+    for name in (NUMBERS, PAGE):
+        check_output(place / name, force=force)
+    sets = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
+    drawn = [coded_rows(each, schema, "synthetic", ours=True) for each in sets]
+    text = render(scores, coded_rows(private, schema, "private"), np.concatenate(drawn), schema)
+    write(place / NUMBERS, json.dumps(scores.to_dict(), indent=2) + "\n", force=force)
+    return write(place / PAGE, text, force=force)
 
 
 def render(scores: Scores, private: Codes, synthetic: Codes, schema: Schema) -> str:
@@ -89,6 +96,7 @@ def _summary(scores: Scores) -> str:
         f"Propensity score: pMSE {scores.propensity.pmse:.3g}, which is {scores.propensity.ratio:.2f} times what chance alone gives ({scores.propensity.words}).",
         f"The 95 % intervals of one-way shares overlap by {share(scores.overlap)} on average.",
     ]
+    said += [f"{line[0].upper()}{line[1:]}." for line in scores.capped_lines]
     if scores.accuracy is not None:
         a = scores.accuracy
         said.append(
@@ -163,12 +171,15 @@ def _worst(scores: Scores) -> str:
 
 
 def _model(model: ModelScore) -> str:
-    ours, theirs = model.private.table(), model.synthetic.table()
+    ours = model.private.table()
+    theirs = model.synthetic.table().reindex(
+        ours.index
+    )  # rows may lack a level, and then its terms are not there
     body = [
         (
             str(term),
             *(
-                f"{side.loc[term, name]:.3g}"
+                "none" if np.isnan(side.loc[term, name]) else f"{side.loc[term, name]:.3g}"
                 for side in (ours, theirs)
                 for name in ("estimate", "low", "high")
             ),

@@ -1,7 +1,7 @@
 """Scores: how close synthetic rows are to private ones. Curator only."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import prod
 from typing import Any
 
@@ -48,7 +48,11 @@ class ModelScore(CuratorOnly):
 
 @dataclass(frozen=True, repr=False)
 class Scores(CuratorOnly, Drawable):
-    """Distances of all tables by order, and what else was asked for. Computed from private rows: not for publication."""
+    """Distances of all tables by order, and what else was asked for. Computed from private rows: not for publication.
+
+    Where rows of a person beyond a cap were left out, `capping` is the mean TVD between all rows and those that counted, by order, and `noise` that
+    between those that counted and the synthetic ones; `tvd` is of all rows, and so of both errors.
+    """
 
     tables: Mapping[int, tuple[TableScore, ...]]
     of_tables: Mapping[int, int]
@@ -57,6 +61,8 @@ class Scores(CuratorOnly, Drawable):
     overlap: float
     accuracy: Accuracy | None = None
     model: ModelScore | None = None
+    capping: Mapping[int, float] = field(default_factory=dict)
+    noise: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def tvd(self) -> dict[int, float]:
@@ -135,7 +141,22 @@ class Scores(CuratorOnly, Drawable):
                 "overlap": self.model.overlap,
                 "sss": self.model.sss.counts,
             }
+        for name in ("capping", "noise"):
+            if self.capping:
+                plain[name] = {str(order): value for order, value in getattr(self, name).items()}
         return self._stamped(plain)
+
+    @property
+    def capped_lines(self) -> list[str]:
+        """How much of the error comes from leaving out rows beyond a cap, and how much from noise, in words."""
+        if not self.capping:
+            return []
+        both = ", ".join(
+            f"{order}-way {value:.4f} and {self.noise[order]:.4f}" for order, value in self.capping.items()
+        )
+        return [
+            f"mean TVD from leaving out rows beyond the cap, and from noise on the rows that count: {both}"
+        ]
 
     def _card(self) -> Card:
         return Card(
@@ -155,7 +176,8 @@ class Scores(CuratorOnly, Drawable):
                 for order, tables in self.tables.items()
             ],
             notes=[
-                "TVD is the share of rows that would have to move for two tables to be equal. dc.plot(scores) draws the worst."
+                *self.capped_lines,
+                "TVD is the share of rows that would have to move for two tables to be equal. dc.plot(scores) draws the worst.",
             ],
         )
 
@@ -184,6 +206,7 @@ class Scores(CuratorOnly, Drawable):
         lines.append(
             f"pMSE {self.propensity.pmse:.3g}, {self.propensity.ratio:.2f} times what chance alone gives ({self.propensity.expected:.3g}; {self.propensity.words})"
         )
+        lines += self.capped_lines
         lines.append(f"overlap of 95 % intervals of one-way shares {self.overlap:.3f}")
         if self.accuracy is not None:
             a = self.accuracy

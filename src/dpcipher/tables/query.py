@@ -175,6 +175,14 @@ class Query:
         """The counts behind contrasts or a centred table."""
         return Query(self.axes, self.groups)
 
+    def refines(self, other: "Query") -> bool:
+        """Whether every cell of another query is a sum of cells of this one."""
+        held = dict(zip(self.axes, self.forms, strict=True))
+        return all(
+            axis in held and (held[axis] is None or (groups is not None and groups.within(held[axis])))
+            for axis, groups in zip(other.axes, other.forms, strict=True)
+        )
+
     def apply(self, table: NDArray[Any], axes: Axes) -> NDArray[Any]:
         """The exact answer, from a table on `axes` with every level."""
         values: NDArray[Any] = margin(table, axes, self.axes)
@@ -249,6 +257,7 @@ class Combination:
 
     terms: tuple[tuple[Query, Floats], ...]
     groups: ClassVar[tuple[()]] = ()
+    contrasts: ClassVar[tuple[()]] = ()
     centred: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

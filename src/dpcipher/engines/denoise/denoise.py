@@ -24,7 +24,8 @@ import numpy as np
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
 from dpcipher.engines.denoise.oneway import one_way_table
-from dpcipher.engines.denoise.predicted import deviations, parts, predict, rebuild, toward_tree
+from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild, toward_tree
+from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
 from dpcipher.engines.raking import CALL, consensus
 from dpcipher.engines.targets import Targets
@@ -43,27 +44,31 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
     `orders` says which attributes have levels in an order, and which levels those are.
     """
     _check(reconciled)
+    known = Resolutions(reconciled) if reconciled.merged else reconciled
+    orders = known.orders(orders) if isinstance(known, Resolutions) else orders
     rule = partial(shrink, orders=orders)
-    plain = Seen(reconciled.table, 1.0)
-    one_way_tables = _one_way_tables(reconciled, plain, rule, orders, shrunk=True)
-    alone = all(len(one.query.axes) < 2 for one in reconciled.measured)  # then no joint ties them together
+    plain = Seen(known.table, 1.0)
+    one_way_tables = _one_way_tables(known, plain, rule, orders, shrunk=True)
+    # No joint ties single columns together; and the joint fit knows no order of levels, by which columns gain that are finer than their tables.
+    alone = all(len(one.query.axes) < 2 for one in reconciled.measured) or isinstance(known, Resolutions)
     whole = (
         None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
     if whole is None:
-        return _targets(reconciled, plain, one_way_tables, rule, tree=True)
+        return _targets(known, plain, one_way_tables, rule, tree=True)
     seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
-    one_way_tables = _one_way_tables(reconciled, seen, rule, orders, shrunk=True)
-    shrunk = _targets(reconciled, seen, one_way_tables, rule, tree=seen is plain)
+    one_way_tables = _one_way_tables(known, seen, rule, orders, shrunk=True)
+    shrunk = _targets(known, seen, one_way_tables, rule, tree=seen is plain)
     return _mean(shrunk, whole.joint)
 
 
 def undenoised(reconciled: Reconciled) -> Targets:
     """The same without shrinkage: non-negative and consistent only."""
     _check(reconciled)
-    seen = Seen(reconciled.table, 1.0)
-    one_way_tables = _one_way_tables(reconciled, seen, _keep, {}, shrunk=False)
-    return _targets(reconciled, seen, one_way_tables, _keep, tree=False)
+    known = Resolutions(reconciled) if reconciled.merged else reconciled
+    seen = Seen(known.table, 1.0)
+    one_way_tables = _one_way_tables(known, seen, _keep, {}, shrunk=False)
+    return _targets(known, seen, one_way_tables, _keep, tree=False)
 
 
 def _keep(found: Sequence[Deviations], one_way: Mapping[int, Floats], total: float) -> list[Floats]:
@@ -96,7 +101,7 @@ def _mean(targets: Targets, joint: Floats) -> Targets:
 
 
 def _targets(
-    reconciled: Reconciled,
+    reconciled: Known,
     seen: Seen,
     one_way_tables: dict[Axes, Floats],
     rule: Shrinker,
@@ -106,14 +111,18 @@ def _targets(
     built = dict(one_way_tables)
     orders = _orders(reconciled)
     for order in sorted(orders)[1:]:
-        predicted = [
-            predict(sets, built, reconciled, seen.table) for sets in parts(orders[order], reconciled)
-        ]
+        coarser = reconciled.coarser(orders[order]) if isinstance(reconciled, Resolutions) else {}
+        finest = [axes for axes in orders[order] if axes not in coarser]
+        predicted = [predict(sets, built, reconciled, seen.table) for sets in parts(finest, reconciled)]
         tables = rebuild(predicted, built, reconciled, rule)
         if order == 2 and tree:
             moved = toward_tree(predicted, built, tables, reconciled)
             tables = rebuild(moved, built, reconciled, rule)
         built.update(tables)
+        if isinstance(reconciled, Resolutions):
+            built.update(
+                {axes: reconciled.merged(tables[fine], fine, axes) for axes, fine in coarser.items()}
+            )
     for axes in reconciled.maximal():
         if len(axes) > NARROW:
             noise = 0.0 if rule is _keep else reconciled.mean_variance(axes)
@@ -121,7 +130,7 @@ def _targets(
     return _finish(reconciled, built)
 
 
-def _orders(reconciled: Reconciled) -> dict[int, list[Axes]]:
+def _orders(reconciled: Known) -> dict[int, list[Axes]]:
     """The sets to build one from another, by order: all inside narrow tables, and the pairs inside wide ones."""
     found: dict[int, set[Axes]] = defaultdict(set)
     for axes in reconciled.maximal():
@@ -145,7 +154,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Reconciled, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered], *, shrunk: bool
+    reconciled: Known, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered], *, shrunk: bool
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
@@ -156,33 +165,36 @@ def _one_way_tables(
         for axes, beyond, variance, mean in zip(part.sets, part.counts, part.variance, means, strict=True):
             ordered = orders.get(axes[0])
             tables[axes] = one_way_table(start[axes], beyond, variance, mean, total, shrunk, ordered)
-    return tables
+    return reconciled.with_all_columns(tables) if isinstance(reconciled, Resolutions) else tables
 
 
 def _seen_beyond(
-    start: Mapping[Axes, Floats], sets: Sequence[Axes], reconciled: Reconciled, seen: Seen
+    start: Mapping[Axes, Floats], sets: Sequence[Axes], reconciled: Known, seen: Seen
 ) -> Deviations:
     """What one-way tables show beyond `start`, and the noise that is left in that."""
     found = deviations(sets, np.stack([start[axes] for axes in sets]), reconciled, seen.table)
     return replace(found, variance=found.variance * seen.passed)
 
 
-def _uniform(reconciled: Reconciled) -> dict[Axes, Floats]:
+def _uniform(reconciled: Known) -> dict[Axes, Floats]:
     """The total spread evenly over the possible levels of every attribute."""
     start: dict[Axes, Floats] = {}
-    for axis, size in enumerate(reconciled.shape):
+    seen = reconciled.seen if isinstance(reconciled, Resolutions) else range(len(reconciled.shape))
+    for axis, size in ((axis, reconciled.shape[axis]) for axis in seen):
         empty = zero_cells((axis,), reconciled.shape, reconciled.domain.zeros)
         start[(axis,)] = np.where(empty, 0.0, reconciled.total / (size - np.count_nonzero(empty)))
     return start
 
 
-def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
+def _finish(reconciled: Known, built: Mapping[Axes, Floats]) -> Targets:
     """Probabilities of the maximal sets and of every attribute, in agreement."""
     sets = reconciled.maximal()
     largest = {axes: built[axes] / built[axes].sum() for axes in sets}
     sigma = {axes: _sigma(axes, reconciled) for axes in sets}
     if max(map(len, sets)) > 2:
         largest = consensus(largest, {axes: 1 / max(sigma[axes], 1e-12) ** 2 for axes in sets})
+    if isinstance(reconciled, Resolutions):
+        return reconciled.targets(largest, {axes: table for axes, table in built.items() if len(axes) == 1})
     tables = dict(largest)
     for axis in range(len(reconciled.shape)):
         if (axis,) not in tables:
@@ -192,7 +204,7 @@ def _finish(reconciled: Reconciled, built: Mapping[Axes, Floats]) -> Targets:
     return Targets(reconciled.shape, reconciled.total, tables, sigma, reconciled.domain.zeros)
 
 
-def _sigma(axes: Axes, reconciled: Reconciled) -> float:
+def _sigma(axes: Axes, reconciled: Known) -> float:
     """The standard deviation of the noise of a cell, on the scale of probabilities."""
     return sqrt(reconciled.mean_variance(axes)) / reconciled.total
 

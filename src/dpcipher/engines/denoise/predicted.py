@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker
 from dpcipher.engines.denoise.tree_prediction import implied, shares
 from dpcipher.engines.raking import Goal, sweep_alike
@@ -17,6 +18,7 @@ TRACE = 0.05  # of independence, in what a tree implies: its zeros are estimates
 ROUNDS = 20
 
 Tables = Mapping[Axes, Floats]
+Known = Reconciled | Resolutions
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Predicted:
         return Predicted(self.tables + steps, replace(self.beyond, counts=self.beyond.counts - steps))
 
 
-def parts(sets: Iterable[Axes], reconciled: Reconciled) -> Iterator[list[Axes]]:
+def parts(sets: Iterable[Axes], reconciled: Known) -> Iterator[list[Axes]]:
     """Sets whose tables have one shape, and are exact or noisy together; few enough that the bases of their tables are small."""
     shape = reconciled.shape
     return alike(
@@ -42,7 +44,7 @@ def parts(sets: Iterable[Axes], reconciled: Reconciled) -> Iterator[list[Axes]]:
 
 
 def predict(
-    sets: Sequence[Axes], built: Tables, reconciled: Reconciled, seen: Callable[[Axes], Floats]
+    sets: Sequence[Axes], built: Tables, reconciled: Known, seen: Callable[[Axes], Floats]
 ) -> Predicted:
     """The tables of one part as the smaller ones, `built`, predict them; `seen` gives the counts to compare them with."""
     tables = _of_largest_entropy(sets, built, reconciled)
@@ -50,7 +52,7 @@ def predict(
 
 
 def deviations(
-    sets: Sequence[Axes], start: Floats, reconciled: Reconciled, seen: Callable[[Axes], Floats]
+    sets: Sequence[Axes], start: Floats, reconciled: Known, seen: Callable[[Axes], Floats]
 ) -> Deviations:
     """What the counts show beyond the prediction, seen by no smaller table, and its noise."""
     counts = np.stack([seen(axes) for axes in sets])
@@ -58,7 +60,7 @@ def deviations(
     return Deviations(sets, centre(counts - start, first=1), variance)
 
 
-def _of_largest_entropy(sets: Sequence[Axes], built: Tables, reconciled: Reconciled) -> Floats:
+def _of_largest_entropy(sets: Sequence[Axes], built: Tables, reconciled: Known) -> Floats:
     """The tables of largest entropy that have the denoised margins and the structural zeros."""
     tables = np.full(len(sets), reconciled.total)
     for column in zip(*sets, strict=True):
@@ -81,7 +83,7 @@ def _faces(sets: Sequence[Axes], built: Tables) -> list[Goal]:
 
 
 def rebuild(
-    predicted: Sequence[Predicted], built: Tables, reconciled: Reconciled, rule: Shrinker
+    predicted: Sequence[Predicted], built: Tables, reconciled: Known, rule: Shrinker
 ) -> dict[Axes, Floats]:
     """Tables of one order, each between its prediction and its counts; `built` are the smaller ones."""
     one_way = {axis: built[(axis,)] / reconciled.total for axis in range(len(reconciled.shape))}
@@ -95,7 +97,7 @@ def rebuild(
     return tables
 
 
-def _is_exact(part: Predicted, reconciled: Reconciled) -> bool:
+def _is_exact(part: Predicted, reconciled: Known) -> bool:
     """Without noise; with a column of one level there is no interaction to be exact: the table is its prediction."""
     return part.beyond.exact and freedom(part.beyond.sets[0], reconciled.shape) > 0
 
@@ -126,7 +128,7 @@ def _lifted(start: Floats, tables: Floats) -> Floats:
 
 
 def toward_tree(
-    predicted: Sequence[Predicted], one_way: Tables, pairs: Tables, reconciled: Reconciled
+    predicted: Sequence[Predicted], one_way: Tables, pairs: Tables, reconciled: Known
 ) -> list[Predicted]:
     """Noisy pairs outside the tree of the strongest `pairs` are moved toward what it implies, as far as their own counts agree."""
     noisy = [axes for part in predicted if not part.beyond.exact for axes in part.beyond.sets]
@@ -140,7 +142,7 @@ def toward_tree(
     ]
 
 
-def _moved_toward(part: Predicted, trees: Tables, one_way: Tables, reconciled: Reconciled) -> Predicted:
+def _moved_toward(part: Predicted, trees: Tables, one_way: Tables, reconciled: Known) -> Predicted:
     """The pairs of one part moved toward the tables in `trees`; those that are not there stay."""
     start, sets = part.tables, part.beyond.sets
     own = zip(sets, start / reconciled.total, strict=True)

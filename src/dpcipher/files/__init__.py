@@ -1,4 +1,4 @@
-"""Files that are complete or absent: written beside their target, synced to disk, then renamed into place.
+"""Files that are complete or absent: written beside their target, synced to disk, then named. Nothing is overwritten unasked.
 
 A process that is killed cannot clean up. What it left is removed by the next one that writes the same target: a temporary file is locked
 as long as its writer lives.
@@ -7,12 +7,16 @@ Nothing here turns an OSError into another error: the caller knows what the file
 """
 
 import errno
+import glob
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+
+from dpcipher.errors import FileExists, TableFileError
 
 try:
     import fcntl
@@ -22,19 +26,92 @@ except ImportError:  # a system without flock: nothing tells a leftover from a f
 _LONGEST_STEM = 40
 
 
-@contextmanager
-def replacing(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
-    """A temporary file that takes the place of `path` when the block ends well; else `path` stays as it was.
+def check_output(
+    path: str | os.PathLike[str],
+    *,
+    endings: tuple[str, ...] = (),
+    force: bool = False,
+    inputs: Iterable[object] = (),
+) -> Path:
+    """Refuse a path whose ending says another format, that is there already unless `force`, and always one of the files that are read."""
+    target = Path(path)
+    if endings and not target.name.lower().endswith(endings):
+        raise TableFileError(f"{target}: must end in {', '.join(endings)}; rename it")
+    if any(_is_read(target, given) for given in inputs if isinstance(given, str | os.PathLike)):
+        raise TableFileError(f"{target}: is read here, and would be destroyed; name another file")
+    if not force and os.path.lexists(target):
+        raise _exists(target)
+    return target
 
-    A symbolic link at `path` is replaced, not followed. A device or a pipe is refused: a rename would put a file in its place.
+
+def _exists(path: Path) -> FileExists:
+    return FileExists(
+        f"{path}: is there already, and nothing is overwritten unasked; name another file, or replace it with force=True"
+    )
+
+
+def _is_read(target: Path, given: str | os.PathLike[str]) -> bool:
+    """Whether a file is what a path, a folder, a pattern or FILE::TABLE stands for, by whatever name or link."""
+    text = os.fspath(given).partition("::")[0]
+    with suppress(OSError, ValueError):
+        named = [Path(text)] if os.path.exists(text) else map(Path, glob.glob(text, recursive=True))
+        files = (file for path in named for file in (path.rglob("*") if path.is_dir() else [path]))
+        return target.is_file() and any(file.is_file() and file.samefile(target) for file in files)
+    return False
+
+
+class PaidFor(os.PathLike[str]):
+    """A place for a file that was paid for: where another file has appeared there meanwhile, it goes beside it; `path` is where it went."""
+
+    def __init__(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        self.path, self.force = Path(path), force
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def write(self, save: Callable[[Path], object]) -> bool:
+        """Write it by `save`; whether it is where it was asked for."""
+        asked = self.path
+        for number in count(2):
+            try:
+                save(self.path)
+            except FileExists:
+                self.path = asked.with_name(f"{asked.stem}-{number}{asked.suffix}")
+            else:
+                break
+        return self.path == asked
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o666, force: bool = False) -> Iterator[Path]:
+    """A temporary file that gets the name `path` when the block ends well; else `path` stays as it was.
+
+    What is there already is refused, or replaced with `force`: a symbolic link itself, not what it leads to. A device or a pipe is refused
+    always: a rename would put a file in its place.
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is there already and is no regular file", str(path))
+    check_output(path, force=force)
     with beside(path, mode=mode) as temporary:
         yield temporary
         sync(temporary)
-        temporary.replace(path)
+        if force:
+            temporary.replace(path)
+        else:
+            _name(temporary, path)
         sync(path.parent)
+
+
+def _name(temporary: Path, path: Path) -> None:
+    """Give a file its name, which nothing else may have got meanwhile."""
+    try:
+        os.link(temporary, path)  # unlike a rename, never replaces
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise _exists(path) from None
+        temporary.rename(path)
 
 
 @contextmanager
@@ -100,9 +177,9 @@ def _is_left(temporary: Path, path: Path) -> bool:
     return True
 
 
-def write_text(path: Path, text: str, *, mode: int = 0o666) -> Path:
+def write_text(path: Path, text: str, *, mode: int = 0o666, force: bool = False) -> Path:
     """Write a text as UTF-8, complete or not at all."""
-    with replacing(path, mode=mode) as temporary:
+    with replacing(path, mode=mode, force=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
 

@@ -1,0 +1,52 @@
+"""What `solve` and `sample` cannot mean is refused in our words, and nothing that would be ignored is taken."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dpcipher as dc
+from dpcipher.errors import ParameterError
+
+SCHEMA = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+RELEASE = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, SCHEMA, scale=5.0)
+JOINT = dc.solve(RELEASE)
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a path": (lambda: dc.solve("people.release.parquet"), r"load a file with dc\.Release\.load\(path\)"),  # type: ignore[call-overload]
+    "a word as seed": (lambda: dc.solve(RELEASE, seed="a"), r"seed \('a'\) must be a whole number"),  # type: ignore[call-overload]
+    "no seed": (
+        lambda: dc.solve(RELEASE, engine="paper", seed=None),
+        r"seed \(None\) must be a whole number",
+    ),  # type: ignore[call-overload]
+    "sampling by a word": (lambda: JOINT.sample(5, seed="a"), r"seed \('a'\) must be a whole number"),  # type: ignore[arg-type]
+    "sampling below zero": (lambda: JOINT.sample(5, seed=-1), r"seed \(-1\) must be a whole number"),
+    "a stream by half": (lambda: JOINT.stream(5, seed=1.5), r"seed \(1\.5\) must be a whole number"),  # type: ignore[arg-type]
+    "a ridge for tables": (lambda: dc.solve(RELEASE, lam=3.0), "lam must be left out with engine 'table'"),
+    "a reading for rows": (
+        lambda: dc.solve(RELEASE, engine="rows", reading="clipped"),
+        "reading must be left out with engine 'rows'.*try engine='paper'",
+    ),
+    "a ridge for a method": (lambda: dc.Cipher(1.0, unit="add-remove", lam=3.0), "lam must be left out"),
+    "a reading for a method": (
+        lambda: dc.Cipher(1.0, unit="add-remove", reading="clipped"),
+        "reading must be left out",
+    ),
+    "whose row is missing": (
+        lambda: dc.measure("absent.csv", SCHEMA, epsilon=1, unit="add-remove", missing_person="drop"),
+        "must be left out without a person",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_cannot_be_meant_is_refused(wrong: str) -> None:
+    """With the name, the value and what to do; never by an error of NumPy or Python."""
+    call, says = REFUSED[wrong]
+    with pytest.raises(ParameterError, match=says):
+        call()
+
+
+def test_the_literal_reading_may_be_said_to_any_engine() -> None:
+    """It is the default, and nothing of it is ignored."""
+    assert dc.solve(RELEASE, engine="table", reading="literal").n_rows == JOINT.n_rows
