@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import chisquare
 
-from dpcipher.privacy.choose import Draws, polya_urn
+from dpcipher.privacy.choose import Draws, draw_posterior_counts
 
 
 def dirichlet_multinomial(drawn: tuple[int, ...], alphas: np.ndarray) -> float:
@@ -31,14 +31,14 @@ def test_the_urn_is_a_dirichlet_multinomial(draws: Draws) -> None:
     chances = np.array([dirichlet_multinomial(x, weights / step) for x in outcomes])
     seen = dict.fromkeys(outcomes, 0)
     for _ in range(4000):
-        seen[tuple(polya_urn(weights, step, 4, draws.below).tolist())] += 1
+        seen[tuple(draw_posterior_counts(weights, step, 4, draws.below).tolist())] += 1
     assert chances.sum() == pytest.approx(1)
     assert chisquare(list(seen.values()), 4000 * chances).pvalue > 1e-6
 
 
 def test_a_cell_without_weight_is_never_drawn() -> None:
     """Structural zeros stay empty."""
-    drawn = polya_urn(np.array([0, 5, 0], dtype=np.int64), 1, 200, Draws.seeded(1).below)
+    drawn = draw_posterior_counts(np.array([0, 5, 0], dtype=np.int64), 1, 200, Draws.seeded(1).below)
     assert drawn.tolist() == [0, 200, 0]
 
 

@@ -8,15 +8,12 @@ import pytest
 
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.unit import Unit
-from dpcipher.release.reconcile import reconcile
 from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.design import FEW_COLUMNS, NEGLIGIBLE, SmallTable, design_tables, is_small, orders_of
 from dpcipher.selection.target import SelectionTarget
-from dpcipher.tables.domain import Domain
-from dpcipher.tables.measurement import Measurement
-from dpcipher.tables.query import Query
+from release.measured import noisy, reconcile
 
 SHAPES = [(2, 2, 3, 3), (6, 9, 3, 3, 3), (2, 5)]
 BUDGETS = [{"epsilon": math.exp(-2)}, {"epsilon": 7.0}, {"rho": 1e-3}, {"rho": 0.5}]
@@ -38,10 +35,9 @@ def test_precision_is_that_of_least_squares(budget: dict[str, float]) -> None:
     measured = []
     for order, share in zip(table.orders, shares, strict=True):
         sets = list(combinations(range(3), order))
-        noise = table.noise._mechanism(float(share) / len(sets))
-        blank = [np.zeros([table.shape[a] for a in axes]) for axes in sets]
-        measured += [Measurement(Query(axes), zeros, noise) for axes, zeros in zip(sets, blank, strict=True)]
-    exact = reconcile(Domain(tuple("abc"), table.shape), measured)
+        variance = 1 / table.noise.discrete_precision(float(share) / len(sets))
+        measured += [noisy(axes, np.zeros([table.shape[a] for a in axes]), variance) for axes in sets]
+    exact = reconcile(table.shape, measured)
     each = shares / [math.comb(3, order) for order in table.orders]
     precision = table._spread @ [table.noise.discrete_precision(share) for share in each]
     for axes, found in zip(table._components, precision, strict=True):

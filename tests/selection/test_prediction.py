@@ -1,35 +1,25 @@
 """What is predicted of tables that were not measured: independent columns, and rows fitted to what was."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from dpcipher.release.reconcile import reconcile
 from dpcipher.selection.allocation import interaction_risk
 from dpcipher.selection.prediction import EMPTY, GRAIN, Prediction, fitted, independent
-from dpcipher.tables.domain import Domain
-from dpcipher.tables.measurement import Measurement, Noise
-from dpcipher.tables.query import Query
+from dpcipher.tables.measurement import Measurement
+from release.measured import noisy, reconcile
 
 SHAPE = (2, 3, 4)
-DOMAIN = Domain(("a", "b", "c"), SHAPE)
 ONE_WAY = [np.array([300.0, 700.0]), np.array([100.0, 250.0, 650.0]), np.array([400.0, 300.0, 200.0, 100.0])]
 
 
-def said(axes: tuple[int, ...], counts: np.ndarray, sigma: float) -> Measurement:
+def one_way(variance: float) -> list[Measurement]:
     """Exact counts that are said to have so much noise."""
-    return Measurement(Query(axes), counts, Noise("gaussian", sigma))
-
-
-def one_way(sigma: float) -> list[Measurement]:
-    """All columns."""
-    return [said((axis,), counts, sigma) for axis, counts in enumerate(ONE_WAY)]
+    return [noisy((axis,), counts, variance) for axis, counts in enumerate(ONE_WAY)]
 
 
 def test_independent_columns_are_predicted_by_products() -> None:
     """Nearly exact one-way tables: any table is the product of its margins, times the rows."""
-    prediction = independent(reconcile(DOMAIN, one_way(0.2)))
+    prediction = independent(reconcile(SHAPE, one_way(1e-6)))
     assert prediction is not None
     assert prediction.total == pytest.approx(1000)
     expected = np.einsum("i,j,k->ijk", *ONE_WAY) / 1000**2
@@ -41,7 +31,7 @@ def test_what_cannot_be_is_predicted_to_be_empty() -> None:
     """A structural zero holds no rows, in its own table and in larger ones; the rest holds all of them."""
     mask = np.zeros((2, 3), dtype=bool)
     mask[1, 2] = True
-    prediction = independent(reconcile(replace(DOMAIN, zeros=(((0, 1), mask),)), one_way(0.2)))
+    prediction = independent(reconcile(SHAPE, one_way(1e-6), zeros=(((0, 1), mask),)))
     assert prediction is not None
     for axes in ((0, 1), (0, 1, 2)):
         table = prediction.predict(axes)
@@ -61,8 +51,8 @@ def test_rows_are_fitted_to_pairs_that_were_measured() -> None:
     """A measured pair is reproduced, its third column is independent of it, and the same tables give the same rows."""
     pair = np.array([[280.0, 15.0, 5.0], [20.0, 35.0, 645.0]])
     pair *= 1000 / pair.sum()
-    measured = [said((0, 1), pair, 0.2), said((2,), ONE_WAY[2], 0.2)]
-    prediction, again = (fitted(reconcile(DOMAIN, measured)) for _ in range(2))
+    measured = [noisy((0, 1), pair, 1e-6), noisy((2,), ONE_WAY[2], 1e-6)]
+    prediction, again = (fitted(reconcile(SHAPE, measured)) for _ in range(2))
     assert prediction is not None
     assert again is not None
     np.testing.assert_allclose(prediction.predict((0, 1)), pair, atol=5)
@@ -83,5 +73,5 @@ def test_an_empty_cell_of_fitted_rows_may_hold_some() -> None:
 @pytest.mark.parametrize("predict", [independent, fitted])
 def test_where_noise_has_drowned_the_rows_nothing_is_predicted(predict) -> None:
     """A total at or below zero: no prediction."""
-    drowned = [said((axis,), counts - 5000, 1e3) for axis, counts in enumerate(ONE_WAY)]
-    assert predict(reconcile(DOMAIN, drowned)) is None
+    drowned = [noisy((axis,), counts - 5000, 1e6) for axis, counts in enumerate(ONE_WAY)]
+    assert predict(reconcile(SHAPE, drowned)) is None

@@ -14,7 +14,7 @@ from dpcipher.audits.losses import additive_losses, choice_losses
 from dpcipher.audits.subjects import UNITS
 from dpcipher.methods.dirichlet_prior import least_prior
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import OpenDPChooser, choice_cost, polya_urn
+from dpcipher.privacy.choose import OpenDPChooser, choice_cost, draw_posterior_counts
 from dpcipher.privacy.noise import OpenDPNoise, cost, mechanism_for
 from dpcipher.privacy.unit import Unit
 from dpcipher.tables.domain import Counts, Floats
@@ -86,7 +86,9 @@ def urn_check(trials: int) -> Check:
 
 def _urn_losses(tables: Sequence[Counts], side: int, prior: Fraction, trials: int) -> Floats:
     weights = tables[side] * prior.denominator + prior.numerator
-    drawn = np.array([polya_urn(weights, prior.denominator, 1, secrets.randbelow) for _ in range(trials)])
+    drawn = np.array(
+        [draw_posterior_counts(weights, prior.denominator, 1, secrets.randbelow) for _ in range(trials)]
+    )
     log = [_log_posterior(drawn, np.asarray(table + float(prior), dtype=np.float64)) for table in tables]
     return np.asarray(log[0] - log[1])
 

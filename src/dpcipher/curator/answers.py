@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.counts import CountedTables, CountSource, Tally
-from dpcipher.privacy.choose import Draws, polya_urn
+from dpcipher.privacy.choose import Draws, draw_posterior_counts
 from dpcipher.privacy.ledger import Account
 from dpcipher.privacy.noise import CELLS_AT_ONCE, Moved
 from dpcipher.privacy.partitions import PartitionSelection
@@ -91,7 +91,7 @@ class PrivateRows(Source):
         weights = counts * prior.denominator + prior.numerator
         if possible is not None:
             weights = np.where(possible, weights, 0)
-        drawn = polya_urn(weights.reshape(-1), prior.denominator, n_rows, self._draws.below)
+        drawn = draw_posterior_counts(weights.reshape(-1), prior.denominator, n_rows, self._draws.below)
         return drawn.reshape(counts.shape)
 
     def expect(self, tables: Sequence[Axes]) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.curator.draft import persons
-from dpcipher.curator.profile import Look
+from dpcipher.curator.profile import ColumnProfile
 from dpcipher.drawing.card import Card, CuratorOnly
 from dpcipher.errors import DataError
 from dpcipher.io.detect import detect
@@ -262,13 +262,13 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     absent = _absent(source, schema)
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
     seen = _Seen(schema.on_grid().judging, {name: ColumnCheck(column) for name, column in present.items()})
-    looks = {name: Look(name) for name in _perhaps_persons(source, schema)}
-    wanted = list(dict.fromkeys([*present, *looks])) or _some_name(source)
+    profiles = {name: ColumnProfile(name) for name in _perhaps_persons(source, schema)}
+    wanted = list(dict.fromkeys([*present, *profiles])) or _some_name(source)
     with closing(source.batches(wanted)) as batches:
         for batch in batches:
             seen.add(batch)
-            for name, look in looks.items():
-                look.add(batch.column(name))
+            for name, profile in profiles.items():
+                profile.add(batch.column(name))
     return SchemaCheck(
         seen.n_rows,
         len(schema.columns),
@@ -276,7 +276,7 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
         (*wrong, *absent, *seen.findings()),
         format.to_spec() if wrong else {},
         ready=not schema.needs_signature or schema.signed,
-        persons=persons(looks.values(), known=schema.person),
+        persons=persons(profiles.values(), known=schema.person),
     )
 
 

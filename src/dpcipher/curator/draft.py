@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dpcipher.curator.profile import (
     MAX_CODES,
     MAX_SEEN,
-    Look,
+    ColumnProfile,
     Range,
     amount_edges,
     calendar_edges,
@@ -82,18 +82,18 @@ def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Sc
     """
     detected = detect(data)
     source = open_table(data, detected.format, numbers=detected.numbers)
-    looks = {name: Look(name) for name in source.names if name}
-    with closing(source.batches(list(looks))) as batches:
+    profiles = {name: ColumnProfile(name) for name in source.names if name}
+    with closing(source.batches(list(profiles))) as batches:
         for batch in batches:
-            for name, look in looks.items():
-                look.add(batch.column(name))
-    if not any(look.rows or look.missing for look in looks.values()):
+            for name, profile in profiles.items():
+                profile.add(batch.column(name))
+    if not any(profile.rows or profile.missing for profile in profiles.values()):
         raise SchemaError("the table has no rows to draft a schema from; write the schema by hand")
-    guesses = [guess(look) for look in looks.values()]
+    guesses = [guess(profile) for profile in profiles.values()]
     columns = tuple(column for column, _ in guesses if column)
     if not columns:
         raise SchemaError("no column could be drafted: each is empty or free text; write the schema by hand")
-    for words in persons(looks.values()):
+    for words in persons(profiles.values()):
         tell(words)
     notes = tuple(note for _, note in guesses if note)
     return Schema(
@@ -101,122 +101,124 @@ def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Sc
     ).as_drafted()
 
 
-def persons(looks: Iterable[Look], *, known: str | None = None) -> tuple[str, ...]:
+def persons(profiles: Iterable[ColumnProfile], *, known: str | None = None) -> tuple[str, ...]:
     """About how many persons there are, by each column that is known to name them, or looks like an id and has values that come more than once; private."""
     return tuple(
-        look.ids.describe(look.name)
-        for look in looks
-        if look.ids is not None and look.repeats and (look.name == known or _looks_like_id(look))
+        profile.ids.describe(profile.name)
+        for profile in profiles
+        if profile.ids is not None and profile.repeats and (profile.name == known or _looks_like_id(profile))
     )
 
 
-def guess(look: Look) -> Guess:
+def guess(profile: ColumnProfile) -> Guess:
     """The column, by the first reading that fits every cell, and a note for the person who checks it."""
-    if not look.texts:
-        return None, f"left out: {look.name!r} holds no value at all"
-    if reason := _looks_like_id(look):
+    if not profile.texts:
+        return None, f"left out: {profile.name!r} holds no value at all"
+    if reason := _looks_like_id(profile):
         return None, (
-            f"left out: {look.name!r} looks like an id ({reason}); add it by hand if it is none{_owner_hint(look)}"
+            f"left out: {profile.name!r} looks like an id ({reason}); add it by hand if it is none{_owner_hint(profile)}"
         )
-    if "boolean" in look.ranges:
-        return _made(look, "boolean"), ""
-    if "date" in look.ranges:
-        return _dated(look, look.ranges["date"])
-    if "time" in look.ranges:
-        return _timed(look, look.ranges["time"])
-    if "number" in look.ranges:
-        return _numbers(look)
+    if "boolean" in profile.ranges:
+        return _made(profile, "boolean"), ""
+    if "date" in profile.ranges:
+        return _dated(profile, profile.ranges["date"])
+    if "time" in profile.ranges:
+        return _timed(profile, profile.ranges["time"])
+    if "number" in profile.ranges:
+        return _numbers(profile)
     mostly_numbers = (
-        look.mixed[0] <= look.mixed[1] and 0 < len(look.codes) <= MAX_CODES and not look.leading_zeros
+        profile.mixed[0] <= profile.mixed[1]
+        and 0 < len(profile.codes) <= MAX_CODES
+        and not profile.leading_zeros
     )
-    if mostly_numbers and _are_missing(look.codes):
-        return _numbers(look)
-    otherwise = read_otherwise({text for text in look.texts if not _are_missing({text})})
-    if _repeat(look) and (look.distinct <= MAX_LEVELS or _come_often(look)):
-        note = f"check: {look.name!r} holds {otherwise}" if otherwise else _texts_note(look)
-        return _made(look, "categorical", levels=_in_order(look.texts)), note
+    if mostly_numbers and _are_missing(profile.codes):
+        return _numbers(profile)
+    otherwise = read_otherwise({text for text in profile.texts if not _are_missing({text})})
+    if _repeat(profile) and (profile.distinct <= MAX_LEVELS or _come_often(profile)):
+        note = f"check: {profile.name!r} holds {otherwise}" if otherwise else _texts_note(profile)
+        return _made(profile, "categorical", levels=_in_order(profile.texts)), note
     if otherwise:
-        return None, f"left out: {look.name!r} holds {otherwise}"
-    if not _repeat(look) and not mostly_numbers:
+        return None, f"left out: {profile.name!r} holds {otherwise}"
+    if not _repeat(profile) and not mostly_numbers:
         return (
             None,
-            f"left out: {look.name!r} holds texts of which most are in one row; add it by hand if it is needed",
+            f"left out: {profile.name!r} holds texts of which most are in one row; add it by hand if it is needed",
         )
     if mostly_numbers:
-        column, _ = _numbers(look)
+        column, _ = _numbers(profile)
         return (
             column,
-            f"check: {look.name!r} holds numbers and a few texts; the texts become kinds of missing",
+            f"check: {profile.name!r} holds numbers and a few texts; the texts become kinds of missing",
         )
-    what = "long texts" if look.longest > _SHORT else "texts"
+    what = "long texts" if profile.longest > _SHORT else "texts"
     return (
         None,
-        f"left out: {look.name!r} holds more than {MAX_LEVELS} distinct {what}; add it by hand if it is needed",
+        f"left out: {profile.name!r} holds more than {MAX_LEVELS} distinct {what}; add it by hand if it is needed",
     )
 
 
-def _looks_like_id(look: Look) -> str:
+def _looks_like_id(profile: ColumnProfile) -> str:
     """Why the values name rows; nothing where they do not. Real numbers are all different too, and name nothing."""
-    if look.rows >= ENOUGH_ROWS and not look.repeats:
-        if _ID_NAME.search(look.name):
+    if profile.rows >= ENOUGH_ROWS and not profile.repeats:
+        if _ID_NAME.search(profile.name):
             return "by its name, and every value is different"
-        low, high = look.ranges.get("integer", (0.0, 0.0))
-        if "integer" in look.ranges and (high - low == look.rows - 1 or look.increasing):
+        low, high = profile.ranges.get("integer", (0.0, 0.0))
+        if "integer" in profile.ranges and (high - low == profile.rows - 1 or profile.increasing):
             return "whole numbers that count the rows"
-        if not look.ranges and look.distinct > MAX_LEVELS and look.longest <= _SHORT:
+        if not profile.ranges and profile.distinct > MAX_LEVELS and profile.longest <= _SHORT:
             return "every text is different"
-    if _ID_NAME.search(look.name) and look.distinct > MAX_LEVELS:
+    if _ID_NAME.search(profile.name) and profile.distinct > MAX_LEVELS:
         return "by its name"
-    if "integer" in look.ranges and look.distinct >= MANY_IDS:
-        low, high = look.ranges["integer"]
-        if look.number >= FILLED * (high - low + 1) and look.rows <= ROWS_EACH * look.number:
+    if "integer" in profile.ranges and profile.distinct >= MANY_IDS:
+        low, high = profile.ranges["integer"]
+        if profile.number >= FILLED * (high - low + 1) and profile.rows <= ROWS_EACH * profile.number:
             return "whole numbers that leave out few, each in few rows"
     return ""
 
 
-def _owner_hint(look: Look) -> str:
+def _owner_hint(profile: ColumnProfile) -> str:
     """What an id is good for whose values come more than once."""
-    if not look.repeats:
+    if not profile.repeats:
         return ""
     return "; if it says whose row it is, give it to measure as the person, so that all rows of one are protected"
 
 
-def _numbers(look: Look) -> Guess:
+def _numbers(profile: ColumnProfile) -> Guess:
     """Numbers with the codes among them set aside: a few values as categories, whole numbers one by one, anything wider in bins with round edges."""
-    codes, low, high = _missing_codes(look)
+    codes, low, high = _missing_codes(profile)
     facts: dict[str, Any] = {"missing_values": codes} if codes else {}
     said = [f"{', '.join(map(str, codes))} taken for missing values"] if codes else []
-    levels = sorted({float(text) for text in look.texts - set(map(str, codes)) if _is_number(text)})
-    if look.distinct <= MOST_LEVELS and _are_codes(look, levels):
+    levels = sorted({float(text) for text in profile.texts - set(map(str, codes)) if _is_number(text)})
+    if profile.distinct <= MOST_LEVELS and _are_codes(profile, levels):
         few = (
             f"few whole numbers, taken for codes: {_RANKED}"
             if len(levels) <= FEW_VALUES
             else f"taken for codes: {_MANY}"
         )
         said.append(few)
-        return _made(look, "categorical", levels=[int(level) for level in levels], **facts), _check(
-            look, said
+        return _made(profile, "categorical", levels=[int(level) for level in levels], **facts), _check(
+            profile, said
         )
-    if not look.whole and len(levels) <= FEW_VALUES and look.rows >= OFTEN * len(levels):
+    if not profile.whole and len(levels) <= FEW_VALUES and profile.rows >= OFTEN * len(levels):
         said.append("few numbers, taken for levels that rank")
-        return _made(look, "ordinal", levels=_whole(levels), **facts), _check(look, said)
-    if look.whole and high - low < MAX_NARROW:
+        return _made(profile, "ordinal", levels=_whole(levels), **facts), _check(profile, said)
+    if profile.whole and high - low < MAX_NARROW:
         facts |= {"bins": "auto"} if high - low >= MAX_UNIT else {}
-        return _made(look, "integer", min=int(low), max=int(high), **facts), _check(look, said)
-    coded = [-1] if look.whole and has_minus_one(look.values, low) else []
+        return _made(profile, "integer", min=int(low), max=int(high), **facts), _check(profile, said)
+    coded = [-1] if profile.whole and has_minus_one(profile.values, low) else []
     low = 0.0 if coded else low
-    facts |= _bins(look, low, high)
-    if special := [*coded, *_special(look, facts, low, high)]:
+    facts |= _bins(profile, low, high)
+    if special := [*coded, *_special(profile, facts, low, high)]:
         facts["special"] = special
         said.append(f"{', '.join(map(str, special))} in many rows: no amount, a top code or a code?")
-    kind = "integer" if look.whole else "number"
-    return _on_grid(look, kind, facts), _check(look, said)
+    kind = "integer" if profile.whole else "number"
+    return _on_grid(profile, kind, facts), _check(profile, said)
 
 
-def _special(look: Look, facts: dict[str, Any], low: float, high: float) -> list[float]:
+def _special(profile: ColumnProfile, facts: dict[str, Any], low: float, high: float) -> list[float]:
     """The values that pile up, but for a zero that has a bin of its own."""
-    alone = look.whole and {0, 1} <= set(facts.get("edges", ()))
-    piled = [value for value in piled_up(look.values, low, high) if value or not alone]
+    alone = profile.whole and {0, 1} <= set(facts.get("edges", ()))
+    piled = [value for value in piled_up(profile.values, low, high) if value or not alone]
     return _whole(piled)
 
 
@@ -225,96 +227,104 @@ def _whole(values: Sequence[float]) -> list[float]:
     return [int(value) if value == int(value) else value for value in values]
 
 
-def _on_grid(look: Look, kind: str, facts: dict[str, Any]) -> Column:
+def _on_grid(profile: ColumnProfile, kind: str, facts: dict[str, Any]) -> Column:
     """The column with the step or decimals of its numbers, and with the special values, as far as they leave every bin a value."""
     grid: dict[str, Any] = {}
-    if look.whole and look.step > 1 and look.rows >= ENOUGH_ROWS:
-        grid = {"step": look.step}
-    elif not look.whole and look.decimals is not None:
-        grid = {"decimals": look.decimals}
+    if profile.whole and profile.step > 1 and profile.rows >= ENOUGH_ROWS:
+        grid = {"step": profile.step}
+    elif not profile.whole and profile.decimals is not None:
+        grid = {"decimals": profile.decimals}
     for known in (facts | grid, facts):
         try:
-            return _made(look, kind, **known)
+            return _made(profile, kind, **known)
         except SchemaError:
             continue
-    return _made(look, kind, **{key: value for key, value in facts.items() if key != "special"})
+    return _made(profile, kind, **{key: value for key, value in facts.items() if key != "special"})
 
 
-def _repeat(look: Look) -> bool:
+def _repeat(profile: ColumnProfile) -> bool:
     """Whether texts come more than once, as levels do: a list of those that do not is a list of rows."""
-    return look.distinct <= FEW_VALUES or look.rows >= TWICE * look.distinct
+    return profile.distinct <= FEW_VALUES or profile.rows >= TWICE * profile.distinct
 
 
-def _come_often(look: Look) -> bool:
-    return look.distinct <= MOST_LEVELS and look.longest <= _SHORT and look.rows >= OFTEN * look.distinct
+def _come_often(profile: ColumnProfile) -> bool:
+    return (
+        profile.distinct <= MOST_LEVELS
+        and profile.longest <= _SHORT
+        and profile.rows >= OFTEN * profile.distinct
+    )
 
 
-def _check(look: Look, said: list[str]) -> str:
-    return f"check {look.name!r}: {'; '.join(said)}" if said else ""
+def _check(profile: ColumnProfile, said: list[str]) -> str:
+    return f"check {profile.name!r}: {'; '.join(said)}" if said else ""
 
 
-def _are_codes(look: Look, levels: list[float]) -> bool:
+def _are_codes(profile: ColumnProfile, levels: list[float]) -> bool:
     """Whether whole numbers stand for something else: there are few of them, or they lie far apart and each comes often."""
-    if not look.whole or not levels:
+    if not profile.whole or not levels:
         return False
     apart = levels[-1] - levels[0] >= APART * len(levels)
-    return len(levels) <= FEW_VALUES or (levels[0] > 0 and apart and look.rows >= OFTEN * len(levels))
+    return len(levels) <= FEW_VALUES or (levels[0] > 0 and apart and profile.rows >= OFTEN * len(levels))
 
 
-def _missing_codes(look: Look) -> tuple[list[str | int], float, float]:
+def _missing_codes(profile: ColumnProfile) -> tuple[list[str | int], float, float]:
     """The texts among numbers, and the negative numbers that stand for a missing value, with the range of what is left."""
-    numbers = [float(text) for text in look.texts if _is_number(text)] if look.distinct <= MAX_SEEN else []
+    numbers = (
+        [float(text) for text in profile.texts if _is_number(text)] if profile.distinct <= MAX_SEEN else []
+    )
     negative = {number for number in numbers if number < 0}
-    low, high = look.mixed
+    low, high = profile.mixed
     found = sorted(negative) if negative and negative <= _MISSING_NUMBERS and high >= 0 else []
     if found:
         low = min(number for number in numbers if number >= 0)
-    texts = sorted(look.codes) if "number" not in look.ranges else []
+    texts = sorted(profile.codes) if "number" not in profile.ranges else []
     return [*texts, *(int(number) for number in found)], low, high
 
 
-def _bins(look: Look, low: float, high: float) -> dict[str, Any]:
+def _bins(profile: ColumnProfile, low: float, high: float) -> dict[str, Any]:
     """Round edges: of one width, or growing with the amounts where a tail reaches far."""
-    values = look.values[(look.values >= low) & (look.values <= high)]
+    values = profile.values[(profile.values >= low) & (profile.values <= high)]
     if len(values) and is_skewed(values, low, high):
-        edges = amount_edges(values, low, high, whole=look.whole)
+        edges = amount_edges(values, low, high, whole=profile.whole)
         return {"edges": _whole(edges)}
-    first, last, bins = even_steps(low, high, whole=look.whole)
-    if not look.whole:
+    first, last, bins = even_steps(low, high, whole=profile.whole)
+    if not profile.whole:
         return {"min": _whole([first])[0], "max": _whole([last])[0], "bins": bins}
     return {"min": int(first), "max": int(last) - 1, "bins": bins}
 
 
-def _dated(look: Look, seen: Range) -> Guess:
+def _dated(profile: ColumnProfile, seen: Range) -> Guess:
     dropped = "its time of day is dropped; a column of kind: time would keep it"
-    note = _check(look, [dropped] if look.has_clock else [])
+    note = _check(profile, [dropped] if profile.has_clock else [])
     edges = calendar_edges(int(seen[0]), int(seen[1]))
     if edges is None:
-        return _made(look, "date", min=day_text(int(seen[0])), max=day_text(int(seen[1]))), note
-    return _made(look, "date", edges=edges), note
+        return _made(profile, "date", min=day_text(int(seen[0])), max=day_text(int(seen[1]))), note
+    return _made(profile, "date", edges=edges), note
 
 
-def _timed(look: Look, seen: Range) -> Guess:
+def _timed(profile: ColumnProfile, seen: Range) -> Guess:
     """Few times as categories, others in whole hours; a step that few rows keep may be chance."""
-    if look.distinct <= FEW_VALUES:
-        return _made(look, "categorical", levels=_in_order(look.texts)), _check(look, [_FEW_TIMES])
-    apart = look.seconds if look.rows >= ENOUGH_ROWS else look.seconds and math.gcd(look.seconds, 60)
-    return _made(look, "time", **clock_facts(int(seen[0]), int(seen[1]), apart)), ""
+    if profile.distinct <= FEW_VALUES:
+        return _made(profile, "categorical", levels=_in_order(profile.texts)), _check(profile, [_FEW_TIMES])
+    apart = (
+        profile.seconds if profile.rows >= ENOUGH_ROWS else profile.seconds and math.gcd(profile.seconds, 60)
+    )
+    return _made(profile, "time", **clock_facts(int(seen[0]), int(seen[1]), apart)), ""
 
 
-def _made(look: Look, kind: Any, **facts: Any) -> Column:
-    missing: Literal["level", "refuse"] = "level" if look.missing else "refuse"
-    return Column(look.name, kind, missing=missing, **facts)
+def _made(profile: ColumnProfile, kind: Any, **facts: Any) -> Column:
+    missing: Literal["level", "refuse"] = "level" if profile.missing else "refuse"
+    return Column(profile.name, kind, missing=missing, **facts)
 
 
-def _texts_note(look: Look) -> str:
-    """What to look at in a list of texts."""
-    if look.leading_zeros:
-        return f"check: {look.name!r} has codes with leading zeros, which are kept as texts"
-    if len({" ".join(text.split()).casefold() for text in look.texts}) < look.distinct:
-        return f"check: {look.name!r} has levels that differ in case or spaces alone; if they are the same, make them so in the table"
-    if any(text != text.strip() for text in look.texts):
-        return f"check: {look.name!r} has levels with spaces around them, which are part of the level; take them away in the table, unless they belong there"
+def _texts_note(profile: ColumnProfile) -> str:
+    """What to profile at in a list of texts."""
+    if profile.leading_zeros:
+        return f"check: {profile.name!r} has codes with leading zeros, which are kept as texts"
+    if len({" ".join(text.split()).casefold() for text in profile.texts}) < profile.distinct:
+        return f"check: {profile.name!r} has levels that differ in case or spaces alone; if they are the same, make them so in the table"
+    if any(text != text.strip() for text in profile.texts):
+        return f"check: {profile.name!r} has levels with spaces around them, which are part of the level; take them away in the table, unless they belong there"
     return ""
 
 

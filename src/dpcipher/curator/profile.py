@@ -24,7 +24,7 @@ NOTHING: Range = (math.inf, -math.inf)
 
 
 @dataclass
-class Look:
+class ColumnProfile:
     """One column; a reading that fails on a cell is struck from `ranges` for good."""
 
     name: str
@@ -46,7 +46,7 @@ class Look:
     increasing: bool = True
     last: float = -math.inf
     sample: list[NDArray[np.float64]] = field(default_factory=list)
-    apart: int = 1  # every so many numbers are in the sample
+    stride: int = 1  # of the numbers that are in the sample
     ids: IdSample | None = field(default_factory=IdSample)  # None where some cell can be no id
 
     def add(self, cells: pa.Array) -> None:
@@ -117,9 +117,9 @@ class Look:
             steps = np.diff(numbers, prepend=self.last)
             self.increasing &= bool((steps > 0).all())
             self.last = float(numbers[-1])
-        self.sample.append(numbers[:: self.apart])
+        self.sample.append(numbers[:: self.stride])
         while sum(map(len, self.sample)) > SAMPLE:  # rows may be sorted, so the first alone tell little
-            self.sample, self.apart = [self.values[::2]], 2 * self.apart
+            self.sample, self.stride = [self.values[::2]], 2 * self.stride
 
     def _add_texts(self, cells: pa.Array) -> None:
         texts = as_text(cells)

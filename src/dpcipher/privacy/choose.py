@@ -175,7 +175,7 @@ class Draws:
         return self.noise.is_private and self.chooser.is_private and self.below is secrets.randbelow
 
 
-def polya_urn(weights: Counts, step: int, n_rows: int, below: Callable[[int], int]) -> Counts:
+def draw_posterior_counts(weights: Counts, step: int, n_rows: int, below: Callable[[int], int]) -> Counts:
     """How often each cell is drawn in `n_rows` draws from an urn, when every drawn ball goes back with `step` more of its kind.
 
     This is exactly a multinomial draw with probabilities from Dirichlet(weights / step), in whole numbers: no float is drawn.
