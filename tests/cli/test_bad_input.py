@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 import pandas as pd
 import pytest
+from command_line import PROMISE, Run, curators_folder, measured_release, runner  # noqa: F401
 
 import dpcipher as dc
-from curator import PROMISE, Run, curators_folder, measured_release, runner  # noqa: F401
 from dpcipher.cli import as_typed
 from dpcipher.privacy.ledger import Ledger
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import PROMISE, Run, curators_folder, facts, runner  # noqa: F401
 
-from curator import PROMISE, Run, curators_folder, facts, runner  # noqa: F401
 from dpcipher.release.release import Release
 
 AUTO = ("measure", "town.csv", "town.json", *PROMISE, "--workload", "auto")

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pandas as pd
+from command_line import Run, curators_folder, facts, runner  # noqa: F401
 
-from curator import Run, curators_folder, facts, runner  # noqa: F401
 from dpcipher.release.release import Release
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_line import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 
-from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.curator.measure import measure
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.release import Release

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_line import Run, curators_folder, facts, measured_release, runner  # noqa: F401
 
-from curator import Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.inference.models import fit_models
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import curators_folder  # noqa: F401
 
-from curator import curators_folder  # noqa: F401
 from dpcipher.cli import Flow
 
 PROGRAM = [sys.executable, "-m", "dpcipher"]

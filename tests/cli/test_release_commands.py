@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from command_line import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 
 from conftest import missing
-from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.cli import main
 from dpcipher.release.keys import is_locked
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
+from command_line import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 
-from curator import PROMISE, Run, curators_folder, facts, measured_release, runner  # noqa: F401
 from dpcipher.joint.joint import Joint
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
