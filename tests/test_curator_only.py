@@ -99,6 +99,7 @@ METHODS = [
 ]
 PUBLIC: dict[str, Callable[[Path], list[Any]]] = {
     "Auto": lambda folder: [dc.Auto()],
+    "Grouped": lambda folder: [dc.Grouped("sex", sex=[["F"], ["M"]])],
     "Reading": lambda folder: [dc.Reading()],
     "Uniform": lambda folder: [dc.Uniform(unit="add-remove").fit(people(), SCHEMA)],
     **{

@@ -18,7 +18,7 @@ from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.schema.schema import Schema
@@ -128,14 +128,14 @@ def test_a_method_learns_the_same_from_spark_and_from_pandas(spark: Any) -> None
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
-def test_a_door_to_a_large_spark_frame_charges_once_and_counts(spark: Any, tmp_path: Path) -> None:
+def test_a_session_of_a_large_spark_frame_charges_once_and_counts(spark: Any, tmp_path: Path) -> None:
     """At a huge epsilon its answers are the counts; a row outside the schema is refused before the charge."""
     rows, ledger = large_frame(), Ledger.create(tmp_path / "people.ledger", epsilon=90, unit="add-remove")
-    terms = Privacy(Budget.parse(epsilon=90), Unit("add-remove"), ledger=ledger)
+    terms, account = Privacy(Budget.parse(epsilon=90), Unit("add-remove")), Account(ledger)
     with pytest.raises(DataError, match="column 'd'"):
-        open_session(spark.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, purpose={})
+        open_session(spark.createDataFrame(rows.assign(d=rows["d"] + 1)), LARGE, terms, account, purpose={})
     assert ledger.entries == ()
-    session = open_session(spark.createDataFrame(rows), LARGE, terms, purpose={})
+    session = open_session(spark.createDataFrame(rows), LARGE, terms, account, purpose={})
     noisy = session.measure(Query((0, 1)), Fraction(1, 2)).values
     assert np.array_equal(noisy, pd.crosstab(rows["a"], rows["b"]).to_numpy())
     assert len(ledger.entries) == 1

@@ -57,13 +57,13 @@ def test_a_network_too_large_for_its_zeros_draws_rows_again(method: type[Synthes
 
 
 def test_tables_too_many_to_reconcile_with_zeros_are_refused_before_the_charge(tmp_path: Path) -> None:
-    """Triples of ten columns share 45 pairs of 121 free cells; without a zero inside a table there is no limit."""
-    schema = Schema.from_domain({f"c{number}": 12 for number in range(10)})
+    """Ten triples hold the pair with the zero and share 21 pairs of 361 free cells; without a zero inside a table there is no limit."""
+    schema = Schema.from_domain({f"c{number}": 20 for number in range(12)})
     assert_refused(
         Cipher,
         Schema(schema.columns, zeros=(Zero({"c0": 0, "c1": 1}),)),
         tmp_path,
-        "margin cells",
+        "structural zeros tie 7,.* functions",
         workload=3,
     )
     Cipher(1.0, unit="add-remove", workload=3).check_schema(schema)
@@ -116,9 +116,9 @@ def test_clusters_that_share_too_much_for_their_zeros_still_agree() -> None:
 
 def test_measure_refuses_too_many_tables_with_zeros_before_the_charge(tmp_path: Path) -> None:
     """The same limit at the entry point: the ledger is not touched."""
-    schema = Schema.from_domain({f"c{number}": 12 for number in range(10)})
+    schema = Schema.from_domain({f"c{number}": 20 for number in range(12)})
     schema = Schema(schema.columns, zeros=(Zero({"c0": 0, "c1": 1}),))
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=1, unit="add-remove")
-    with pytest.raises(SizeError, match="margin cells"):
+    with pytest.raises(SizeError, match="structural zeros tie"):
         measure(people(), schema, workload=3, epsilon=1, unit="add-remove", ledger=ledger)
     assert ledger.entries == ()

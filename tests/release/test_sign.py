@@ -168,7 +168,7 @@ def test_a_file_may_hold_several_keys(folder: Path) -> None:
     assert verify(folder / "people.parquet", keys=trust_key(lines[1])).passed
     assert not verify(folder / "people.parquet", keys=trust_key(lines[0])).passed
     (folder / "trusted").write_text(f"{lines[0]}\nssh-rsa AAAA carol\n{lines[1]}\n")
-    with pytest.raises(ParameterError, match=r"'ssh-rsa AAAA carol'\) must be a public Ed25519 key"):
+    with pytest.raises(ParameterError, match=r"trusted, line 2\) must be a public Ed25519 key"):
         trusted_keys(folder / "trusted")
 
 
@@ -437,7 +437,7 @@ def test_a_key_that_anybody_signs_for_is_refused(made: Path, tmp_path: Path) -> 
     beyond = [value.to_bytes(32, "little") for value in range(P, 2**255)]
     for public in (*weak_encodings(), *beyond):
         path = public_file(tmp_path / "weak.pub", public)
-        with pytest.raises(ParameterError, match=r"key \(weak.pub\) must be a public Ed25519 key"):
+        with pytest.raises(ParameterError, match=r"key \(.*weak.pub.*\) must be a public Ed25519 key"):
             trusted_keys(path)
     verified = CliRunner().invoke(
         main, ["release", "verify", str(made / "people.parquet"), "--key", str(path)]

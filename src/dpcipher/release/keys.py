@@ -83,8 +83,8 @@ def create_key(name: str | Path, *, passphrase: str | None = None) -> tuple[Path
     return *paths, key_id(public)
 
 
-def trust_key(line: str, name: str = "") -> TrustedKey:
-    """Trust the public key in a line of text, under a name; by default its comment."""
+def trust_key(line: str, name: str = "", *, where: str = "") -> TrustedKey:
+    """Trust the public key in a line of text, under a name; by default its comment. `where` the line was found is all that is said of a wrong one."""
     words = line.split(maxsplit=2)
     try:
         blob = base64.b64decode(words[1], validate=True) if words[0] == KIND else b""
@@ -92,7 +92,7 @@ def trust_key(line: str, name: str = "") -> TrustedKey:
         blob = b""
     if not blob.startswith(_HEAD) or len(blob) != len(_HEAD) + 32:
         raise ParameterError(
-            f"key ({name or line!r:.60}) must be a public Ed25519 key of OpenSSH, a line such as {KIND} AAAA… ada; "
+            f"key ({where or f'{line!r:.60}'}) must be a public Ed25519 key of OpenSSH, a line such as {KIND} AAAA… ada; "
             f"`ssh-keygen -t ed25519` and `dpcipher release key NAME` write one as NAME{PUBLIC}"
         )
     return TrustedKey(name or " ".join(words[2:]) or "a key without a name", blob[len(_HEAD) :])
@@ -106,13 +106,12 @@ def trusted_keys(keys: str | Path | TrustedKey | Iterable[str | Path | TrustedKe
             trusted.append(key)
             continue
         _require()
-        lines = [
-            line
-            for line in _read(Path(key), "public").decode("utf-8", "replace").splitlines()
-            if line.strip()
-        ]
-        lines = [line for line in lines if not line.startswith("#")] or [""]
-        trusted += [trust_key(line, Path(key).name if len(lines) == 1 else "") for line in lines]
+        text = _read(Path(key), "public").decode("utf-8", "replace")
+        lines = {
+            n: line for n, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#"
+        } or {1: ""}
+        name = Path(key).name if len(lines) == 1 else ""
+        trusted += [trust_key(line, name, where=f"{key}, line {n}") for n, line in lines.items()]
     return tuple(trusted)
 
 
@@ -128,10 +127,9 @@ def read_private(path: str | Path, *, passphrase: str | None = None) -> "Ed25519
         raise ParameterError(f"key ({path}) is locked; give its passphrase")
     if locked:
         _require("bcrypt")
+    text = _read(Path(path), "private")
     try:
-        key = load_ssh_private_key(
-            _read(Path(path), "private"), (passphrase or "").encode() if locked else None
-        )
+        key = load_ssh_private_key(text, (passphrase or "").encode() if locked else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
@@ -159,8 +157,9 @@ def is_locked(path: str | Path) -> bool:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
+    text = _read(Path(path), "private")
     try:
-        load_ssh_private_key(_read(Path(path), "private"), None)
+        load_ssh_private_key(text, None)
     except TypeError:  # it is locked, and no passphrase was given
         return True
     except (ValueError, UnsupportedAlgorithm):

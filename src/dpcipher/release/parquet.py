@@ -173,9 +173,11 @@ def read_layout(stream: BinaryIO, size: int, key: bytes, most: int) -> Layout | 
     if key not in raw:
         return None
     footer = Thrift(raw, 0, _MAX_NODES).struct()
-    pairs = footer.get(5)
-    one = pairs[0] if isinstance(pairs, list) and len(pairs) == 1 else None
-    metadata = one.get(2) if isinstance(one, dict) and one.get(1) == key else None
+    facts = footer.get(5)
+    pairs = [one for one in facts if isinstance(one, dict)] if isinstance(facts, list) else []
+    if all(one.get(1) != key for one in pairs):
+        return None
+    metadata = pairs[0].get(2) if len(pairs) == 1 else None
     if not isinstance(metadata, bytes):
         raise ValueError("another program wrote it anew, with facts of its own")
     if len(metadata) > most or length - len(metadata) > MAX_LAYOUT:
