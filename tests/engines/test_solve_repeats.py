@@ -47,9 +47,9 @@ def merged(release: Release) -> Release:
 
 def probabilities(release: Release, engine: str) -> tuple[np.ndarray, Joint]:
     """The joint of a release over all cells."""
-    joint = solve(
-        release, engine=engine, reading=Reading(target="last")
-    )  # random targets differ from release to release
+    # Random targets differ from release to release.
+    reading = Reading(target="last") if engine == "paper" else "literal"
+    joint = solve(release, engine=engine, reading=reading)
     assert isinstance(joint, Joint)
     if engine == "rows":
         return np.exp(joint.core.log_prob(CODES)).reshape(SHAPE), joint

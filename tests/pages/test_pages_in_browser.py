@@ -50,7 +50,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def publishable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The publishable report."""
-    return report(pages.release(), pages.people(1), tmp_path_factory.mktemp("public") / "report.html")
+    path = tmp_path_factory.mktemp("public") / "report.html"
+    return report(pages.release(), pages.people(1), path, rows_from="invented here")
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_what_is_written_is_read(tmp_path: Path, measured: list[Measurement]) ->
     """In its order, whichever measurements are alike; the rows of the file are labelled by levels and groups."""
     totals = [Measurement(Query(()), np.array(100), NOISES[1], number) for number in range(3)]
     all_of_them = [*measured, *totals]
-    path = file.write(tmp_path / "r.parquet", SCHEMA, all_of_them, Statement("declared"))
+    path = file.write(tmp_path / "r.parquet", SCHEMA, all_of_them, Statement("declared"), force=True)
     schema, again, statement = file.read(path)
     assert (schema, statement) == (SCHEMA, Statement("declared"))
     # Beside a table of reals, whole numbers stay whole.
@@ -105,4 +105,4 @@ def test_groups_of_too_many_levels_are_neither_written_nor_read(
     with pytest.raises(ReleaseError, match="of at most 9 levels in all; these are of 10"):
         file.read(path)
     with pytest.raises(ReleaseError, match="of at most 9 levels in all; these are of 10"):
-        file.write(path, SCHEMA, tables, Statement("declared"))
+        file.write(path, SCHEMA, tables, Statement("declared"), force=True)
