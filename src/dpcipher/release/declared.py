@@ -14,7 +14,7 @@ from dpcipher.errors import ParameterError, ReleaseError, WorkloadError, did_you
 from dpcipher.release.group_labels import code_labels
 from dpcipher.schema.grouped import Grouped, read_groups, said, table_of
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Attrs
+from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import LARGEST_VALUE, Measurement, Noise, NoiseKind
 from dpcipher.tables.query import Groups, Query
 
@@ -95,9 +95,10 @@ class _Table:
     """A published table: its attributes in the schema's order, and for each the groups of its levels, if any, and the places they were given at."""
 
     schema: Schema
+    axes: Axes
     attrs: Attrs
-    groups: tuple[Groups | None, ...]
-    order: tuple[list[int], ...]
+    groups: tuple[Groups | None, ...] = ()
+    order: tuple[list[int], ...] = ()
 
     @classmethod
     def parse(cls, schema: Schema, key: Attrs, groups: object) -> "_Table":
@@ -107,13 +108,21 @@ class _Table:
                 f"groups of {key!r} ({groups!r:.60}) must be said once, by column; try groups={{('age', 'sex'): {{'age': [0, 18, 65]}}}}"
             )
         table = key if isinstance(key, Grouped) or not groups else Grouped(key, **groups)
-        attrs = schema.attrs_on(schema.axes(table))
-        specs = [table.groups.get(attr) if isinstance(table, Grouped) else None for attr in attrs]
+        axes = schema.axes(table)
+        attrs = schema.attrs_on(axes)
+        if not isinstance(table, Grouped):
+            return cls(schema, axes, attrs)
+        specs = [table.groups.get(attr) for attr in attrs]
         read = [
             (None, []) if spec is None else read_groups(schema, attr, spec)
             for attr, spec in zip(attrs, specs, strict=True)
         ]
-        return cls(schema, attrs, tuple(form for form, _ in read), tuple(order for _, order in read))
+        return cls(schema, axes, attrs, tuple(form for form, _ in read), tuple(order for _, order in read))
+
+    @property
+    def forms(self) -> tuple[Groups | None, ...]:
+        """For each column its groups; None for every level."""
+        return self.groups or (None,) * len(self.axes)
 
     def counts(self, source: object, key: Attrs, count: str) -> tuple[Query, Counts]:
         """What is counted, and the counts with their axes in the schema's order."""
@@ -124,9 +133,6 @@ class _Table:
             if isinstance(source, pd.DataFrame)
             else self._from_array(source, key)
         )
-
-    def _query(self, groups: tuple[Groups | None, ...]) -> Query:
-        return Query(self.schema.axes(self.attrs), groups)
 
     def _from_array(self, source: object, key: Attrs) -> tuple[Query, Counts]:
         """An array has a place for each level or group, in the order in which the schema, or its groups, name them."""
@@ -140,11 +146,13 @@ class _Table:
             raise ReleaseError(
                 f"table ({name}) must hold numbers; give an array, a data frame or a CSV file"
             ) from None
-        sizes = {
-            attr: self.schema.n_cells((attr,)) if form is None else form.size
-            for attr, form in zip(self.attrs, self.groups, strict=True)
-        }
-        expected = tuple(sizes[attr] for attr in key)
+        query = Query(self.axes, self.groups)
+        places = [self.attrs.index(attr) for attr in key]
+        sizes = [
+            self.schema.shape[axis] if form is None else form.size
+            for axis, form in zip(self.axes, self.forms, strict=True)
+        ]
+        expected = tuple(sizes[place] for place in places)
         if numbers.shape != expected:
             why = "as the schema and its groups say" if any(self.groups) else "as the schema says"
             raise ReleaseError(
@@ -153,7 +161,6 @@ class _Table:
         turned = numbers.transpose([key.index(attr) for attr in self.attrs])
         for place, order in enumerate(self.order):
             turned = turned.take(order, axis=place) if order else turned
-        query = self._query(self.groups)
         return query, cast(Counts, np.ascontiguousarray(turned.reshape(query.shape(self.schema.shape))))
 
     def _from_frame(self, frame: pd.DataFrame, count: str) -> tuple[Query, Counts]:
@@ -171,13 +178,13 @@ class _Table:
         codes, forms = zip(
             *(
                 self._codes(frame[attr], attr, form)
-                for attr, form in zip(self.attrs, self.groups, strict=True)
+                for attr, form in zip(self.attrs, self.forms, strict=True)
             ),
             strict=True,
         )
         sizes = [
-            self.schema.n_cells((attr,)) if form is None else form.size
-            for attr, form in zip(self.attrs, forms, strict=True)
+            self.schema.shape[axis] if form is None else form.size
+            for axis, form in zip(self.axes, forms, strict=True)
         ]
         cells, size = np.ravel_multi_index(codes, sizes), math.prod(sizes)
         if len(cells) != size or len(np.unique(cells)) != size:
@@ -187,7 +194,7 @@ class _Table:
         counts = np.empty(size)
         counts[cells] = values
         whole = (counts == np.round(counts)).all() and np.abs(counts).max() <= LARGEST_VALUE
-        query = self._query(forms)
+        query = Query(self.axes, forms)
         return query, (counts.astype(np.int64) if whole else counts).reshape(query.shape(self.schema.shape))
 
     def _codes(

@@ -142,10 +142,10 @@ class Release(Shown, Drawable):
         return tuple(table_of(self.schema, query) for query in kept)
 
     @cached_property
-    def _queries(self) -> tuple[Query, ...]:
+    def _queries(self) -> Mapping[Query, None]:
         """What was counted, each once: what contrasts and centred tables are about are counts, too."""
         asked = (one.query for one in self.measurements if one.set == 0 and one.query.axes)
-        return tuple(dict.fromkeys(query.plain() for query in asked if isinstance(query, Query)))
+        return dict.fromkeys(query.plain() for query in asked if isinstance(query, Query))
 
     @cached_property
     def _holding(self) -> Mapping[int, Sequence[Query]]:
@@ -158,6 +158,8 @@ class Release(Shown, Drawable):
 
     def finest(self, axes: Axes, groups: Mapping[int, Groups] = MappingProxyType({})) -> Query | None:
         """The finest table of some columns, of those given `groups` in these, that one measured table can be added up to; None where there is none."""
+        if not groups and (whole := Query(axes)) in self._queries:
+            return whole
         found: list[Query] = []
         for query in min((self._holding.get(axis, ()) for axis in axes), key=len, default=self._queries):
             held = dict(zip(query.axes, query.forms, strict=True))
@@ -293,10 +295,10 @@ def _in_groups(schema: Schema, cover: Cover, query: Query) -> Cover:
 def _check_measurement(schema: Schema, one: Measurement) -> None:
     """A table of the schema's attributes that fits it, with every level, in groups of levels, or as contrasts."""
     query, shape = one.query, schema.shape
-    if not isinstance(query, Query) or not set(query.axes) <= set(range(len(shape))):
+    if not isinstance(query, Query) or (query.axes and not 0 <= query.axes[0] <= query.axes[-1] < len(shape)):
         raise ReleaseError(f"the table on axes {query.axes} must hold counts of the schema's attributes")
     name = " × ".join(schema.attrs_on(query.axes)) or "of no columns"
-    for axis, groups in zip(query.axes, query.forms, strict=True):
+    for axis, groups in zip(query.axes, query.groups, strict=False):
         if groups is not None and len(groups.of) != shape[axis]:
             raise ReleaseError(
                 f"groups of {schema.attrs[axis]} in {name} must hold each of its {shape[axis]} levels once; they hold {len(groups.of)}"
