@@ -131,6 +131,26 @@ def test_a_file_that_appears_after_the_charge_costs_no_release(tmp_path: Path) -
     assert [entry.file for entry in ledger.entries] == ["r-2.parquet", "r-3.parquet"]
 
 
+def test_a_folder_that_goes_after_the_charge_costs_no_release(tmp_path: Path) -> None:
+    """The release is written to a folder for temporary files, and the warning says which."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    def go(_: str) -> None:
+        """The disk of that folder is gone, while rows are counted and noise is drawn."""
+        folder.rename(tmp_path / "gone") if folder.exists() else None
+
+    with pytest.warns(DpcipherWarning, match="paid for, and was written to") as caught:
+        release = dc.measure(
+            PEOPLE, SCHEMA, epsilon=1, unit="add-remove", save=folder / "r.parquet", progress=go
+        )
+    (said,) = (str(one.message) for one in caught if "paid for" in str(one.message))
+    written = Path(said.rsplit("written to ", 1)[1])
+    assert dc.Release.load(written).checksum == release.checksum
+    written.unlink()
+    written.parent.rmdir()
+
+
 def test_a_ledger_that_cannot_be_marked_costs_no_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,8 +162,8 @@ def _finished(opened: Session, tables: Sequence[Measurement], target: PaidFor | 
     if target is not None:
         say("writing the release")
         asked = target.path
-        if not target.write(lambda path: release.save(path, force=target.force)):
-            warn(f"{asked}: another file appeared there, so the release was written to {target.path}")
+        if why := target.write(lambda path: release.save(path, force=target.force), anywhere=True):
+            warn(f"{asked}: {why}; the release is paid for, and was written to {target.path}")
     try:
         opened.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:

@@ -11,12 +11,13 @@ import glob
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from dpcipher.errors import FileExists, TableFileError
+from dpcipher.errors import DpcipherError, FileExists, TableFileError
 
 try:
     import fcntl
@@ -24,6 +25,7 @@ except ImportError:  # a system without flock: nothing tells a leftover from a f
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST_STEM = 40
+_LAST_RESORT = "dpcipher-"  # folders for what was paid for and has no other place
 
 
 def check_output(
@@ -69,17 +71,23 @@ class PaidFor(os.PathLike[str]):
     def __fspath__(self) -> str:
         return str(self.path)
 
-    def write(self, save: Callable[[Path], object]) -> bool:
-        """Write it by `save`; whether it is where it was asked for."""
-        asked = self.path
+    def write(self, save: Callable[[Path], object], *, anywhere: bool = False) -> str:
+        """Write it by `save`; why it is not where it was asked for, or nothing. `anywhere` means, if need be, a folder for temporary files."""
+        asked, why = self.path, ""
         for number in count(2):
             try:
                 save(self.path)
             except FileExists:
-                self.path = asked.with_name(f"{asked.stem}-{number}{asked.suffix}")
+                why = why or "another file appeared there"
+                self.path = self.path.with_name(f"{asked.stem}-{number}{asked.suffix}")
+            except (OSError, DpcipherError) as error:
+                if not anywhere or self.path.parent.name.startswith(_LAST_RESORT):
+                    raise
+                why = str(error)
+                self.path = Path(tempfile.mkdtemp(prefix=_LAST_RESORT)) / asked.name
             else:
                 break
-        return self.path == asked
+        return why
 
 
 @contextmanager
