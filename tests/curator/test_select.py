@@ -69,7 +69,7 @@ class Watched(Session):
 def distances(counts: TrueCounts, tables: Sequence[Axes], goals: Sequence[np.ndarray]) -> np.ndarray:
     """The distances of tables from goals that are given one by one."""
     given = dict(zip(tables, goals, strict=True))
-    return Distances(tables, given.__getitem__).of(counts)
+    return Distances(tables, given.__getitem__, len(tables)).of(counts)
 
 
 def neighbours(counts: np.ndarray, unit: Unit, rng: np.random.Generator, times: int) -> Iterator[np.ndarray]:

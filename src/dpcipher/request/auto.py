@@ -23,7 +23,7 @@ class Auto:
     >>> import dpcipher as dc
     >>> schema = dc.Schema.from_domain({name: 4 for name in "abcdefghij"})
     >>> choose = dc.Auto(predict="a", max_order=2)
-    >>> dc.plan(schema, workload=choose, epsilon=1.0, delta=1e-6, unit="add-remove", n_rows=5_000).pairs
+    >>> dc.plan(schema, workload=choose, epsilon=1.0, delta=1e-6, unit="add-remove", n_rows=5_000).selection.pairs
     9
     """
 
