@@ -13,6 +13,8 @@ from dpcipher.privacy.terms import Privacy
 from dpcipher.request.auto import Auto
 from dpcipher.request.request import Request
 from dpcipher.schema import Column
+from dpcipher.schema.workload import Workload
+from dpcipher.tables.query import Query
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3, "c": 4})
 OPEN = dc.Schema((Column("age", "integer", min=0, max=99, bins="auto"), Column("sex", "boolean")))
@@ -69,3 +71,13 @@ def test_a_search_that_would_be_refused_costs_nothing(tmp_path: Path) -> None:
         dc.plan(OPEN, **words)
     with pytest.raises(LedgerError):
         dc.Ledger.open(tmp_path / "t.ledger")
+
+
+@pytest.mark.parametrize(
+    "query", [Query((0, 1), contrasts=(1,)), Query((0, 1), centred=True)], ids=["contrasts", "centred"]
+)
+def test_what_a_row_moves_further_than_counts_is_no_part_of_a_workload(query: Query) -> None:
+    """The noise of a workload is priced for one row in one cell; a row moves a contrast of three levels by four."""
+    assert query.moved(SCHEMA.shape, "add-remove")[0] > 1
+    with pytest.raises(DpcipherError, match="must hold tables of counts"):
+        Workload((("a", "b"),), (query,), (6,))

@@ -33,6 +33,11 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.tables or not len(self.tables) == len(self.queries) == len(self.cells):
             raise WorkloadError("workload must hold at least one table, and the query and the cells of each")
+        if any(query.contrasts or query.centred for query in self.queries):
+            raise WorkloadError(
+                "workload must hold tables of counts: what their noise costs is priced as that of counts; "
+                "ask a session for contrasts and centred tables"
+            )
 
     @classmethod
     def parse(cls, schema: Schema, spec: "int | Sequence[Sequence[str]] | Workload") -> "Workload":
