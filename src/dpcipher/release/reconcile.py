@@ -18,7 +18,7 @@ from dpcipher.release.sharing import Components
 from dpcipher.release.structure import NOTHING, Group, check_tied, structure_of
 from dpcipher.tables.domain import Axes, Bools, Domain, Floats, Shape, closure
 from dpcipher.tables.measurement import Measurement, Noise
-from dpcipher.tables.query import Groups, Query, outer
+from dpcipher.tables.query import Query, outer
 from dpcipher.tables.table import PART, broadcast_over, centre, margin
 
 MAX_SETS = 2**25
@@ -155,11 +155,11 @@ class Reading:
     def _square(self, place: int, band: int, centred: bool) -> Floats:
         """For each cell along one column of the home, the squared length of what a band sees of it."""
         resolution, axis = self.home.structure.form.resolutions[place], self.home.grid.query.axes[place]
-        between = self._between(axis)
+        sums = dict(zip(self._sums.axes, self._sums.forms, strict=True)).get(axis)
         if axis not in self.query.axes:
             weights = np.ones((resolution.cells, 1))
-        elif between is not None:
-            weights = between.matrix.T
+        elif sums is not None:
+            weights = sums.matrix.T
         elif band and resolution.functions is not None:
             weights = np.eye(resolution.cells)
         else:
@@ -171,30 +171,19 @@ class Reading:
             seen = centre(seen, first=1)
         return np.asarray((seen**2).sum(axis=0))
 
-    def _between(self, axis: int) -> Groups | None:
-        """How cells of the home are grouped along a column of the query; None where they are the same."""
-        if axis not in self.query.axes:
-            return None
-        fine, coarse = (one.forms[one.axes.index(axis)] for one in (self.home.grid.query, self.query))
-        if coarse is None or fine == coarse:
-            return None
-        return coarse if fine is None else Groups(tuple(coarse.of[first] for first in fine.starts))
+    @cached_property
+    def _sums(self) -> Query:
+        """The query, of cells of the home."""
+        return self.query.of_cells(self.home.grid.query)
 
     def _narrowed(self, cells: Floats) -> Floats:
         """Cells of the home summed into those of the query."""
-        cells = margin(cells, self.home.grid.query.axes, self.query.axes)
-        for place, axis in enumerate(self.query.axes):
-            between = self._between(axis)
-            cells = cells if between is None else between.merge(cells, place)
-        return np.asarray(cells)
+        return np.asarray(self._sums.merge(margin(cells, self.home.grid.query.axes, self.query.axes)))
 
     def _widened(self, weights: Floats) -> Floats:
         """Weights of the cells of the query as weights of the possible cells of the home."""
-        own, structure = self.home.grid.query.axes, self.home.structure
-        weights = broadcast_over(weights, self.query.axes, own)
-        for place, axis in enumerate(own):
-            between = self._between(axis)
-            weights = weights if between is None else between.spread(weights, place)
+        structure = self.home.structure
+        weights = broadcast_over(self._sums.spread(weights), self.query.axes, self.home.grid.query.axes)
         return np.where(
             True if structure.possible is None else structure.possible, weights, np.zeros(structure.shape)
         )
