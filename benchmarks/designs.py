@@ -18,7 +18,7 @@ from dpcipher.methods.cipher import Cipher
 from dpcipher.methods.full_histogram import FullHistogram
 from dpcipher.methods.independent import Independent
 from dpcipher.paper.population import POPULATION
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 

@@ -21,7 +21,7 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.methods.cipher import Cipher
 from dpcipher.paper.population import design
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 

@@ -20,7 +20,7 @@ from dpcipher.inference.models import fit_models
 from dpcipher.inference.release_models import make_task
 from dpcipher.paper.contenders import margins
 from dpcipher.paper.population import POPULATION, SHAPE
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

@@ -24,7 +24,7 @@ from dpcipher.inference.task import Task
 from dpcipher.paper.contenders import CIPHER, draw_rows, margins
 from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
 from dpcipher.paper.simulated import combine_identified, fit_sets
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

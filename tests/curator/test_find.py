@@ -17,7 +17,7 @@ from dpcipher.curator.measure import measure
 from dpcipher.errors import BudgetError, DataError
 from dpcipher.methods import Cipher
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto
 from dpcipher.request.shares import coarse_share, finding_share

@@ -17,9 +17,8 @@ from dpcipher.curator.counts import LocalRows
 from dpcipher.curator.kernel import Columns
 from dpcipher.errors import DataError, DpcipherError, LedgerExceeded, SchemaError
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import OpenDPChooser
+from dpcipher.privacy.draws import OpenDPChooser, OpenDPNoise
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.release.release import Release
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema

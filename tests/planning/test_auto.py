@@ -15,9 +15,8 @@ from dpcipher.curator.counts import TableCounts
 from dpcipher.methods.cipher import Cipher
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.auto import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema

@@ -18,7 +18,7 @@ from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.solve import solve
 from dpcipher.engines.table import solve_table
 from dpcipher.planning.cost import Cost, estimate_cost, seconds_per_operation
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request

@@ -11,7 +11,7 @@ from dpcipher.curator.answers import release_of
 from dpcipher.curator.counts import empty_tally
 from dpcipher.curator.measure import measure
 from dpcipher.planning.plan import Plan, plan
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema

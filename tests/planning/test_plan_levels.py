@@ -7,7 +7,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.shares import selection_for
 from dpcipher.schema import Column

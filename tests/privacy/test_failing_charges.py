@@ -10,9 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError, LedgerError, LedgerExceeded
-from dpcipher.privacy import Budget, Ledger, Unit, compose
-from dpcipher.privacy.accounting import rho_for, zcdp_to_epsilon
+from dpcipher.privacy.budget import Budget, rho_for, zcdp_to_epsilon
+from dpcipher.privacy.composition import compose
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.records import HashChain, read_chain
+from dpcipher.privacy.terms import Unit
 
 Floats = NDArray[np.float64]
 ROW = Unit("add-remove")

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from dpcipher.errors import BudgetError, LedgerError, LedgerExceeded, ParameterError
-from dpcipher.privacy import Budget, Ledger, Unit, durable
+from dpcipher.privacy import durable
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.records import HashChain, read_chain
+from dpcipher.privacy.terms import Unit
 
 UNIT = Unit("add-remove")
 TENTH = Budget.parse(epsilon=0.1)

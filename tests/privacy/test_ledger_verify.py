@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dpcipher.privacy import Budget, Charge, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.records import Charge
+from dpcipher.privacy.terms import Unit
 
 UNIT = Unit("add-remove")
 TENTH = Budget.parse(epsilon=0.1)

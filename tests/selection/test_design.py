@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.allocation import NoiseModel

@@ -10,9 +10,8 @@ import pytest
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import CountedTables, CountSource, RowCounts, count_codes
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.auto import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema

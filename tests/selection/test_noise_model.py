@@ -6,10 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import choice_scale
-from dpcipher.privacy.noise import SeededNoise, mechanism_for
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.budget import Budget, choice_scale, noise_for
+from dpcipher.privacy.draws import SeededNoise
+from dpcipher.privacy.terms import Unit
 from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.rounds import COLUMNS, ONE_WAY, READING, column_share, pair_round
 
@@ -30,14 +29,14 @@ class TestNoise:
     def test_a_table(self, whole: Budget, unit: Unit) -> None:
         """Each set has an equal part of the share."""
         for share in (Fraction(1, 3), Fraction(1, 200)):
-            variance = mechanism_for(part(whole, share / 5), unit).variance
+            variance = noise_for(part(whole, share / 5), unit).variance
             assert NoiseModel(whole, unit, 5).precision(float(share)) == pytest.approx(1 / variance, rel=1e-3)
 
     def test_a_cell(self, whole: Budget, unit: Unit) -> None:
         """The discrete noise itself, also where it is far below one row; never less than the least that a session draws."""
         for factor, share in ((1, Fraction(1, 7)), (40, Fraction(1, 2))):
             budget = Budget.parse(**{name: value * factor for name, value in vars(whole).items() if value})
-            deviation = math.sqrt(mechanism_for(part(budget, share / 2), unit).variance)
+            deviation = math.sqrt(noise_for(part(budget, share / 2), unit).variance)
             assert NoiseModel(budget, unit, 2).cell(share) == pytest.approx(deviation, rel=1e-4)
         generous = Budget.parse(**{name: 10**6 for name, value in vars(whole).items() if value})
         assert 0 < NoiseModel(generous, unit).cell(Fraction(1)) < 1e-6
@@ -62,7 +61,7 @@ class TestNoise:
     def test_all_pairs_measured_alike(self, whole: Budget, unit: Unit) -> None:
         """The mean TVD of noise alone, drawn."""
         sizes, rows, noise = [4, 6, 9, 6, 25, 10], 4000, SeededNoise(1)
-        mechanism = mechanism_for(part(whole, Fraction(1, len(sizes))), unit)
+        mechanism = noise_for(part(whole, Fraction(1, len(sizes))), unit)
         drawn = [
             np.abs(noise.add(np.zeros(size * 400, dtype=np.int64), mechanism)).sum() / 400 / 2 / rows
             for size in sizes
@@ -71,7 +70,7 @@ class TestNoise:
 
     def test_triples(self, whole: Budget, unit: Unit) -> None:
         """Noise on a triple of four levels, without what its pairs tell: (3/4)³ of its variance, summed over 64 cells and halved."""
-        mechanism = mechanism_for(part(whole, Fraction(1, 30)), unit)
+        mechanism = noise_for(part(whole, Fraction(1, 30)), unit)
         left = math.sqrt(mechanism.variance * (3 / 4) ** 3)
         expected = 64 * math.sqrt(2 / math.pi) * left / 2
         assert NoiseModel(whole, unit).triple_error(4, 1 / 30) == pytest.approx(expected, rel=1e-3)

@@ -19,7 +19,7 @@ from dpcipher.audits.transcript import Violation, compare, record
 from dpcipher.curator.measure import measure
 from dpcipher.methods import MultinomialDirichlet
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto
 from dpcipher.schema.grouped import Grouped

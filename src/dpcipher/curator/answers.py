@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.counts import CountedTables, CountSource, Tally
-from dpcipher.privacy.choose import Draws, draw_posterior_counts
+from dpcipher.privacy.budget import Moved
+from dpcipher.privacy.draws import CELLS_AT_ONCE, Draws, draw_posterior_counts
 from dpcipher.privacy.ledger import Account
-from dpcipher.privacy.noise import CELLS_AT_ONCE, Moved
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.terms import Privacy

@@ -14,7 +14,7 @@ from dpcipher.curator.counts import open_counts, receive
 from dpcipher.errors import LedgerError, warn
 from dpcipher.files import PaidFor
 from dpcipher.io.write import check_writable
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release

@@ -23,7 +23,7 @@ from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
 from dpcipher.paper.many_mwem import mwem_cells, mwem_many
 from dpcipher.paper.readings import LITERAL, SWEPT
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.tables.domain import Axes, Counts, Domain, Floats
 from dpcipher.tables.measurement import Measurement, Noise

@@ -23,7 +23,7 @@ from dpcipher.methods import (
     Synthesizer,
 )
 from dpcipher.paper.contenders import Drawn, Stack, draw_rows
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts, Floats
 

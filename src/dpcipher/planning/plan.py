@@ -37,9 +37,8 @@ from dpcipher.planning.simulate import (
     with_expected_bins,
     with_expected_levels,
 )
-from dpcipher.privacy.budget import percent, show
+from dpcipher.privacy.budget import noise_for, percent, show
 from dpcipher.privacy.events import Event, TablesMeasured
-from dpcipher.privacy.noise import mechanism_for
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.auto import Auto
 from dpcipher.request.request import Request, check_person
@@ -493,10 +492,8 @@ def plan_bins(request: Request, n_rows: int | None) -> tuple[BinPlan, ...]:
     found = {} if n_rows is None else rehearse_finding(request, n_rows)
     unbounded = [search.first_shares for search in searches if search.is_unbounded]
     # Ranges that are to be found begin together.
-    first = mechanism_for(
-        whole.share(each * (Fraction(sum(unbounded), len(unbounded) or 1) or 1)), privacy.unit
-    )
-    later = mechanism_for(whole.share(each), privacy.unit)
+    first = noise_for(whole.share(each * (Fraction(sum(unbounded), len(unbounded) or 1) or 1)), privacy.unit)
+    later = noise_for(whole.share(each), privacy.unit)
     plans = []
     for search in searches:
         sd, bins = sqrt(search.settled(later.variance)), found.get(search.column.name, {})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpcipher.errors import NotPrivate
-from dpcipher.privacy.noise import Moved
+from dpcipher.privacy.budget import Moved
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.reconcile import Reconciled

@@ -40,8 +40,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.accounting import pure_to_rho, rho_for, zcdp_to_epsilon
-from dpcipher.privacy.budget import FAILURE_PART, Budget, show
+from dpcipher.privacy.budget import FAILURE_PART, Budget, pure_to_rho, rho_for, show, zcdp_to_epsilon
 
 MOST_COUNTED = 10_000  # charges that are alike; nobody asks for more
 

@@ -7,10 +7,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.accounting import float_up
-from dpcipher.privacy.budget import Budget, show
-from dpcipher.privacy.noise import Moved, largest_share, mechanism_for
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.budget import Budget, Moved, float_up, largest_share, noise_for, show
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 
@@ -148,7 +146,7 @@ class Spending:
 
     def noise(self, share: Fraction, moved: Moved) -> Noise:
         """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
-        return mechanism_for(self.part(min(share, largest_share(self.part(Fraction(1)), moved))), moved)
+        return noise_for(self.part(min(share, largest_share(self.part(Fraction(1)), moved))), moved)
 
     def debit(self, share: Fraction) -> None:
         """Take a share of the charge; refused before anything is drawn."""

@@ -40,8 +40,7 @@ from dpcipher.privacy.records import (
     canonical,
     read_book,
 )
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.privacy.witness import Verdict, Witness, verify
 
 LONGEST_NOTE = 1 << 20

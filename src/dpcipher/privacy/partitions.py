@@ -26,8 +26,8 @@ import numpy as np
 
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import show
-from dpcipher.privacy.noise import NoiseSource
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.draws import NoiseSource
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 # Up to this sigma the tail is summed term by term; beyond, the bound by the normal tail loses one row in thousands.

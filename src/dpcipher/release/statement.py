@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, get_ty
 from dpcipher.errors import DpcipherError, ReleaseError, did_you_mean
 from dpcipher.files.codec import Rule, decode
 from dpcipher.privacy.budget import Budget, read_fraction
-from dpcipher.privacy.unit import Relation, Unit
+from dpcipher.privacy.terms import Relation, Unit
 from dpcipher.schema.plain import check_plain
 
 Status = Literal["certified", "unrecorded", "declared", "NOT PRIVATE"]

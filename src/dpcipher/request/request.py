@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from dpcipher.errors import ParameterError, SizeError, warn
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.noise import mechanism_for
+from dpcipher.privacy.budget import Budget, noise_for
 from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.release.file import check_fits_file, most_tables
 from dpcipher.release.reconcile import check_size
@@ -41,7 +40,7 @@ class Request:
                 raise SizeError(
                     f"workload: {len(self.schema.attrs):,} columns in each of {self.sets} sets are more than one release file can list; measure fewer sets"
                 )
-            mechanism_for(self.left.share(Fraction(1, FINEST * self.sets)), self.privacy.unit)
+            noise_for(self.left.share(Fraction(1, FINEST * self.sets)), self.privacy.unit)
             return
         check_fits_file(self.schema, self.given, self.sets)
         if self.schema.zero_masks:
@@ -99,7 +98,7 @@ class Request:
     def mechanisms(self) -> tuple[Noise, ...]:
         """The noise of each given table."""
         left, unit = self.left, self.privacy.unit
-        affordable = {share: mechanism_for(left.share(share), unit) for share in set(self.shares)}
+        affordable = {share: noise_for(left.share(share), unit) for share in set(self.shares)}
         return tuple(affordable[share] for share in self.shares)
 
     @property

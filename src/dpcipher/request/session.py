@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.accounting import float_up
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Chooser, check_k, choice_scale
+from dpcipher.privacy.budget import Budget, Moved, choice_scale, float_up
+from dpcipher.privacy.draws import Chooser, check_k
 from dpcipher.privacy.events import (
     CandidatesChosen,
     CentredMeasured,
@@ -31,10 +30,8 @@ from dpcipher.privacy.events import (
     Spending,
     TablesMeasured,
 )
-from dpcipher.privacy.noise import Moved
 from dpcipher.privacy.partitions import PartitionSelection
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.request.request import Request

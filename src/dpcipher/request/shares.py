@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from dpcipher.errors import BudgetError, did_you_mean
-from dpcipher.privacy.budget import Budget, positive_fraction
-from dpcipher.privacy.noise import mechanism_for
+from dpcipher.privacy.budget import Budget, noise_for, positive_fraction
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.grouped import said, table_key
@@ -55,7 +54,7 @@ def selection_for(schema: Schema, privacy: Privacy) -> PartitionSelection | None
     if not number:
         return None
     whole = privacy.charge(may_fail=True)
-    mechanism = mechanism_for(whole.share(discovery_share(schema) / number), privacy.unit)
+    mechanism = noise_for(whole.share(discovery_share(schema) / number), privacy.unit)
     return PartitionSelection.calibrated(mechanism, whole.failure / number, privacy.unit)
 
 

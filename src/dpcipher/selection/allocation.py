@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes, Floats
 from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind

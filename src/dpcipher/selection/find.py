@@ -16,10 +16,9 @@ from typing import cast
 
 import numpy as np
 
+from dpcipher.privacy.budget import noise_for
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.session import Expected, Question, Say, Session, TrueCounts, silent
 from dpcipher.request.shares import after_levels, coarse_share, discovery_share, finding_share, selection_for
 from dpcipher.schema.binned import Binned
@@ -92,8 +91,8 @@ def check_finding(schema: Schema, privacy: Privacy, sets: int = 0) -> None:
     whole = after_levels(privacy.budget, schema).composable()
     searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
     if searches:
-        mechanism_for(whole.share(level_share(searches, schema)), privacy.unit)
-        mechanism_for(whole.share(coarse_share(schema) / max(sets, 1) / len(searches)), privacy.unit)
+        noise_for(whole.share(level_share(searches, schema)), privacy.unit)
+        noise_for(whole.share(coarse_share(schema) / max(sets, 1) / len(searches)), privacy.unit)
 
 
 def _find_levels(session: Session) -> None:

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.draws import Chooser
 from dpcipher.selection.prediction import Prediction
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes

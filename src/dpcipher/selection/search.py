@@ -8,7 +8,7 @@ from typing import Literal, TypeVar, cast
 
 import numpy as np
 
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.shares import finding_share
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.draws import Chooser
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.request.auto import Auto
 from dpcipher.request.request import Request, most_pairs
