@@ -29,7 +29,7 @@ from dpcipher.privacy.draws import Draws, SeededChooser
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.prediction import independent
-from dpcipher.selection.scores import SpanningFirst
+from dpcipher.selection.rounds import SpanningFirst
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
 

@@ -19,7 +19,7 @@ from dpcipher.methods.full_histogram import FullHistogram
 from dpcipher.methods.independent import Independent
 from dpcipher.paper.population import POPULATION
 from dpcipher.privacy.draws import Draws
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 
 POWERS = (-2, -1, 0, 1, 2)

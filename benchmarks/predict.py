@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parent / "judges"))
 
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.draws import Draws
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 from tables import load
 

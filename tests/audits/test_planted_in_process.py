@@ -50,7 +50,7 @@ def the_cap_of_levels_ranks_true_counts(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: PartitionSelection, counts: Any, source: Any, most: int) -> tuple[str, ...]:
         texts = sorted(counts)
         true = np.array([counts[text] for text in texts], dtype=np.int64)
-        noisy = source.add_named(texts, true, self.mechanism)
+        noisy = source.add_named(texts, true, self.noise)
         passed = [
             (-int(counts[text]), text)
             for number, text in zip(noisy, texts, strict=True)

@@ -23,8 +23,8 @@ from dpcipher.methods import METHODS
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws, NoiseSource, OpenDPNoise
 from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import discovery_share, selection_for
 from dpcipher.request.session import Session
-from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
 

@@ -16,7 +16,7 @@ from dpcipher.curator.counts import TableCounts
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy, Unit
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.request.session import Choice, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import GRAIN

@@ -8,7 +8,7 @@ from dpcipher.errors import ParameterError, SchemaError, WorkloadError
 from dpcipher.methods import Cipher
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 
 SHAPE = (2, 3, 2, 2, 3)

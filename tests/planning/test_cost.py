@@ -91,7 +91,7 @@ def test_memory_of_measuring(shape: tuple[int, ...], n_rows: int) -> None:
     request = order(shape)
     rows = request.schema.decode(invented(request, n_rows), np.random.default_rng(0))
     draws = Draws.secure()
-    draws.noise.add(np.zeros(1, np.int64), request.mechanisms[0])
+    draws.noise.add(np.zeros(1, np.int64), request.noises[0])
     foreseen = estimate_cost(request, n_rows).measure_bytes
     measured = peak(lambda: release_of(receive(rows, request.schema).tally(request.axes), request, draws))
     assert within_a_factor_of_two(foreseen, measured), (foreseen, measured)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.counts import empty_tally
+from dpcipher.curator.counts import count_codes
 from dpcipher.curator.measure import measure
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.draws import Draws
@@ -17,6 +17,7 @@ from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 8, "sex": 2, "region": 5, "income": 6})
+NOBODY = np.empty((0, 4), dtype=np.int32)
 
 
 def make(**changes: object) -> Plan:
@@ -30,7 +31,7 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
     order = Request.parse(
         SCHEMA, Privacy.parse(epsilon=0.7, unit="add-remove", max_rows=3), workload=2, sets=2
     )
-    release = release_of(empty_tally(SCHEMA, order.axes), order, Draws.seeded(1))
+    release = release_of(count_codes(NOBODY, SCHEMA.shape, order.axes), order, Draws.seeded(1))
     first = [table for table in release.measurements if table.set == 0]
     assert [(t.attrs, t.n_cells, t.mechanism) for t in foreseen.tables] == [
         (SCHEMA.attrs_on(t.query.axes), t.values.size, t.noise) for t in first
@@ -43,7 +44,7 @@ def test_expected_error_is_what_a_release_shows() -> None:
     foreseen = make(workload=[("age", "sex", "region", "income")])
     order = Request.parse(SCHEMA, Privacy.parse(epsilon=1, unit="add-remove"), workload=[SCHEMA.attrs])
     draws = Draws.seeded(3)
-    empty = empty_tally(SCHEMA, [(0, 1, 2, 3)])
+    empty = count_codes(NOBODY, SCHEMA.shape, [(0, 1, 2, 3)])
     drawn = np.concatenate(
         [release_of(empty, order, draws).measurements[0].values.ravel() for _ in range(60)]
     )

@@ -9,7 +9,7 @@ import dpcipher as dc
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.shares import selection_for
+from dpcipher.request.request import selection_for
 from dpcipher.schema import Column
 
 CITY = Column("city", "categorical", levels="discover", pattern="[A-Z]+", max_length=3, max_levels=5)

@@ -22,7 +22,7 @@ NOISE_BUGS = (
     Bug(
         "weights above 1 stretch the scores of a choice",
         "devised here",
-        "selection/scores.py",
+        "selection/rounds.py",
         "np.round(importance / importance.max() * 256)",
         "np.round(importance * 256)",
         "curator/test_select.py::test_no_question_tells_neighbours_apart_by_more_than_it_declares",

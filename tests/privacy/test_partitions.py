@@ -74,9 +74,7 @@ def test_the_threshold_is_the_lowest_that_hides_every_lone_person(
 
 def law(counts: Counter[str], chosen: PartitionSelection) -> dict[frozenset[str], float]:
     """The exact probability of every set of named texts."""
-    chance = {
-        text: exact_tail(chosen.mechanism.scale, chosen.threshold - n) for text, n in counts.items() if n
-    }
+    chance = {text: exact_tail(chosen.noise.scale, chosen.threshold - n) for text, n in counts.items() if n}
     sets = (itertools.compress(chance, bits) for bits in itertools.product((0, 1), repeat=len(chance)))
     return {
         (named := frozenset(texts)): math.prod(p if text in named else 1 - p for text, p in chance.items())
@@ -161,8 +159,8 @@ def test_draws_of_lone_texts_stay_within_delta() -> None:
     unit = Unit("add-remove", 2)
     chosen = PartitionSelection.calibrated(noise_for(Budget.parse(rho=0.5), unit), DELTA, unit)
     trials = 100_000
-    noisy = SeededNoise(3).add(np.ones((trials, 2), dtype=np.int64), chosen.mechanism)
+    noisy = SeededNoise(3).add(np.ones((trials, 2), dtype=np.int64), chosen.noise)
     share = float((noisy >= chosen.threshold).any(axis=1).mean())
-    exact = 1 - (1 - exact_tail(chosen.mechanism.scale, chosen.threshold - 1)) ** 2
+    exact = 1 - (1 - exact_tail(chosen.noise.scale, chosen.threshold - 1)) ** 2
     assert share == pytest.approx(exact, abs=5 * math.sqrt(exact / trials))
     assert share <= float(DELTA)

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from dpcipher.privacy.draws import SeededChooser
-from dpcipher.selection.scores import SpanningFirst
+from dpcipher.selection.rounds import SpanningFirst
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -26,7 +26,7 @@ from dpcipher.methods import (
     Uniform,
 )
 from dpcipher.privacy.terms import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.counts import CountedTables, CountSource, Tally
+from dpcipher.errors import Progress
 from dpcipher.privacy.budget import Moved
 from dpcipher.privacy.draws import CELLS_AT_ONCE, Draws, draw_posterior_counts
 from dpcipher.privacy.ledger import Account
@@ -18,7 +19,7 @@ from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.request.request import Request
-from dpcipher.request.session import Choice, Question, Recoding, Say, Session, Source
+from dpcipher.request.session import Choice, Question, Recoding, Session, Source
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts
 from dpcipher.tables.measurement import Noise
@@ -57,7 +58,9 @@ class PrivateRows(Source):
         """Counted, with fresh noise on every number."""
         return self._draws.noise.add(np.asarray(question.of(self._counts), dtype=np.int64), noise)
 
-    def answers(self, questions: Sequence[Question], noises: Sequence[Noise], say: Say) -> list[Counts]:
+    def answers(
+        self, questions: Sequence[Question], noises: Sequence[Noise], progress: Progress
+    ) -> list[Counts]:
         """The same of many, which are handed to the sampler together; a question that is asked again is counted once."""
         counted: dict[int, Counts] = {}
         for question in questions:
@@ -69,7 +72,7 @@ class PrivateRows(Source):
             tables,
             noises,
             progress=lambda done: (
-                say(f"drawing noise: {done / cells:.0%} of {cells:,} cells")
+                progress(f"drawing noise: {done / cells:.0%} of {cells:,} cells")
                 if cells > CELLS_AT_ONCE
                 else None
             ),

@@ -25,8 +25,8 @@ from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Cap, Privacy, Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
+from dpcipher.request.request import after_finding
 from dpcipher.request.session import Session
-from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.edges import PlannedTables

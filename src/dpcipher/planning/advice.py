@@ -112,6 +112,6 @@ def _gaussian_sd(request: Request) -> float | None:
         other = replace(request.privacy, budget=Budget(epsilon=budget.epsilon, delta=DELTA))
         equal = (Fraction(1, len(request.shares) * request.sets),) * len(request.shares)
         gaussian = replace(request, privacy=other, shares=equal)
-        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
+        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.noises)
     except DpcipherError:
         return None

@@ -18,7 +18,10 @@ from dpcipher.engines import rows, table
 from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
-from dpcipher.request.limits import (
+from dpcipher.request.request import Request
+from dpcipher.schema.narrow import code_type
+from dpcipher.selection.target import SelectionTarget, foreseen_tables
+from dpcipher.tables.covering import (
     ALL_JOINT_CELLS,
     BLOCK_ROWS,
     FULL_TABLE_CELLS,
@@ -26,10 +29,6 @@ from dpcipher.request.limits import (
     MEMORY_BYTES,
     few_joint_tables,
 )
-from dpcipher.request.request import Request
-from dpcipher.schema.narrow import code_type
-from dpcipher.selection.limits import foreseen_tables
-from dpcipher.selection.target import SelectionTarget
 
 USUAL_ROWS = 10_000  # where no number of rows was given
 BATCH_ROWS = 2**18

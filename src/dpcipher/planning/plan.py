@@ -38,29 +38,29 @@ from dpcipher.planning.simulate import (
     with_expected_levels,
 )
 from dpcipher.privacy.budget import noise_for, percent, show
-from dpcipher.privacy.events import Event, TablesMeasured
+from dpcipher.privacy.events import Event
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.auto import Auto
-from dpcipher.request.request import Request, check_person
-from dpcipher.request.session import Choice, Counted, Decision, Question, Session
-from dpcipher.request.shares import (
+from dpcipher.request.request import (
+    Auto,
+    Request,
     after_levels,
+    check_person,
     coarse_share,
     discovery_share,
     finding_share,
     selection_for,
     table_shares,
 )
+from dpcipher.request.session import Choice, Counted, Decision, Question, Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.allocation import GUMBEL, NoiseModel
-from dpcipher.selection.design import design_tables, is_small
+from dpcipher.selection.design import design_tables
 from dpcipher.selection.edges import bin_risk, clear_of_noise, planned_tables
 from dpcipher.selection.find import check_finding
-from dpcipher.selection.limits import check_auto, fitting_orders
 from dpcipher.selection.rounds import n_cells
 from dpcipher.selection.search import level_share, open_searches
 from dpcipher.selection.select import Distances, Scores, select
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.target import SelectionTarget, check_auto, fitting_orders
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import Measurement, Noise
 
@@ -269,7 +269,7 @@ def plan(
     check_person(schema, privacy.cap)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
     if request.auto is not None:
-        check_auto(request)
+        check_auto(request.auto, schema)
     if schema.is_open:
         check_finding(schema, privacy, sets)
     levels = level_plan(schema, privacy, rows)
@@ -335,12 +335,12 @@ def _steps(session: Session, source: SimulatedRows, sets: int) -> Iterator[Step]
     """Groups of the events so far: those of one kind that follow one another."""
     first = session.events[0]
     if (
-        isinstance(first, TablesMeasured)
-        and first.tables * first.sets == len(source.asked)
+        first.type == "tables"
+        and (first.tables or 0) * (first.sets or 0) == len(source.asked)
         and len(session.events) == 1
     ):
         variances = [noise.variance for _, noise in source.asked if isinstance(noise, Noise)]
-        yield Step("tables", first.share, first.tables, first.tables, sqrt(fmean(variances)))
+        yield Step("tables", first.share, first.tables, first.tables or 0, sqrt(fmean(variances)))
         return
     asked = zip(session.events, source.asked, strict=True)
     for name, group in groupby(asked, lambda pair: _name(pair[1][0], source.shape)):
@@ -398,7 +398,7 @@ def _selection(
     assert request.auto is not None
     target, columns = SelectionTarget.of(request.auto, request.schema), len(request.schema.attrs)
     sizes = n_cells(target.shape, list(target.tables(2)))
-    design = is_small(target) and _is_designed(target, noise, float(n_rows or MANY_ROWS), request.schema)
+    design = target.is_small and _is_designed(target, noise, float(n_rows or MANY_ROWS), request.schema)
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
     named = [step.name for step in steps if step.name != "number of rows"]
@@ -441,7 +441,7 @@ def _table_plans(
     request: Request, measured: Sequence[Measurement], n_rows: int | None
 ) -> tuple[TablePlan, ...]:
     """What to expect of each given table, by those of the first set."""
-    sizes, mechanisms = request.given.cells, request.mechanisms
+    sizes, mechanisms = request.given.cells, request.noises
     after: Sequence[float | None] = [None] * len(sizes)
     solved: Sequence[float | None] = after
     if request.given.n_cells <= RECONCILE_CELLS:
@@ -470,7 +470,7 @@ def _gain(request: Request, tables: Sequence[TablePlan]) -> float:
     weights = {table.attrs: table.weight for table in tables}
     best = replace(request, shares=table_shares(request.given, weights, request.sets))
     now, then = (
-        _total_error(request.given.cells, mechanisms) for mechanisms in (request.mechanisms, best.mechanisms)
+        _total_error(request.given.cells, mechanisms) for mechanisms in (request.noises, best.noises)
     )
     return max(0.0, 1 - then / now)
 

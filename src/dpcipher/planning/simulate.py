@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dpcipher.errors import NotPrivate
+from dpcipher.errors import NotPrivate, Progress
 from dpcipher.privacy.budget import Moved
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.request.request import Request
-from dpcipher.request.session import Answer, Choice, Decision, Question, Recoding, Say, Session, Source
+from dpcipher.request.session import Answer, Choice, Decision, Question, Recoding, Session, Source
 from dpcipher.schema.open_column import AUTO, declared_edges
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import stand_in_texts
@@ -89,7 +89,9 @@ class SimulatedRows(Source):
         draw = self.rng.laplace if noise.kind == "laplace" else self.rng.normal
         return np.asarray(answer + draw(scale=noise.scale, size=answer.shape))
 
-    def answers(self, questions: Sequence[Question], noises: Sequence[Noise], say: Say) -> Sequence[Answer]:
+    def answers(
+        self, questions: Sequence[Question], noises: Sequence[Noise], progress: Progress
+    ) -> Sequence[Answer]:
         """What is expected of each."""
         return list(map(self.answer, questions, noises))
 
@@ -140,7 +142,7 @@ def rehearse_finding(request: Request, n_rows: int) -> dict[str, dict[str, int]]
         cells = {search.axis: _made_up(search, spread, n_rows) for search in searches}
         session = Session(schema, request.privacy, SimulatedRows(schema, n_rows, cells))
         find(session, planned_tables(request), sets=request.sets)
-        for column, bins in session.remarked("bins")["found"].items():
+        for column, bins in session.remarks["bins"]["found"].items():
             found.setdefault(column, {})[name] = bins
     return found
 

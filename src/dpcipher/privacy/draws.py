@@ -11,22 +11,22 @@ import math
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError, DpcipherError, NotPrivate, ParameterError
 from dpcipher.privacy.budget import Moved, choice_cost, cost, exponential_to_rho, float_up, sqrt_up
+from dpcipher.tables.covering import at_once
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
 
 Scores = NDArray[np.int64]
-Item = TypeVar("Item")
 
 CELLS_AT_ONCE = 2**18  # that are handed to a sampler together, unless one table has more
 LARGEST_SCORE = 2**61  # so that sums and differences of scores stay within int64
@@ -51,20 +51,6 @@ def opendp() -> Any:
 def split_like(joined: Counts, tables: Sequence[Counts]) -> list[Counts]:
     """Cut what was concatenated apart again."""
     return np.split(joined, np.cumsum([counts.size for counts in tables])[:-1])
-
-
-def at_once(items: Sequence[Item], cells: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
-    """Items in their order, as many at a time as have at most so many cells together; at least one."""
-    some: list[Item] = []
-    n_cells = 0
-    for item in items:
-        if some and n_cells + cells(item) > most:
-            yield some
-            some, n_cells = [], 0
-        some.append(item)
-        n_cells += cells(item)
-    if some:
-        yield some
 
 
 class NoiseSource(ABC):

@@ -16,11 +16,12 @@ from typing import cast
 
 import numpy as np
 
+from dpcipher.errors import Progress, silent
 from dpcipher.privacy.budget import noise_for
 from dpcipher.privacy.events import Sensitivity
 from dpcipher.privacy.terms import Privacy, Unit
-from dpcipher.request.session import Expected, Question, Say, Session, TrueCounts, silent
-from dpcipher.request.shares import after_levels, coarse_share, discovery_share, finding_share, selection_for
+from dpcipher.request.request import after_levels, coarse_share, discovery_share, finding_share, selection_for
+from dpcipher.request.session import Expected, Question, Session, TrueCounts
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
@@ -71,17 +72,17 @@ class Intervals(Question):
         return np.array([number for split in self.splits for number in split.asked(sums)], dtype=np.int64)
 
 
-def find(session: Session, tables: PlannedTables, *, sets: int = 0, say: Say = silent) -> None:
+def find(session: Session, tables: PlannedTables, *, sets: int = 0, progress: Progress = silent) -> None:
     """Find levels and bins of all columns that leave them open, with a part of the charge, and let the session go on with the closed schema.
 
     Levels are found before bins: how many there are bears on how many bins pay. Coarse counts are measured for each of so many `sets` of tables; none for a
     method that could not use them.
     """
     if session.schema.discovers:
-        say("finding levels")
+        progress("finding levels")
         _find_levels(session)
     if session.schema.is_open:
-        say("finding bins")
+        progress("finding bins")
         _find_bins(session, tables, sets)
 
 
@@ -109,7 +110,7 @@ def _find_levels(session: Session) -> None:
     for column in columns:
         most = MAX_FOUND if column.max_levels is None else column.max_levels
         named[column.name] = session.find_texts(schema.attrs.index(column.name), share, delta, most)
-    session.remark("levels", {name: len(texts) for name, texts in named.items()})
+    session.remarks["levels"] = {name: len(texts) for name, texts in named.items()}
     session.close_schema(schema.closed(levels=named), {})
     session.rescale()
 
@@ -141,7 +142,7 @@ def _find_bins(session: Session, tables: PlannedTables, sets: int) -> None:
         if search.is_unbounded
     }
     note = {"share": str(session.of_charge(1 - session.left)), "found": found}
-    session.remark("bins", note | ({"ranges": ranges} if ranges else {}))
+    session.remarks["bins"] = note | ({"ranges": ranges} if ranges else {})
     session.close_schema(
         closed,
         {
@@ -154,7 +155,7 @@ def _find_bins(session: Session, tables: PlannedTables, sets: int) -> None:
         for search in searches:
             runs = Groups.runs(run_starts(closed.column(search.column.name)), closed.shape[search.axis])
             share = coarse / sets / len(searches)
-            session.keep(session.measure(Query((search.axis,), (runs,)), share, set=number))
+            session.kept.append(session.measure(Query((search.axis,), (runs,)), share, set=number))
     session.rescale()
 
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar, cast
 import numpy as np
 
 from dpcipher.privacy.terms import Unit
-from dpcipher.request.shares import finding_share
+from dpcipher.request.request import finding_share
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
