@@ -33,10 +33,10 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
     )
     release = release_of(count_codes(NOBODY, SCHEMA.shape, order.axes), order, Draws.seeded(1))
     first = [table for table in release.measurements if table.set == 0]
-    assert [(t.attrs, t.n_cells, t.mechanism) for t in foreseen.tables] == [
+    assert [(t.attrs, t.n_cells, t.noise) for t in foreseen.tables] == [
         (SCHEMA.attrs_on(t.query.axes), t.values.size, t.noise) for t in first
     ]
-    assert foreseen.tables[0].mechanism.scale == pytest.approx(3 * 2 * 6 / 0.7)
+    assert foreseen.tables[0].noise.scale == pytest.approx(3 * 2 * 6 / 0.7)
 
 
 def test_expected_error_is_what_a_release_shows() -> None:
@@ -92,7 +92,7 @@ def test_enough_rows_give_no_warning() -> None:
 def test_rho_and_delta_are_planned_too() -> None:
     """Gaussian plans weigh by cells^(2/3) and have the scale of the accounting."""
     foreseen = make(epsilon=None, rho=0.5)
-    assert foreseen.tables[0].mechanism.scale == pytest.approx(np.sqrt(6 / (2 * 0.5)))
+    assert foreseen.tables[0].noise.scale == pytest.approx(np.sqrt(6 / (2 * 0.5)))
     ratio = foreseen.tables[2].weight / foreseen.tables[0].weight
     sizes = foreseen.tables[2].n_cells / foreseen.tables[0].n_cells
     assert ratio == pytest.approx(sizes ** (2 / 3), rel=1e-4)

@@ -15,7 +15,7 @@ from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.request import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection import limits as foreseen
+from dpcipher.selection import target as foreseen
 from dpcipher.selection.select import select
 from dpcipher.selection.target import SelectionTarget, foreseen_tables
 from dpcipher.tables.measurement import Measurement

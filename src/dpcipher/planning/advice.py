@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from dpcipher.errors import DpcipherError
 from dpcipher.planning.forecast import TablePlan
-from dpcipher.privacy.budget import Budget
-from dpcipher.request.request import Request
+from dpcipher.privacy.budget import Budget, noise_within
+from dpcipher.request.request import Request, after_finding
 from dpcipher.schema.grouped import said
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.allocation import NoiseModel
@@ -108,10 +107,10 @@ def _gaussian_sd(request: Request) -> float | None:
     budget = request.privacy.budget
     if budget.epsilon is None or budget.delta is not None:
         return None
+    gaussian = Budget(epsilon=budget.epsilon, delta=DELTA)
+    left = after_finding(gaussian, request.schema).composable()
+    share = Fraction(1, len(request.shares) * request.sets)
     try:
-        other = replace(request.privacy, budget=Budget(epsilon=budget.epsilon, delta=DELTA))
-        equal = (Fraction(1, len(request.shares) * request.sets),) * len(request.shares)
-        gaussian = replace(request, privacy=other, shares=equal)
-        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.noises)
+        return math.sqrt(noise_within(left, share, request.privacy.unit).variance)
     except DpcipherError:
         return None

@@ -7,10 +7,9 @@ of two; it is off by more where the number of raking sweeps, which depends on th
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -55,10 +54,6 @@ class Cost:
     measure_bytes: int
     solve_seconds: float
     solve_bytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for programs."""
-        return asdict(self)
 
     def lines(self) -> list[str]:
         """The cost for people."""
@@ -143,10 +138,6 @@ class Held:
     row_bytes: int
     n_bytes: int | None
     in_file: bool | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for programs."""
-        return asdict(self)
 
     def line(self) -> str:
         """For people."""

@@ -452,6 +452,11 @@ def noise_for(share: Budget, moved: Moved) -> Noise:
     return Noise("gaussian", sqrt_up(moved.l2_squared / (2 * share.amount)) * _ABOVE_OPENDP)
 
 
+def noise_within(whole: Budget, share: Fraction, moved: Moved) -> Noise:
+    """The noise that a share of a budget pays for; never less than can be called noise, so that a generous budget is not all spent."""
+    return noise_for(whole.share(min(share, largest_share(whole, moved))), moved)
+
+
 @lru_cache(maxsize=256)
 def largest_share(whole: Budget, moved: Moved) -> Fraction:
     """The share of a budget that buys the least noise which is still noise.

@@ -200,8 +200,9 @@ class Request:
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
         """The noise of each given table."""
-        left, unit = self.left, self.privacy.unit
-        return tuple(noise_for(left.share(share), unit) for share in self.shares)
+        left, unit = self.left.composable(), self.privacy.unit
+        affordable = {share: noise_for(left.share(share), unit) for share in set(self.shares)}
+        return tuple(affordable[share] for share in self.shares)
 
     @property
     def purpose(self) -> dict[str, Any]:

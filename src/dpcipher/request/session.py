@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError, Progress, silent
-from dpcipher.privacy.budget import Moved, choice_scale, float_up, largest_share, noise_for
+from dpcipher.privacy.budget import Moved, choice_scale, float_up, noise_within
 from dpcipher.privacy.draws import Chooser, check_k
 from dpcipher.privacy.events import Event, Sensitivity, Spending
 from dpcipher.privacy.partitions import PartitionSelection
@@ -239,12 +239,8 @@ class Session(Spending):
         return self._source.n_rows if self.privacy.tells_n_rows else None
 
     def noise(self, share: Fraction, moved: Moved | None = None) -> Noise:
-        """The noise that a share pays for, on a table of counts unless `moved` says how far an answer moves.
-
-        It is never less than can be called noise, so that a generous budget is not all spent.
-        """
-        moved = moved or self.unit
-        return noise_for(self.part(min(share, largest_share(self.part(Fraction(1)), moved))), moved)
+        """The noise that a share pays for, on a table of counts unless `moved` says how far an answer moves."""
+        return noise_within(self.part(Fraction(1)), share, moved or self.unit)
 
     # Questions. The order is the contract: take the share, record the event, then ask.
 
