@@ -96,18 +96,6 @@ def test_head_and_charge_must_belong_together(ledger: Ledger) -> None:
     assert ledger.verify(first | {"charge": second["charge"]}, checksum="a").is_failure
 
 
-def test_releases_without_an_id_are_known_by_their_head_alone(ledger: Ledger) -> None:
-    """What is there is recorded, altered or not; of what is missing nothing can be said."""
-    older = ledger.path.read_bytes()
-    charge = released(ledger, "c0ffee")
-    old_format = {"charge": charge.id, "head": charge.head}
-    assert ledger.verify(old_format, checksum="c0ffee").word == "recorded"
-    assert ledger.verify(old_format, checksum="tea").word == "ALTERED"
-    rolled_back(ledger, older)
-    verdict = ledger.verify(old_format, checksum="c0ffee")
-    assert (verdict.word, verdict.is_failure) == ("cannot tell", False)
-
-
 def test_a_ledger_that_its_witness_objects_to_can_still_be_asked(ledger: Ledger) -> None:
     """To find out what is missing; it says so, and grants nothing."""
     older = ledger.path.read_bytes()

@@ -12,7 +12,7 @@ A look reads distances: of all candidates, or of a shortlist that the exponentia
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -124,33 +124,26 @@ def select(
     return _Selection(session, SelectionTarget.of(auto, session.schema), sets, progress, predict).run()
 
 
+@dataclass
 class _Selection:
     """One run: the noisy answers so far, and the risk of every table whose distance was read."""
 
-    def __init__(
-        self,
-        session: Session,
-        target: SelectionTarget,
-        sets: int,
-        progress: Progress,
-        predict: Callable[[Reconciled], Prediction | None] = independent,
-    ) -> None:
-        self.session, self.target, self.sets, self.progress, self.predict = (
-            session,
-            target,
-            sets,
-            progress,
-            predict,
-        )
-        self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
-        self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
-        self.tables: list[Measurement] = []
-        self.precision: dict[Axes, float] = {}
-        self.distance: dict[Axes, float] = {}
-        self.risks: dict[Axes, Risk] = {}
-        self.rows: float | None = None
-        self.spent = Fraction(0)
-        self.centred = False
+    session: Session
+    target: SelectionTarget
+    sets: int
+    progress: Progress = silent
+    predict: Callable[[Reconciled], Prediction | None] = independent
+    tables: list[Measurement] = field(default_factory=list)
+    precision: dict[Axes, float] = field(default_factory=dict)
+    distance: dict[Axes, float] = field(default_factory=dict)
+    risks: dict[Axes, Risk] = field(default_factory=dict)
+    rows: float | None = None
+    spent: Fraction = Fraction(0)
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        self.shape, self.zeros = self.session.schema.shape, self.session.schema.zero_masks
+        self.noise = NoiseModel(self.session.part(Fraction(1)), self.session.unit, self.sets)
         self.note: dict[str, Any] = {"rounds": 0, "candidates": 0, "shortlist": 0}
 
     def run(self) -> list[Measurement]:
@@ -246,7 +239,9 @@ class _Selection:
 
     def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
         step = self._first_round(pairs, prediction.total)
-        chosen = self._add_unscored(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
+        if step.blind:  # distances are not read: all pairs are alike
+            self.note["candidates"] += len(pairs)
+        chosen = pairs if step.blind else self._read(prediction, pairs, step)
         screened = self._screen(prediction) if step.takes_all else []
         second = self._second_from(chosen)
         self.session.decide(Decision(self.note["candidates"], second))
@@ -259,11 +254,6 @@ class _Selection:
         self._spend_on(shares, keep=kept)
         if kept:
             self._second(one_way, [axes for axes in [*chosen, *screened] if shares[axes]])
-
-    def _add_unscored(self, prediction: Prediction, tables: list[Axes]) -> list[Axes]:
-        """Tables whose distances are not read: all alike."""
-        self.note["candidates"] += len(tables)
-        return tables
 
     def _judge(self, prediction: Prediction, tables: list[Axes]) -> None:
         """What each table is worth, by its distance."""
