@@ -141,6 +141,31 @@ def test_what_measure_refuses_plan_refuses(wrong: dict[str, object]) -> None:
         make(**wrong)
 
 
+def test_a_plan_accepts_the_largest_budget_that_measure_accepts() -> None:
+    """The least noise that can be called noise on every table; no weights, and no first question about a range, could have less."""
+    rows = pd.DataFrame({name: [0] for name in SCHEMA.attrs})
+    largest = {"epsilon": 6 * 64, "unit": "add-remove"}
+    release = measure(rows, SCHEMA, **largest)
+    assert {table.noise.scale for table in release.measurements} == {1 / 64}
+    assert {table.noise for table in plan(SCHEMA, **largest).tables} == {
+        table.noise for table in release.measurements
+    }
+    with pytest.raises(ValueError, match="lower the budget"):
+        make(epsilon=6 * 64 + 1)
+    unbounded = Schema.from_dict(
+        {
+            "columns": {
+                "pay": {"kind": "integer", "min": 0, "max": "auto", "bins": "auto"},
+                "sex": {"kind": "boolean"},
+            }
+        }
+    )
+    frame = pd.DataFrame({"pay": [1, 2, 300] * 5, "sex": [True, False, True] * 5})
+    generous = {"workload": "auto", "epsilon": 10_000, "unit": "add-remove"}
+    assert measure(frame, unbounded, **generous).schema.shape
+    assert plan(unbounded, **generous, n_rows=15).bins
+
+
 @pytest.mark.parametrize("workload", [2, "auto"])
 def test_a_plan_claims_what_the_release_will_claim(workload: int | str) -> None:
     """With the number of rows declared public, presence is protected by neither; with persons, n is not told."""

@@ -1,7 +1,9 @@
 """Several charges against one limit."""
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
+from functools import reduce
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,13 @@ from hypothesis import strategies as st
 
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import Budget, rho_for
-from dpcipher.privacy.composition import check_kind, compose
+from dpcipher.privacy.composition import NOTHING, Total, check_kind
+
+
+def compose(costs: Iterable[Budget]) -> Total:
+    """Charges added up."""
+    return reduce(Total.plus, costs, NOTHING)
+
 
 PURE = Budget.parse(epsilon=1)
 APPROX = Budget.parse(epsilon=1, delta=1e-6)

@@ -37,9 +37,11 @@ class TestNoise:
         for factor, share in ((1, Fraction(1, 7)), (40, Fraction(1, 2))):
             budget = Budget.parse(**{name: value * factor for name, value in vars(whole).items() if value})
             deviation = math.sqrt(noise_for(part(budget, share / 2), unit).variance)
-            assert NoiseModel(budget, unit, 2).cell(share) == pytest.approx(deviation, rel=1e-4)
+            assert NoiseModel(budget, unit, 2).discrete_precision(float(share)) ** -0.5 == pytest.approx(
+                deviation, rel=1e-4
+            )
         generous = Budget.parse(**{name: 10**6 for name, value in vars(whole).items() if value})
-        assert 0 < NoiseModel(generous, unit).cell(Fraction(1)) < 1e-6
+        assert 0 < NoiseModel(generous, unit).discrete_precision(1.0) ** -0.5 < 1e-6
 
     def test_distances(self, whole: Budget, unit: Unit) -> None:
         """Each of forty distances that one person moves by l1: the L1 or L2 length of all of them sets the noise."""
@@ -124,7 +126,7 @@ def test_columns_come_first_where_pairs_are_told_apart_by_what_they_predict() ->
     noise = NoiseModel(Budget.parse(rho=1e-3), Unit("add-remove"))
     share = column_share(noise, shape, rows, pair_round(noise, sizes, 40, rows))
     assert ONE_WAY < share < COLUMNS
-    rng, sd = np.random.default_rng(0), noise.cell(share / 40)
+    rng, sd = np.random.default_rng(0), noise.discrete_precision(float(share / 40)) ** -0.5
     errors = rng.normal(0, sd, (2_000, 2, 3))
     errors -= errors.mean(axis=2, keepdims=True)
     moved = np.abs(errors[:, 0, :, None] / 3 + errors[:, 1, None, :] / 3).sum(axis=(1, 2)).mean()

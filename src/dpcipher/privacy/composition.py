@@ -35,7 +35,6 @@ chosen before anything was seen.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -167,18 +166,6 @@ class Total:
 
 
 NOTHING = Total(Fraction(0), Fraction(0), only_pure=True)
-
-
-def compose(costs: Iterable[Budget]) -> Total:
-    """Charges added up.
-
-    >>> compose([Budget(epsilon=Fraction(1, 2)), Budget(rho=Fraction(1, 8))]).rho
-    Fraction(1, 4)
-    """
-    total = NOTHING
-    for cost in costs:
-        total = total.plus(cost)
-    return total
 
 
 def check_kind(cost: Budget, limit: Budget, before: Total = NOTHING) -> None:

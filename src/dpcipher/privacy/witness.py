@@ -147,30 +147,26 @@ class Verdict:
         return self.word in ("ROLLED BACK", "ALTERED")
 
 
-CHARGED = Verdict("recorded", "its charge is in this ledger")
-RECORDED = Verdict("recorded", "its charge and its checksum are in this ledger")
-UNMARKED = Verdict("recorded", "its charge is in this ledger; that it was finished was not recorded")
-ROLLED_BACK = Verdict(
-    "ROLLED BACK",
-    "this ledger paid for it and does not know it: an older copy was put back; put the newest one in its place",
-)
-ALTERED = Verdict("ALTERED", "its charge is in this ledger, but paid for a release with another checksum")
-FOREIGN = Verdict("another ledger", "charged to another ledger, which must be asked")
-NONE = Verdict("no ledger", "it names no ledger: its tables are unrecorded, or declared by their publisher")
-
-
 def verify(ledger: LedgerState, said: Mapping[str, Any], *, checksum: str | None) -> Verdict:
     """What a ledger knows of a release whose statement says `said` of its ledger; without a checksum, none is compared."""
     if not said:
-        return NONE
+        return Verdict(
+            "no ledger", "it names no ledger: its tables are unrecorded, or declared by their publisher"
+        )
     if said.get("id") != ledger.id:
-        return FOREIGN
+        return Verdict("another ledger", "charged to another ledger, which must be asked")
     wanted = (said.get("charge"), said.get("head"))
     entry = next((entry for entry in ledger.entries if (entry.id, entry.head) == wanted), None)
     if entry is None:
-        return ROLLED_BACK
+        return Verdict(
+            "ROLLED BACK",
+            "this ledger paid for it and does not know it: an older copy was put back; put the newest one in its place",
+        )
     if entry.checksum is None:
-        return UNMARKED
-    if checksum is None:
-        return CHARGED
-    return RECORDED if checksum == entry.checksum else ALTERED
+        return Verdict("recorded", "its charge is in this ledger; that it was finished was not recorded")
+    if checksum not in (None, entry.checksum):
+        return Verdict(
+            "ALTERED", "its charge is in this ledger, but paid for a release with another checksum"
+        )
+    known = "its charge is" if checksum is None else "its charge and its checksum are"
+    return Verdict("recorded", f"{known} in this ledger")

@@ -9,7 +9,6 @@ variation distance in counts: a convex, decreasing function of the precision 1/V
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,16 +93,9 @@ class NoiseModel:
 
     def discrete_precision(self, share: float) -> float:
         """The same of discrete noise, as a session draws it: more where the noise is below one row."""
-        return 1 / self._mechanism(share).variance
-
-    def cell(self, share: Fraction) -> float:
-        """The standard deviation of the discrete noise on a cell of a table that gets a share, as a session draws it."""
-        return math.sqrt(self._mechanism(float(share)).variance)
-
-    def _mechanism(self, share: float) -> Noise:
         scale = 1 / math.sqrt(self.precision(share) * (1 if self.is_zcdp else 2))
         name: NoiseKind = "gaussian" if self.is_zcdp else "laplace"
-        return Noise(name, max(scale, SMALLEST_SCALE[name]))
+        return 1 / Noise(name, max(scale, SMALLEST_SCALE[name])).variance
 
     def distance(self, tables: int, share: float) -> float:
         """The noise on each of so many distances that are read together."""
