@@ -161,7 +161,7 @@ def test_a_plan_accepts_the_largest_budget_that_measure_accepts() -> None:
         }
     )
     frame = pd.DataFrame({"pay": [1, 2, 300] * 5, "sex": [True, False, True] * 5})
-    generous = {"workload": "auto", "epsilon": 10_000, "unit": "add-remove"}
+    generous = {"workload": "auto", "epsilon": 60_000, "unit": "add-remove"}
     assert measure(frame, unbounded, **generous).schema.shape
     assert plan(unbounded, **generous, n_rows=15).bins
 

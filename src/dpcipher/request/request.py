@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from dpcipher.errors import BudgetError, ParameterError, SizeError, WorkloadError, did_you_mean, warn
-from dpcipher.privacy.budget import Budget, noise_for, positive_fraction
+from dpcipher.privacy.budget import Budget, noise_for, noise_within, positive_fraction
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.release.file import check_fits_file, most_tables
@@ -275,7 +275,7 @@ def selection_for(schema: Schema, privacy: Privacy) -> PartitionSelection | None
     if not number:
         return None
     whole = privacy.charge(may_fail=True)
-    noise = noise_for(whole.share(discovery_share(schema) / number), privacy.unit)
+    noise = noise_within(whole, discovery_share(schema) / number, privacy.unit)
     return PartitionSelection.calibrated(noise, whole.failure / number, privacy.unit)
 
 

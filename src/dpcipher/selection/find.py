@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from dpcipher.errors import Progress, silent
-from dpcipher.privacy.budget import noise_for
+from dpcipher.privacy.budget import noise_within
 from dpcipher.privacy.events import Sensitivity
 from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.request import after_levels, coarse_share, discovery_share, finding_share, selection_for
@@ -92,8 +92,8 @@ def check_finding(schema: Schema, privacy: Privacy, sets: int = 0) -> None:
     whole = after_levels(privacy.budget, schema).composable()
     searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
     if searches:
-        noise_for(whole.share(level_share(searches, schema)), privacy.unit)
-        noise_for(whole.share(coarse_share(schema) / max(sets, 1) / len(searches)), privacy.unit)
+        noise_within(whole, level_share(searches, schema), privacy.unit)
+        noise_within(whole, coarse_share(schema) / max(sets, 1) / len(searches), privacy.unit)
 
 
 def _find_levels(session: Session) -> None:
