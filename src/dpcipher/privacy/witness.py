@@ -147,6 +147,9 @@ class Verdict:
         return self.word in ("ROLLED BACK", "ALTERED")
 
 
+RECORDED = Verdict("recorded", "its charge and its checksum are in this ledger")
+
+
 def verify(ledger: LedgerState, said: Mapping[str, Any], *, checksum: str | None) -> Verdict:
     """What a ledger knows of a release whose statement says `said` of its ledger; without a checksum, none is compared."""
     if not said:
@@ -168,5 +171,4 @@ def verify(ledger: LedgerState, said: Mapping[str, Any], *, checksum: str | None
         return Verdict(
             "ALTERED", "its charge is in this ledger, but paid for a release with another checksum"
         )
-    known = "its charge is" if checksum is None else "its charge and its checksum are"
-    return Verdict("recorded", f"{known} in this ledger")
+    return RECORDED if checksum else Verdict("recorded", "its charge is in this ledger")
