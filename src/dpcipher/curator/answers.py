@@ -111,8 +111,9 @@ class PrivateRows(Source):
 
     def statement(self, privacy: Privacy, n_rows: int | None, certificate: Mapping[str, Any]) -> Statement:
         """Who drew, who charged, and what the sampler says of it."""
+        status: Status = "unrecorded" if self._charge is None else "certified"
         return Statement(
-            status=self._status,
+            status=status if self._draws.is_private else "NOT PRIVATE",
             n_rows=n_rows,
             **privacy.stated(),
             certificate=certificate,
@@ -120,12 +121,6 @@ class PrivateRows(Source):
             software=software(),
             created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         )
-
-    @property
-    def _status(self) -> Status:
-        if not self._draws.is_private:
-            return "NOT PRIVATE"
-        return "unrecorded" if self._charge is None else "certified"
 
     def close(self, checksum: str, file: str) -> None:
         """Mark the charge in the ledger."""

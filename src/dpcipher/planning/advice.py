@@ -45,13 +45,12 @@ def clear_rows(noise: NoiseModel, sizes: Sequence[int]) -> int:
     return math.ceil(noise.distance(len(sizes), float(READING)) / GOOD_NOISE) if sizes else 0
 
 
-def designed_advice(orders: Sequence[str]) -> str:
-    """That nothing need be looked at."""
-    return f"nothing need be looked at: the table is small, and {' and '.join(orders)} follow from the noise and the number of rows"
-
-
-def selection_advice(noise: NoiseModel, columns: int, sizes: Sequence[int], tvd: float | None) -> str:
-    """Whether to select tables, or to measure all candidate pairs with equal shares."""
+def selection_advice(
+    noise: NoiseModel, columns: int, sizes: Sequence[int], tvd: float | None, designed: Sequence[str]
+) -> str:
+    """Whether to select tables, or to measure all candidate pairs with equal shares; for a small table the orders that are `designed`."""
+    if designed:
+        return f"nothing need be looked at: the table is small, and {' and '.join(designed)} follow from the noise and the number of rows"
     if not sizes:
         return "there is no pair to choose: workload=1 measures the same"
     if tvd is None:

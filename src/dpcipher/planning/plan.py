@@ -20,13 +20,7 @@ from dpcipher.drawing.curator_only import UNSIGNED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
 from dpcipher.planning import page
-from dpcipher.planning.advice import (
-    clear_rows,
-    designed_advice,
-    noise_warnings,
-    range_warnings,
-    selection_advice,
-)
+from dpcipher.planning.advice import clear_rows, noise_warnings, range_warnings, selection_advice
 from dpcipher.planning.cost import Cost, Held, estimate_cost, held_rows
 from dpcipher.planning.forecast import TablePlan, best_weights, reconciled_sds, solved_tvds, table_plan
 from dpcipher.planning.simulate import (
@@ -360,7 +354,10 @@ def _selection(
     assert request.auto is not None
     target, columns = SelectionTarget.of(request.auto, request.schema), len(request.schema.attrs)
     sizes = n_cells(target.shape, list(target.tables(2)))
-    design = target.is_small and _is_designed(target, noise, float(n_rows or MANY_ROWS), request.schema)
+    rows, zeros, design = float(n_rows or MANY_ROWS), request.schema.zero_masks, False
+    if target.is_small:
+        orders = fitting_orders(target, request.schema.domain)
+        design = design_tables(target, noise, rows, orders, mixed=not zeros) is not None
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
     named = [step.name for step in steps if step.name != "number of rows"]
@@ -375,13 +372,8 @@ def _selection(
         second_tvd=None if second is None or not n_rows else second / n_rows,
         all_pairs_tvd=tvd,
         solved_tvd=_solved_pairs(target, measured, n_rows),
-        advice=designed_advice(named) if design else selection_advice(noise, columns, sizes, tvd),
+        advice=selection_advice(noise, columns, sizes, tvd, named if design else ()),
     )
-
-
-def _is_designed(target: SelectionTarget, noise: NoiseModel, rows: float, schema: Schema) -> bool:
-    orders = fitting_orders(target, schema.domain)
-    return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks) is not None
 
 
 def _solved_pairs(

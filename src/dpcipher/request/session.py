@@ -221,7 +221,7 @@ class Decision:
 
 
 class Session(Spending):
-    """Answers about one private table, under one budget that was charged when the session opened.
+    """Answers about one private table, under one budget that was charged when the session opened: what is left of it, and what took shares of it.
 
     `kept` is what was measured beside tables, and goes with every release; `remarks` are public, and stand in the certificate.
     """

@@ -121,9 +121,7 @@ class NoiseModel:
 
     @property
     def _amount(self) -> float:
-        amount = self.whole.rho if self.whole.rho is not None else self.whole.epsilon
-        assert amount is not None  # composable budgets are rho or pure epsilon
-        return float(amount)
+        return float(self.whole.amount)
 
 
 Risk = Callable[[Floats], Floats]  # the expected error of a table at each precision of its noise
