@@ -16,13 +16,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.tables.domain import Domain
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
 
 RESULTS = Path(__file__).parent / "results"
+# Where `experiments` is: beside the package, which is all that is installed.
+sys.path.append(str(Path(__file__).parents[1]))
 Axes = tuple[int, ...]
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.posteriors.whole_counts import WholeCounts
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Noise

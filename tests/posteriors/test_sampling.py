@@ -13,7 +13,7 @@ from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.noise_law import NoiseLaw
 from dpcipher.posteriors.sampler import SamplerReport, _stretched
 from dpcipher.posteriors.targets import PopulationTarget, Tables, TableTarget
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Noise
 

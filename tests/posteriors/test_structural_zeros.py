@@ -8,7 +8,7 @@ from dpcipher.posteriors.evidence import gather
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement, Noise
