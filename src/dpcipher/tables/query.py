@@ -223,7 +223,15 @@ class Query:
         return values
 
     def contrast(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Counts of its cells as the query asks for them: as they are, less their sum, or along each contrast."""
+        """Counts of its cells as the query asks for them: as they are, less their sum, or along each contrast.
+
+        Whole counts are limited so that no product or sum leaves int64, which moves no answer further than a row does.
+        """
+        if not (self.centred or self.contrasts):
+            return values
+        if values.dtype.kind == "i":
+            most = 2**62 // (values.size << values.ndim)
+            values = np.clip(values, -most, most)
         if self.centred:
             return np.asarray(values.size * values - values.sum())
         for place, axis in enumerate(self.axes):
