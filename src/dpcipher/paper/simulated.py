@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.inference.combine import combine
-from dpcipher.inference.logit import fit_logit
+from dpcipher.inference.glm import fit_logit
 from dpcipher.paper import models
 from dpcipher.paper.blocks import Arrays, Blocks, Say, split
 from dpcipher.paper.contenders import (
