@@ -21,10 +21,10 @@ from dpcipher.inference.design import make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.methods.cipher import Cipher
-from dpcipher.paper.population import design
 from dpcipher.privacy.choose import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from experiments.paper.population import design
 
 SIZES, POWERS, DELTAS, DRAWS = (1_000, 4_000), (-1, 0, 1), (None, 1e-6), 400
 OPEN, CLOSED = "fit_models", "closed"

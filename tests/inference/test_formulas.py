@@ -5,8 +5,8 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.design import Family
 from dpcipher.inference.fitted import Models
+from dpcipher.inference.regression import Family
 
 SCHEMA = dc.Schema.from_dict(
     {

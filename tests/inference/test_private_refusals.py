@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError
-from dpcipher.inference.design import Family
+from dpcipher.inference.regression import Family
 
 ROWS = 40
 CANARIES = ("CANARY", "4711", "9999")

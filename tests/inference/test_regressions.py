@@ -10,8 +10,8 @@ from scipy.special import expit
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.design import Family, make_task
-from dpcipher.inference.regression import MOST_NUMBERS, Regression
+from dpcipher.inference.design import make_task
+from dpcipher.inference.regression import MOST_NUMBERS, Family, Regression
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats
 

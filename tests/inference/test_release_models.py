@@ -9,8 +9,8 @@ from scipy.special import expit
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.design import Family
 from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.regression import Family
 from dpcipher.inference.release_models import noise_share
 
 SCHEMA = dc.Schema.from_dict(

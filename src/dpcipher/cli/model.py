@@ -12,7 +12,7 @@ from dpcipher.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpcipher.inference.cells import Missing
-    from dpcipher.inference.design import Family
+    from dpcipher.inference.regression import Family
     from dpcipher.inference.unmeasured import Unmeasured
 
 

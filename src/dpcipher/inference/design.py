@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,13 +24,11 @@ from dpcipher.inference.formula import (
     quoted,
     with_intercept,
 )
-from dpcipher.inference.regression import Fits, Regression
+from dpcipher.inference.regression import FAMILIES, Family, Fits, Regression
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats
 
-Family = Literal["logistic", "multinomial", "ordinal", "linear", "poisson"]
-FAMILIES: tuple[str, ...] = get_args(Family)
 NUMERIC = ("linear", "poisson")
 
 
@@ -223,7 +221,9 @@ def _outcomes(formula: ParsedFormula, frames: Sequence[pd.DataFrame]) -> list[pd
                 f"formula ({formula.text!r}): the outcome {formula.left!r} must be one number; arithmetic stands in I(…), as I(a + b)"
             )
         outcomes = [pd.Series(design.x[:, 0]) for design in designs]
-    if formula.source == "release" and outcomes[0].nunique() < 2:  # rows may be alike by chance, cells are not
+    if (
+        formula.source == "release" and outcomes[0].nunique() < 2
+    ):  # rows may be alike by chance, cells are not
         raise ParameterError(
             f"outcome ({formula.left}) must differ between levels, and is the same for all; check the names of levels and the bounds in it"
         )
@@ -251,7 +251,7 @@ def _numbers(formula: ParsedFormula, outcomes: Sequence[pd.Series], family: str)
 def _as_numbers(column: pd.Series) -> Floats:
     """A column as numbers; a category as those that its levels are, of which no and yes are 0 and 1."""
     if not isinstance(column.dtype, pd.CategoricalDtype):
-        return column.to_numpy(dtype=float)
+        return np.asarray(column.to_numpy(dtype=float))
     truth = {"False": 0.0, "True": 1.0}
     numbers = [truth[level] if level in truth else float(level) for level in column.cat.categories]
     return np.asarray(np.array(numbers)[column.cat.codes.to_numpy()], dtype=float)

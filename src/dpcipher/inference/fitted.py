@@ -11,8 +11,8 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import UNKNOWN
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.inference.combine import Combined
-from dpcipher.inference.design import Family
 from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.regression import Family
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.tables.domain import Bools, Floats
 

@@ -9,7 +9,7 @@ import numpy as np
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
 from dpcipher.inference.combine import Rule, combine
-from dpcipher.inference.design import FAMILIES, Family, check_family, make_regressions
+from dpcipher.inference.design import check_family, make_regressions
 from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.notes import (
     COMBINED,
@@ -20,7 +20,7 @@ from dpcipher.inference.notes import (
     separation_notes,
     unidentified_notes,
 )
-from dpcipher.inference.regression import Fits, Regression
+from dpcipher.inference.regression import FAMILIES, Family, Fits, Regression
 from dpcipher.inference.release_models import fit_release
 from dpcipher.inference.sets import Sets, joints_among, sets_of_joints, sets_of_rows
 from dpcipher.inference.unmeasured import Unmeasured

@@ -7,6 +7,7 @@ rows is the case of one weighting in which every row weighs 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +22,9 @@ from dpcipher.inference.glm import (
     unbounded,
 )
 from dpcipher.tables.domain import Bools, Floats
+
+Family = Literal["logistic", "multinomial", "ordinal", "linear", "poisson"]
+FAMILIES: tuple[str, ...] = get_args(Family)
 
 # Numbers that one matrix product over several weightings may hold: about 200 MB.
 MOST_NUMBERS = 2**24
@@ -59,7 +63,7 @@ class Regression:
     columns of the table that each of them is about.
     """
 
-    family: str
+    family: Family
     x: Floats
     outcome: Floats
     classes: int
@@ -143,7 +147,7 @@ class Regression:
 
     def _support(self, data: "_Grouped") -> Floats:
         """Which classes occur beside each row of a grouped design, as counts."""
-        return data.sums(np.ones((1, len(self.x))))[0]
+        return np.asarray(data.sums(np.ones((1, len(self.x))))[0])
 
     def _is_separated(self, data: "_Grouped") -> bool:
         support = self._support(data)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcipher.inference.bin_effects import bin_effects, bin_notes
 from dpcipher.inference.cells import Missing
-from dpcipher.inference.design import Family, Task, make_task
+from dpcipher.inference.design import Task, make_task
 from dpcipher.inference.estimate import DrawSummary, explained_share
 from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.notes import (
@@ -22,6 +22,7 @@ from dpcipher.inference.notes import (
     prior_notes,
     row_notes,
 )
+from dpcipher.inference.regression import Family
 from dpcipher.inference.unmeasured import (
     Unmeasured,
     check_unmeasured,
@@ -62,7 +63,6 @@ def fit_release(
     if draws is None:
         draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
     fit = draw_coefficients(release, task, draws=draws, seed=seed, unmeasured=unmeasured)
-    family = task.regression.family
     joint, beta, drawn, closed = fit.joint, fit.beta, DrawSummary(fit.beta), fit.closed
     shown = measured_terms(task, fit.measured)
     noise = noise_share(fit.of_table(task), beta[:NOISE_DRAWS])
@@ -72,8 +72,8 @@ def fit_release(
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
-        *coding_notes(task.formula, family, release.schema, task.cells.bins, levels),
-        *intercept_notes(task.formula, family),
+        *coding_notes(task.formula, task.regression.family, release.schema, task.cells.bins, levels),
+        *intercept_notes(task.formula, task.regression.family),
         *missing_notes(task, joint),
         *prior_notes(task, dominated, shown, noise),
         *fit_notes(task, drawn, fit.converged),
@@ -85,7 +85,7 @@ def fit_release(
     details = ReleaseFit(noise, shown, dominated, closed, bins, task.formula.columns, joint.report)
     return Models(
         task.regression.terms,
-        family,
+        task.regression.family,
         beta,
         np.where(np.isnan(beta), np.nan, 0.0),
         drawn,

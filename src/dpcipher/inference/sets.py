@@ -13,9 +13,10 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.bin_effects import coding_of_bins
 from dpcipher.inference.cells import Missing, coded_cells
 from dpcipher.inference.combine import Rule, word_of
-from dpcipher.inference.design import Family, with_family
+from dpcipher.inference.design import with_family
 from dpcipher.inference.formula import ParsedFormula, parse_formula, read_formula
 from dpcipher.inference.notes import Note, Rank, coding_notes, listed, unit_notes
+from dpcipher.inference.regression import Family
 from dpcipher.joint.imputed import BREAKS, Imputed, tells_release
 from dpcipher.joint.joint import Joint
 from dpcipher.schema.rows import by_column

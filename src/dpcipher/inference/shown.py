@@ -318,7 +318,7 @@ def _numbers_card(
 
     shape, sentences = values[0].shape, [f"{note[0].upper()}{note[1:]}." for note in notes]
     if not shape:
-        return Card(title, dict(zip(heads, figures(()), strict=True)) | facts, notes=sentences)
+        return Card(title, {**dict(zip(heads, figures(()), strict=True)), **facts}, notes=sentences)
     lines = [[", ".join(map(str, place)), *figures(place)] for place in islice(np.ndindex(shape), Card.most)]
     return Card(
         title, facts, tuple(head.lower() for head in ("Place", *heads)), lines, values[0].size, sentences

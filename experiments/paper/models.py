@@ -10,17 +10,18 @@ import numpy as np
 
 from dpcipher.curator.answers import release_of
 from dpcipher.curator.counts import Tally
-from dpcipher.inference.design import Family, Task, make_task
+from dpcipher.inference.design import Task, make_task
 from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.regression import Family
 from dpcipher.inference.release_models import draw_coefficients
-from dpcipher.paper.contenders import Stack
-from dpcipher.paper.rivals import SIMULATED_SCHEMA
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.table import margin
+from experiments.paper.contenders import Stack
+from experiments.paper.rivals import SIMULATED_SCHEMA
 
 NAME = "models of one release"
 BOUNDS = ("estimate", "low", "high")
