@@ -170,7 +170,8 @@ def unidentified_notes(estimates: Floats, terms: Sequence[str]) -> list[Note]:
     missing = np.isnan(estimates)
     if not missing.any():
         return []
-    lost = [term for term, some in zip(terms, missing.any(axis=0), strict=True) if some]
+    unknown = np.asarray(missing.any(axis=0))
+    lost = [term for term, some in zip(terms, unknown, strict=True) if some]
     sets = listed_sets(1 + np.flatnonzero(missing.any(axis=1)))
     text = ALIASED.format(terms=", ".join(lost), sets=sets)
     return [Note(text, f"not identified in every set: {listed(lost, 2)}", Rank.UNKNOWN)]
