@@ -1,10 +1,4 @@
-"""Interactions that no measured table shows, left open: drawn from the prior while every measured table stays as it is.
-
-Write the joint in the mixed parameters of a log-linear model (Barndorff-Nielsen 1978, §8.2): the measured tables by their probabilities, the other
-interactions by their log-linear coefficients. The two vary independently of each other, and a release says nothing about the second but through
-the first. With a prior under which they are independent, a draw from the posterior is therefore a draw of the measured tables, given the
-release, joined with a draw of the others from their prior: multiply a draw of the joint by exp(interaction), then rake it back to its own tables.
-"""
+"""Interactions that no measured table shows, left open: drawn from the prior while every measured table stays as it is (`open_interactions`)."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -15,12 +9,12 @@ import numpy as np
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import Task
 from dpcipher.posteriors.evidence import gather
-from dpcipher.posteriors.halves import kronecker
-from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.posteriors.prior import Levels, coefficient_sd, contrasts, levels_of
-from dpcipher.posteriors.raking import rake
+from dpcipher.posteriors.log_linear import LogLinear, coarse_forms
+from dpcipher.posteriors.prior import Levels, levels_of
+from dpcipher.posteriors.raking import open_interactions
 from dpcipher.release.release import Release
 from dpcipher.tables.domain import Axes, Bools, Floats, closure, maximal
+from dpcipher.tables.query import Query
 
 Unmeasured = Literal["open", "none"]
 
@@ -51,19 +45,7 @@ def leave_open(
     parts = [part for part in closure(sets) if part and part not in known]
     if not parts:
         return joints
-    scores = np.zeros_like(joints)
-    for part in parts:
-        scores += _interaction(len(joints), levels, part, np.random.default_rng([seed, *part]))
-    return rake(joints * np.exp(scores - scores.max()), joints, measured)
-
-
-def _interaction(draws: int, levels: Sequence[Levels], part: Axes, rng: np.random.Generator) -> Floats:
-    """Draws of one interaction from the prior that the posterior has of it."""
-    own = [levels[axis] for axis in part]
-    deviation = coefficient_sd(own)
-    table = deviation * rng.normal(size=(draws, len(deviation)))
-    table = table @ kronecker([contrasts(one) for one in own]).T
-    return table.reshape(draws, *(size if axis in part else 1 for axis, (size, _) in enumerate(levels)))
+    return open_interactions(joints, levels, parts, [Query(axes) for axes in measured], seed)
 
 
 def measured_axes(release: Release, columns: Sequence[str]) -> list[Axes]:
@@ -114,9 +96,12 @@ def prior_share(release: Release, task: Task, coefficients: Floats, asked: Seque
     """How wide the draws of each parameter are beside draws of the prior, by their quartiles: near 1 the release says nothing."""
     cover = release.schema.cover(task.formula.columns)
     evidence = gather(release, cover.axes)
-    model = LogLinear(evidence.levels, tuple(evidence.measured), evidence.possible)
+    forms = coarse_forms(evidence.measured, evidence.queries)
+    model = LogLinear(evidence.levels, tuple(evidence.measured), evidence.possible, forms)
     probabilities = model.probabilities(np.random.default_rng(0).normal(size=(PRIOR_DRAWS, model.size)))
-    joints = np.ascontiguousarray(cover.fold_stack(probabilities.reshape(PRIOR_DRAWS, *evidence.shape)))
+    tables = probabilities.reshape(PRIOR_DRAWS, *evidence.shape)
+    tables = open_interactions(tables, model.levels, tuple(forms), evidence.queries, 0) if forms else tables
+    joints = np.ascontiguousarray(cover.fold_stack(tables))
     levels = [levels_of(release.schema, name) for name in task.formula.columns]
     opened = leave_open(joints, levels, measured_axes(release, task.formula.columns), asked, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
