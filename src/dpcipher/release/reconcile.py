@@ -155,7 +155,7 @@ class Reading:
     def _square(self, place: int, band: int, centred: bool) -> Floats:
         """For each cell along one column of the home, the squared length of what a band sees of it."""
         resolution, axis = self.home.structure.form.resolutions[place], self.home.grid.query.axes[place]
-        sums = dict(zip(self._sums.axes, self._sums.forms, strict=True)).get(axis)
+        sums = dict(self._sums.columns).get(axis)
         if axis not in self.query.axes:
             weights = np.ones((resolution.cells, 1))
         elif sums is not None:

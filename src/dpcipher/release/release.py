@@ -128,12 +128,7 @@ class Release(Shown, Drawable):
     @cached_property
     def workload(self) -> tuple[Attrs, ...]:
         """The measured tables, each once: attrs, or `dc.Grouped` where levels are in groups; without groups of one column that has all of its levels in another."""
-        whole = {
-            axis
-            for query in self._queries
-            for axis, form in zip(query.axes, query.forms, strict=True)
-            if form is None
-        }
+        whole = {axis for query in self._queries for axis, form in query.columns if form is None}
         kept = (
             query
             for query in self._queries
@@ -162,7 +157,7 @@ class Release(Shown, Drawable):
             return whole
         found: list[Query] = []
         for query in min((self._holding.get(axis, ()) for axis in axes), key=len, default=self._queries):
-            held = dict(zip(query.axes, query.forms, strict=True))
+            held = dict(query.columns)
             if all(axis in held for axis in axes) and all(groups[a].within(held[a]) for a in groups):
                 forms = tuple(groups.get(axis, held[axis]) for axis in axes)
                 found.append(Query(axes, forms if any(forms) else ()))
@@ -298,7 +293,7 @@ def _check_measurement(schema: Schema, one: Measurement) -> None:
     if not isinstance(query, Query) or (query.axes and not 0 <= query.axes[0] <= query.axes[-1] < len(shape)):
         raise ReleaseError(f"the table on axes {query.axes} must hold counts of the schema's attributes")
     name = " × ".join(schema.attrs_on(query.axes)) or "of no columns"
-    for axis, groups in zip(query.axes, query.groups, strict=False):
+    for axis, groups in query.columns:
         if groups is not None and len(groups.of) != shape[axis]:
             raise ReleaseError(
                 f"groups of {schema.attrs[axis]} in {name} must hold each of its {shape[axis]} levels once; they hold {len(groups.of)}"

@@ -305,7 +305,7 @@ class Components:
         self.domain = domain
         self._band_sizes: list[int] = []
         self._several = False  # whether some band is one of several columns
-        self._columns = self._read_columns(Counter(pair for query in queries for pair in _forms(query)))
+        self._columns = self._read_columns(Counter(pair for query in queries for pair in query.columns))
         kinds = list(self._kinds(queries, needed))
         ids, keys = _number_components([kind.keys for kind in kinds], len(self._band_sizes))
         shared = np.bincount(np.concatenate([one.ravel() for one in ids])) > 1
@@ -347,7 +347,7 @@ class Components:
 
     def _kinds(self, queries: Sequence[Query], needed: Sequence[bool]) -> Iterator[_Kind]:
         kinds: dict[Any, list[int]] = defaultdict(list)
-        seen = [[self._columns[pair] for pair in _forms(query)] for query in queries]
+        seen = [[self._columns[pair] for pair in query.columns] for query in queries]
         for number, (query, columns) in enumerate(zip(queries, seen, strict=True)):
             offered = _once(columns) if self._several else None
             ids = tuple([id(one) for one, _ in columns])
@@ -369,11 +369,6 @@ class Components:
         key = {*self._keys[component].tolist()} - {-1}
         axes = {axis for (axis, _), (_, bands) in self._columns.items() if key & set(bands)}
         return self.domain.named(tuple(sorted(axes)))
-
-
-def _forms(query: Query) -> Iterable[tuple[int, Groups | None]]:
-    """The columns of a query, each with its groups."""
-    return zip(query.axes, query.forms, strict=True)
 
 
 def _once(columns: Iterable[Column]) -> tuple[Choice, ...]:
