@@ -15,7 +15,7 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import SEEDED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import NotPrivate, ReleaseError, WorkloadError
-from dpcipher.release import declared, file, shown
+from dpcipher.release import file, published, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
@@ -85,10 +85,10 @@ class Release(Shown, Drawable):
         nothing is certified.
         """
         schema.require_signed()
-        checked = declared.read_tables(
+        checked = published.read_tables(
             tables, schema, scale=scale, mechanism=mechanism, groups=groups, count=count
         )
-        statement = Statement("declared", n_rows=declared.checked_rows(n_rows))
+        statement = Statement("declared", n_rows=published.checked_rows(n_rows))
         return cls(schema.without_notes(), checked, statement)
 
     @classmethod
