@@ -369,6 +369,9 @@ class Components:
         return self.domain.named(tuple(sorted(axes)))
 
 
+components_of = lru_cache(maxsize=64)(Components)
+
+
 def _once(columns: Iterable[Column]) -> tuple[Choice, ...]:
     """The bands of each column that no earlier column has: on possible cells they are the same functions."""
     earlier: set[int] = set()
