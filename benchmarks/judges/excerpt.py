@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.schema.column import Column
+from dpcipher.schema.column import Column, column
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
 
@@ -67,28 +67,28 @@ def _column(name: str, entry: Mapping[str, Any], industries: Sequence[str]) -> C
     """One column as the dictionary describes it."""
     cut = {"AGEP": AGE, "PWGTP": WEIGHT, "WGTP": (0, *WEIGHT)}
     if name in cut:
-        return Column(name, "integer", edges=cut[name])
+        return column(name, "integer", edges=cut[name])
     if name in ("PINCP", "POVPIP"):
         edges = INCOME if name == "PINCP" else POVERTY
-        return Column(name, "integer", edges=edges, missing="level")
+        return column(name, "integer", edges=edges, missing="level")
     if name == "DENSITY":
-        return Column(name, "categorical", levels=tuple(sorted(DENSITY.values())))
+        return column(name, "categorical", levels=tuple(sorted(DENSITY.values())))
     if name == "PUMA":
-        return Column(name, "categorical", levels=tuple(DENSITY))
+        return column(name, "categorical", levels=tuple(DENSITY))
     if name == "INDP":
-        return Column(name, "categorical", levels=tuple(industries))
+        return column(name, "categorical", levels=tuple(industries))
     if name == "NOC":
         return _counted(name, range(MOST_CHILDREN + 1))
     if name == "NPF":
         return _counted(name, range(2, LARGEST_FAMILY + 1))
     levels = tuple(entry["values"])
     ordered = name in ("EDU", "PINCP_DECILE")
-    return Column(name, "ordinal" if ordered else "categorical", levels=_in_order(levels))
+    return column(name, "ordinal" if ordered else "categorical", levels=_in_order(levels))
 
 
 def _counted(name: str, values: range) -> Column:
     """N, then whole numbers; more than the last counts as the last."""
-    return Column(name, "ordinal", levels=("N", *map(str, values)), other=str(values[-1]))
+    return column(name, "ordinal", levels=("N", *map(str, values)), other=str(values[-1]))
 
 
 def _in_order(levels: Sequence[str]) -> tuple[str, ...]:

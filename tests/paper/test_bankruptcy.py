@@ -13,7 +13,9 @@ from dpcipher.inference.models import fit_models
 from dpcipher.paper import bankruptcy, bankruptcy_data
 from dpcipher.paper.bankruptcy import CONTENDERS, BankruptcyBlock, fit_class, run_block
 from dpcipher.paper.bankruptcy_data import (
+    CROSSED,
     DIGEST,
+    LEVELS,
     NAMES,
     OUTCOME,
     SCHEMA,
@@ -29,7 +31,7 @@ pytest.importorskip("sklearn")
 
 def test_the_workload_is_that_of_the_supplement() -> None:
     """Ten pairs of five attributes: one 4-way, six 3-way and three 2-way tables of the seven columns, 216 cells."""
-    widths = [sum(len(SCHEMA.parts(attr)) for attr in pair) for pair in combinations(SCHEMA.attrs, 2)]
+    widths = [sum(map(len, pair)) for pair in combinations(CROSSED, 2)]
     assert [widths.count(k) for k in (4, 3, 2)] == [1, 6, 3]
     assert sorted(SCHEMA.shape) == [3, 3, 3, 6, 9]
     assert sum(a * b for a, b in combinations(SCHEMA.shape, 2)) == 216
@@ -39,9 +41,9 @@ def test_cells_are_decoded_as_the_schema_decodes_them() -> None:
     """The level of every column in every cell."""
     codes = np.argwhere(np.ones(SCHEMA.shape)).astype(np.int32)
     rows = SCHEMA.decode(codes, np.random.default_rng(0)).to_pandas()
-    for place, name in enumerate(NAMES):
-        labels = np.array(SCHEMA.column(name).labels)
-        assert (rows[name].to_numpy().astype(str) == labels[columns_of_cells()[:, place]]).all()
+    for names in CROSSED:
+        parts = np.stack([np.array(LEVELS[name])[columns_of_cells()[:, NAMES.index(name)]] for name in names])
+        assert rows["×".join(names)].tolist() == ["×".join(levels) for levels in parts.T]
 
 
 def test_the_regression_equals_fit_models() -> None:

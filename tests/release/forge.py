@@ -27,7 +27,6 @@ SCHEMA: dict[str, Any] = {
         {"name": "job", "kind": "categorical", "levels": ["a", "b"], "missing": "level"},
         {"name": "pay", "kind": "number", "min": 0, "max": 10, "bins": 2, "other": "nearest"},
     ],
-    "compounds": {"who": ["sex", "job"]},
     "zeros": [{"impossible": {"age": {"max": 1}, "pay": ["[5, 10]"]}, "becomes": {"age": 2}}],
     "notes": ["said by nobody"],
 }

@@ -24,15 +24,15 @@ from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.session import Session
-from dpcipher.schema.column import Column
+from dpcipher.schema.column import column
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema(
     (
-        Column(
+        column(
             "text", "categorical", levels="discover", pattern="[a-z]+[0-9]*", max_length=8, keep=("kept",)
         ),
-        Column("c", "integer", min=0, max=1),
+        column("c", "integer", min=0, max=1),
     )
 )
 OTHERS = {"frequent": 400, "rare": 5, "once": 1, "kept": 3}

@@ -252,7 +252,6 @@ def show(file: Path, json_: bool) -> None:
     schema = load_schema(file)
     width = max(len(name) for name in schema.names)
     lines = [line for column in schema.columns for line in _column_lines(column, width)]
-    lines += [f"{name:<{width}}  compound of {', '.join(parts)}" for name, parts in schema.compounds.items()]
     lines += [f"Column {schema.person!r} of the table says whose row each is."] if schema.person else []
     output.show("\n".join([*lines, _state(schema)]), schema.to_dict(), as_json=json_, stamp=schema.stamp)
 

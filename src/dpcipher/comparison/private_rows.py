@@ -56,7 +56,7 @@ class PrivateRows:
         truth = self.truth()
         levels = {
             self.schema.attrs[axis]: _most_frequent(
-                truth.text_counts(axis), len(stand_in_texts(self.schema.parts(self.schema.attrs[axis])[0]))
+                truth.text_counts(axis), len(stand_in_texts(self.schema.columns[axis]))
             )
             for axis in self.texts
         }

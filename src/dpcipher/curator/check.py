@@ -261,7 +261,7 @@ def check(schema: Schema, data: Any) -> SchemaCheck:
     source = open_table(data, format, numbers=number_columns(schema))
     absent = _absent(source, schema)
     present = {name: column for name, column in _judged(schema).items() if source.names.count(name) == 1}
-    seen = _Seen(schema.on_grid().judging, {name: ColumnCheck(column) for name, column in present.items()})
+    seen = _Seen(schema.on_grid(), {name: ColumnCheck(column) for name, column in present.items()})
     profiles = {name: ColumnProfile(name) for name in _perhaps_persons(source, schema)}
     wanted = list(dict.fromkeys([*present, *profiles])) or _some_name(source)
     with closing(source.batches(wanted)) as batches:
@@ -288,7 +288,7 @@ def _perhaps_persons(source: Source, schema: Schema) -> list[str]:
 
 def _judged(schema: Schema) -> dict[str, Column]:
     """The columns that a cell can contradict: those with open bins by their range, not those whose levels are to be found."""
-    coded = schema.on_grid().judging  # as `measure` codes rows
+    coded = schema.on_grid()  # as `measure` codes rows
     return {column.name: coded.column(column.name) for column in schema.columns if not column.discovers}
 
 

@@ -184,14 +184,14 @@ class Enforcer:
             view = Drawn(schema.compiled.columns, by_column(schema, codes))
             return np.broadcast_to(rule.formula.truth(view).broken, len(codes))
 
-        claimed = schema.cover(rule.claimed).axes
-        given = tuple(axis for axis in schema.cover(rule.columns).axes if axis not in claimed)
+        claimed = schema.axes(rule.claimed)
+        given = tuple(axis for axis in schema.axes(rule.columns) if axis not in claimed)
         return Constraint(broken, claimed, given or claimed[:-1])
 
     def _of_zeros(self) -> Iterator[Constraint]:
         for zero in self.schema.zeros:
             axes, mask = zero.mask(self.schema)
-            moved = {axis for name in zero.becomes for axis in self.schema.cover(name).axes}
+            moved = set(self.schema.axes(tuple(zero.becomes)))
             claimed = tuple(axis for axis in axes if axis in moved) or axes[-1:]
             given = tuple(axis for axis in axes if axis not in claimed)
             yield Constraint(partial(_inside, axes, mask), claimed, given)
@@ -199,7 +199,7 @@ class Enforcer:
     @cached_property
     def _watched_axes(self) -> Axes:
         names = dict.fromkeys(name for rule in self.schema.compiled.watched for name in rule.columns)
-        return self.schema.cover(tuple(names)).axes if names else ()
+        return self.schema.axes(tuple(names))
 
     def _repaired(self, codes: Codes) -> Codes:
         """Columns that broken rules claim something about, drawn again given all others: a few sweeps over the rules."""

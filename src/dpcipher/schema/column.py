@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -50,10 +50,7 @@ class Column:
 
     Values of a cut column come back on its grid: multiples of `step` (of a time of day '00:01', '00:15'), or numbers of so many `decimals`; without either whole numbers, days, seconds, or as
     many decimals as the edges and the narrowest bin warrant. Each of the `special` values (a top code, zero, -1 for never) is a level of its own.
-
-    `searched` holds the `min` and `max` between which the edges were once found, where a rule compares columns: rows are judged on the grid of that search.
-
-    >>> Column("age", "integer", min=0, max=99, bins=10).labels[:2]
+    >>> column("age", "integer", min=0, max=99, bins=10).labels[:2]
     ('0..9', '10..19')
     """
 
@@ -79,7 +76,6 @@ class Column:
     pattern: str | None = None
     max_length: int | None = None
     max_levels: int | None = None
-    searched: Sequence[float | str] | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -377,3 +373,8 @@ class Column:
                 f"other ({self.other!r:.60}) must be refuse or a declared level; add it to levels{hint}"
             )
         return code
+
+
+def column(name: str, kind: Kind, **facts: Any) -> Column:
+    """The column of this name and kind, with the facts of its declaration: `column("age", "integer", min=0, max=99)`."""
+    return Column(name, kind, **facts)

@@ -1,17 +1,13 @@
-"""What is asked of a schema by column name: conditions such as {"sex": "F", "age": {"min": 18}}, and the tables of some columns.
-
-A column may be part of a compound attribute: conditions are spread over the compound, and of a table the other parts are summed out.
-"""
+"""What is asked of a schema by column name: conditions such as {"sex": "F", "age": {"min": 18}}, and the tables of some columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import ConditionError, SchemaError, WorkloadError, did_you_mean
+from dpcipher.errors import ConditionError, SchemaError, did_you_mean
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.points import parse_point
@@ -34,9 +30,7 @@ def allowed_levels(schema: "Schema", given: Mapping[str, object]) -> dict[int, B
     masks = attr_masks(schema, given)
     for axis, mask in masks.items():
         if not mask.any():
-            raise ConditionError(
-                f"given allows no level of {schema.attrs[axis]!r}; its conditions contradict each other"
-            )
+            raise ConditionError(f"given allows no level of {schema.names[axis]!r}; name at least one")
     for axes, zero in schema.zero_masks:
         if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
             raise ConditionError(
@@ -46,37 +40,16 @@ def allowed_levels(schema: "Schema", given: Mapping[str, object]) -> dict[int, B
 
 
 def attr_masks(schema: "Schema", condition: Mapping[str, object]) -> dict[int, Bools]:
-    """The levels of each touched axis that a condition on columns, parts or whole compounds allows."""
-    masks: dict[int, Bools] = {}
-    for name, wanted in condition.items():
-        axis, mask = _axis_mask(schema, name, wanted)
-        masks[axis] = masks[axis] & mask if axis in masks else mask
-    return masks
-
-
-def _axis_mask(schema: "Schema", name: str, wanted: object) -> tuple[int, Bools]:
-    for axis, attr in enumerate(schema.attrs):
-        parts = schema.parts(attr)
-        for i, part in enumerate(parts):
-            if part.name == name:
-                shape = [-1 if i == j else 1 for j in range(len(parts))]
-                mask = column_mask(part, wanted).reshape(shape)
-                return axis, np.broadcast_to(mask, [p.size for p in parts]).ravel()
-        if attr == name:
-            return axis, _compound_mask(schema, attr, wanted)
-    raise ConditionError(f"column {name!r:.100} is not in the schema{did_you_mean(str(name), schema.names)}")
-
-
-def _compound_mask(schema: "Schema", attr: str, wanted: object) -> Bools:
-    """A compound is asked for by the names of its levels, such as 'P×NB', or as pages show them."""
-    labels, shown = schema.labels(attr), schema.shown_labels(attr)
-    mask = np.zeros(len(labels), dtype=np.bool_)
-    for label in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
-        names = labels if label in labels else shown
-        if label not in names:
-            raise ConditionError(f"{attr!r} has no level {label!r}{did_you_mean(str(label), labels)}")
-        mask[names.index(label)] = True
-    return mask
+    """The levels of each touched axis that a condition on columns allows."""
+    for name in condition:
+        if name not in schema.names:
+            raise ConditionError(
+                f"column {name!r:.100} is not in the schema{did_you_mean(str(name), schema.names)}"
+            )
+    return {
+        schema.names.index(name): column_mask(schema.column(name), wanted)
+        for name, wanted in condition.items()
+    }
 
 
 def column_mask(column: Column, wanted: object) -> Bools:
@@ -168,62 +141,43 @@ def _bound(domain: Binned, value: object, default: float) -> float:
 
 @dataclass(frozen=True)
 class Cover:
-    """The attributes that cover some names, and how to get from their table to the table of the names.
+    """The axes of some columns, and how to get from their table to the table of the columns in the order of their names.
 
-    `attrs` and `axes` are in schema order; `fold` takes a table over `axes` and gives the table over `names`, in their order;
-    `spread` goes the other way.
+    `axes` are in the order of the schema; `fold` takes a table over `axes` and gives the table over `names`; `spread` goes the other way.
     """
 
     names: Attrs
-    attrs: Attrs
     axes: Axes
+    order: tuple[int, ...]  # the place of each name among the axes
     labels: tuple[tuple[str, ...], ...]
-    opened: tuple[tuple[str, int], ...]  # the dimensions once compounds are taken apart: name and size
-    shown: tuple[tuple[str, ...], ...] = ()  # the levels as people read them
+    shown: tuple[tuple[str, ...], ...]  # the levels as people read them
+
+    @property
+    def attrs(self) -> Attrs:
+        """The names in the order of the schema."""
+        return tuple(self.names[place] for place in np.argsort(self.order))
 
     def fold(self, table: Floats) -> Floats:
-        """Sum out what was not asked for, and put the axes in the order of the names."""
-        return np.asarray(self.fold_stack(np.asarray(table)[None])[0])
+        """The table with its dimensions in the order of the names."""
+        return np.asarray(table).transpose(self.order)
 
     def fold_stack(self, stack: Floats) -> Floats:
         """`fold` of every table of a stack, which runs along the first dimension."""
-        inner = [name for name, _ in self.opened]
-        cubes = stack.reshape([len(stack), *(size for _, size in self.opened)])
-        kept = [name for name in inner if name in self.names]
-        summed = cubes.sum(axis=tuple(1 + i for i, name in enumerate(inner) if name not in self.names))
-        return np.asarray(summed).transpose([0, *(1 + kept.index(name) for name in self.names)])
+        return stack.transpose([0, *(1 + place for place in self.order)])
 
     def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
-        """For each cell of the opened dimensions, the value of the cell over `names` that `fold` sums it into."""
-        inner = [name for name, _ in self.opened]
-        ordered = values.transpose(np.argsort([inner.index(name) for name in self.names]))
-        shaped = ordered.reshape([size if name in self.names else 1 for name, size in self.opened])
-        return np.broadcast_to(shaped, [size for _, size in self.opened])
+        """The table over `axes` of a table over `names`."""
+        return values.transpose(np.argsort(self.order))
 
 
 def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
-    """The attributes that cover `names`, each a column, a part of a compound, or a compound."""
+    """The axes of columns that are asked for by name, in any order."""
     wanted = (names,) if isinstance(names, str) else tuple(names)
-    homes = {name: _home(schema, name) for name in wanted}
-    attrs = tuple(attr for attr in schema.attrs if attr in homes.values())
-    opened = tuple(chain.from_iterable(_dimensions(schema, attr, wanted) for attr in attrs))
-    if len(homes) < len(wanted) or not homes.keys() <= {name for name, _ in opened}:
-        raise WorkloadError(f"columns ({', '.join(wanted)}) must name each column once; remove the repeats")
-    labels = tuple(schema.labels(name) for name in wanted)
-    shown = tuple(schema.shown_labels(name) for name in wanted)
-    return Cover(wanted, attrs, tuple(schema.attrs.index(attr) for attr in attrs), labels, opened, shown)
-
-
-def _home(schema: "Schema", name: str) -> str:
-    for attr in schema.attrs:
-        if name == attr or any(part.name == name for part in schema.parts(attr)):
-            return attr
-    raise WorkloadError(
-        f"column {name!r:.100} is not in the schema{did_you_mean(str(name), (*schema.names, *schema.attrs))}"
+    axes = schema.axes(wanted)
+    return Cover(
+        wanted,
+        axes,
+        tuple(axes.index(schema.names.index(name)) for name in wanted),
+        tuple(schema.labels(name) for name in wanted),
+        tuple(schema.shown_labels(name) for name in wanted),
     )
-
-
-def _dimensions(schema: "Schema", attr: str, wanted: Attrs) -> list[tuple[str, int]]:
-    if attr in wanted:
-        return [(attr, schema.n_cells([attr]))]
-    return [(part.name, part.size) for part in schema.parts(attr)]

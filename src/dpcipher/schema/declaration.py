@@ -12,7 +12,7 @@ from dpcipher.schema import text_column
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.listed import Listed
 from dpcipher.schema.missing import MISSING_LABEL
-from dpcipher.schema.open_column import AUTO, check_open, check_searched
+from dpcipher.schema.open_column import AUTO, check_open
 from dpcipher.schema.words import check_words
 
 if TYPE_CHECKING:
@@ -71,8 +71,6 @@ def check_declaration(column: "Column") -> None:
     given = {name for name in ("levels", "edges", "min", "max", "bins") if getattr(column, name) is not None}
     allowed: tuple[set[str], ...] = ({"edges"}, {"min", "max"}, {"min", "max", "bins"})
     if column.is_open:
-        if column.searched is not None:
-            raise SchemaError("searched is for edges that were found; leave it out beside bins: auto")
         check_open(column)
         return
     if column.max_bins is not None:
@@ -88,8 +86,6 @@ def check_declaration(column: "Column") -> None:
         raise SchemaError(
             f"a column of kind {column.kind} must declare {forms}, not {'/'.join(sorted(given)) or 'nothing'}"
         )
-    if column.searched is not None:
-        check_searched(column)
     for name in ("step", "decimals", "special"):
         if column.kind in ("categorical", "ordinal", "boolean") and getattr(column, name) is not None:
             raise SchemaError(f"{name} is for integer, number, date and time columns; leave it out")
@@ -115,6 +111,10 @@ def checked_spec(name: object, spec: object, known: Sequence[str], kinds: Sequen
     """The declaration of a column in a file, once its keys are known ones and its kind is there."""
     if not isinstance(spec, Mapping):
         raise SchemaError(f"column {name!r:.60} must be a mapping; try {{kind: categorical, levels: [a, b]}}")
+    if "searched" in spec:
+        raise SchemaError(
+            f"column {name!r:.60}: searched is no longer needed; leave it out, rows are judged by their bins"
+        )
     for key in spec:
         if key not in known:
             raise SchemaError(f"column {name!r:.60}: unknown key {key!r:.60}{did_you_mean(str(key), known)}")

@@ -168,7 +168,7 @@ def read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[in
 
 
 def _read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[int]]:
-    if any(part.is_open for part in schema.parts(attr)):
+    if schema.column(attr).is_open:
         raise WorkloadError(
             f"groups of {attr} must be of levels that the schema declares, and those are to be found; declare its bins or levels, or leave its groups out"
         )
@@ -192,8 +192,7 @@ def _read_groups(schema: "Schema", attr: str, spec: Any) -> tuple[Groups, list[i
 
 def _code(schema: "Schema", attr: str, level: object) -> int:
     """The number of a level, by its value or its label."""
-    parts, labels = schema.parts(attr), schema.labels(attr)
-    code = parts[0].find(level) if len(parts) == 1 else labels.index(str(level)) if level in labels else None
+    code = schema.column(attr).find(level)
     if code is None:
         known = schema.shown_labels(attr)
         raise WorkloadError(
@@ -204,8 +203,7 @@ def _code(schema: "Schema", attr: str, level: object) -> int:
 
 def _first(schema: "Schema", attr: str, level: object) -> int:
     """The number of a level that a run begins with: of a bin its first value, or its label."""
-    code, parts = _code(schema, attr, level), schema.parts(attr)
-    domain = parts[0].domain if len(parts) == 1 else None
+    code, domain = _code(schema, attr, level), schema.column(attr).domain
     if isinstance(domain, Binned) and code < domain.n_bins:
         number, low = named_number(domain, level), domain.ends[0][code]
         if number == number and number != low:
@@ -217,12 +215,11 @@ def _first(schema: "Schema", attr: str, level: object) -> int:
 
 def _check_runs(schema: "Schema", attr: str, spec: Sequence[object], starts: Sequence[int]) -> None:
     """Runs ascend from the first level, and none goes on from levels that follow one another into others, such as what is missing."""
-    labels, parts = schema.shown_labels(attr), schema.parts(attr)
+    labels, ordered = schema.shown_labels(attr), schema.column(attr).ordered_levels
     if starts[0] != 0 or list(starts) != sorted(set(starts)):
         raise WorkloadError(
             f"groups of {attr} ({list(spec)!s:.60}) must be the first levels of runs: ascending, from {labels[0]!r}; for other groups give lists of levels"
         )
-    ordered = parts[0].ordered_levels if len(parts) == 1 else 0
     if 0 < ordered < len(labels) and ordered not in starts:
         raise WorkloadError(
             f"groups of {attr} ({list(spec)!s:.60}) must not run on into {labels[ordered]!r}, which has no place in the order of the levels; begin a group there, too, or give lists of levels"

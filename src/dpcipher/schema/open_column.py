@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema.bin_values import BinValues
-from dpcipher.schema.binned import Binned, from_edges, from_range
+from dpcipher.schema.binned import Binned
 from dpcipher.schema.grid import Grid, declared_grid
 from dpcipher.schema.open_grid import MAX_GRID, Points, grid_points
 from dpcipher.schema.points import BinnedKind, day_text, parse_point, second_text
@@ -89,8 +89,8 @@ def grid_of(column: "Column", most: int = MAX_GRID) -> Points:
     return _points(kind, low, high, forced, most, special, column.step, column.decimals)
 
 
-def closed(column: "Column", points: Sequence[float], *, searched: bool = False) -> "Column":
-    """The column with these edges, the last one an edge too: of whole numbers, one past the last; `searched` keeps in mind between which ends they were found."""
+def closed(column: "Column", points: Sequence[float]) -> "Column":
+    """The column with these edges, the last one an edge too: of whole numbers, one past the last."""
     other = column.other if AUTO not in (column.min, column.max) else "nearest"
     whole = column.kind != "number"
     low, high, edges = None, None, None
@@ -99,46 +99,7 @@ def closed(column: "Column", points: Sequence[float], *, searched: bool = False)
     else:
         ends = [*points[:-1], points[-1] - 1 if whole else points[-1]]
         edges = tuple(_declared(column.kind, end) for end in ends)
-    return replace(
-        column,
-        min=low,
-        max=high,
-        edges=edges,
-        bins=None,
-        max_bins=None,
-        other=other,
-        searched=cast("tuple[float | str, ...]", (column.min, column.max)) if searched else None,
-    )
-
-
-def check_searched(column: "Column") -> None:
-    """Refuse a search from which no grid follows."""
-    if column.kind not in _CUT_KINDS or not isinstance(column.searched, tuple) or len(column.searched) != 2:
-        raise SchemaError(
-            f"searched ({column.searched!r:.60}) must be the min and max between which edges were found; leave it out"
-        )
-    edges = _range_edges(column)
-    wider = reopened(column, edges)
-    check_open(wider)
-    if any(
-        end not in (None, edge) for end, edge in zip(_facts(wider)[:2], (edges[0], edges[-1]), strict=True)
-    ):
-        raise SchemaError("searched must be auto, or the end of the column itself; leave it out")
-
-
-def reopened(column: "Column", edges: Sequence[float]) -> "Column":
-    """A column with found edges as it was when they were searched for: on the same grid, of which they are points."""
-    assert column.searched is not None
-    low, high = column.searched
-    inner = tuple(_declared(column.kind, edge) for edge in edges[1:-1]) or None
-    return replace(column, min=low, max=high, edges=inner, bins=AUTO, max_bins=MOST_FOUND, searched=None)
-
-
-def _range_edges(column: "Column") -> Sequence[float]:
-    kind = cast(BinnedKind, column.kind)
-    if column.edges is None:
-        return from_range(kind, column.min, column.max, column.bins).edges
-    return from_edges(kind, column.edges).edges
+    return replace(column, min=low, max=high, edges=edges, bins=None, max_bins=None, other=other)
 
 
 def with_thresholds(

@@ -3,17 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcipher.schema import text_column
 from dpcipher.schema.binned import Binned
-from dpcipher.schema.open_column import AUTO, closed, on_grid, reopened
+from dpcipher.schema.open_column import AUTO, closed, on_grid
 from dpcipher.schema.open_grid import MAX_GRID
 from dpcipher.schema.rows import MAX_MASK_CELLS
-from dpcipher.schema.rules.atoms import Pair
-from dpcipher.schema.rules.logic import literals
 from dpcipher.tables.domain import Codes
 
 if TYPE_CHECKING:
@@ -62,43 +60,23 @@ def stand_in_schema(schema: "Schema") -> "Schema":
     )
 
 
-def judging_schema(schema: "Schema") -> "Schema":
-    """The schema by whose codes rows are judged: where edges were found, and rules compare columns, with the grid of the search in their place; else itself."""
-    if all(column.searched is None for column in schema.columns):
-        return schema
-    columns = (
-        reopened(column, cast(Binned, column.domain).edges) if column.searched else column
-        for column in schema.columns
-    )
-    return grid_schema(replace(schema, columns=tuple(columns)))
-
-
 def recoded(codes: Codes, grid: "Schema", schema: "Schema") -> Codes:
     """Codes on a grid as those of a closed schema whose edges are among the points of the grid; cells beyond the ends go to the end bins."""
     out = np.array(codes)
-    for axis, look_up in bins_of_cells(grid, schema).items():
-        out[:, axis] = look_up[codes[:, axis]]
-    return out
-
-
-def bins_of_cells(grid: "Schema", schema: "Schema") -> dict[int, Codes]:
-    """The code of each cell of a grid, and of the levels behind them, in a schema whose edges are among the points of the grid; by axis, where they differ."""
-    found = {}
-    for axis, attr in enumerate(schema.attrs):
-        fine, wide = grid.parts(attr)[0].domain, schema.parts(attr)[0].domain
+    for axis, column in enumerate(schema.columns):
+        fine, wide = grid.columns[axis].domain, column.domain
         if fine != wide and isinstance(fine, Binned) and isinstance(wide, Binned):
             home = np.searchsorted(np.asarray(wide.edges), np.asarray(fine.edges)[:-1], "right") - 1
             home = np.clip(home, 0, wide.n_bins - 1)
-            found[axis] = np.concatenate([home, np.arange(wide.n_bins, schema.shape[axis])]).astype(np.int32)
-    return found
+            out[:, axis] = np.concatenate([home, np.arange(wide.n_bins, column.size)])[codes[:, axis]]
+    return out
 
 
 def closed_schema(
     schema: "Schema", edges: Mapping[str, Sequence[float]], levels: Mapping[str, Sequence[str]]
 ) -> "Schema":
     """The schema with what was found for its open columns; a sign-off of the open one holds, since what was added is a private answer."""
-    compares = compares_open(schema)
-    columns = tuple(_closed(column, edges, levels, searched=compares) for column in schema.columns)
+    columns = tuple(_closed(column, edges, levels) for column in schema.columns)
     if columns == schema.columns:
         return schema
     told = dict(zip(FOUND_NOTES, (edges, levels), strict=True))
@@ -113,26 +91,11 @@ def closed_schema(
     )
 
 
-def compares_open(schema: "Schema") -> bool:
-    """Whether a rule compares a column whose bins are to be found with another: rows that break it inside a bin are known on the grid alone."""
-    pairs = (
-        literal.atom
-        for rule in schema.bound_rules
-        for literal in literals(rule.formula)
-        if isinstance(literal.atom, Pair)
-    )
-    return any(schema.column(name).bins == AUTO for pair in pairs for name in pair.columns)
-
-
 def _closed(
-    column: "Column",
-    edges: Mapping[str, Sequence[float]],
-    levels: Mapping[str, Sequence[str]],
-    *,
-    searched: bool,
+    column: "Column", edges: Mapping[str, Sequence[float]], levels: Mapping[str, Sequence[str]]
 ) -> "Column":
     if column.discovers and column.name in levels:
         return text_column.closed(column, levels[column.name])
     if column.bins != AUTO or column.name not in edges:
         return column
-    return closed(column, edges[column.name], searched=searched)
+    return closed(column, edges[column.name])

@@ -34,7 +34,7 @@ def is_possible(column: Column, number: float) -> bool:
 def said_values(column: Column) -> str:
     """All of them in words.
 
-    >>> said_values(Column("pay", "number", edges=[0, 10, 50], decimals=2, special=[-1], missing_values=["N"]))
+    >>> said_values(column("pay", "number", edges=[0, 10, 50], decimals=2, special=[-1], missing_values=["N"]))
     'numbers from 0 to 50 of at most 2 decimals, -1, and for what is missing N'
     """
     domain = column.domain

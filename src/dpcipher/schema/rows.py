@@ -1,7 +1,6 @@
 """Rows as codes and codes as rows, column by column; and the structural zeros, combinations of levels that no row can have."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ from dpcipher.schema.refused import inside_zero
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Floats
 
 if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
     from dpcipher.schema.schema import Schema
 
 MAX_MASK_CELLS = 2**27
@@ -107,37 +105,18 @@ def encode(schema: "Schema", table: pa.RecordBatch | pa.Table) -> Codes:
 def encode_columns(schema: "Schema", table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
     """The codes of each attribute, each in the narrowest integer that holds them."""
     _check_names(schema, table)
-    return judged_columns(schema, lambda column: column.encode(table.column(column.name)))
-
-
-def judged_columns(schema: "Schema", encode: "Callable[[Column], CodeColumn]") -> list[CodeColumn]:
-    """The codes of each attribute, once rows were moved or refused by the codes of each column that they are judged by."""
-    judging = schema.judging
-    columns = attr_columns(judging, {column.name: encode(column) for column in judging.columns})
-    for axis, bins in schema.bins_of_cells.items():
-        columns[axis] = bins.astype(code_type(schema.shape[axis]))[columns[axis]]
-    return columns
+    codes = {column.name: column.encode(table.column(column.name)) for column in schema.columns}
+    return attr_columns(schema, codes)
 
 
 def attr_columns(schema: "Schema", codes: dict[str, CodeColumn]) -> list[CodeColumn]:
-    """The codes of each attribute, given those of each column: rows moved out of zeros and by rules, compounds crossed."""
+    """The codes of each attribute, given those of each column: rows moved out of zeros and by rules."""
     _move_out_of_zeros(schema, codes)
     if schema.rules:
         wide = {name: column.astype(np.int32) for name, column in codes.items()}  # moved in place
         schema.compiled.move_broken(wide)
         codes = {column.name: wide[column.name].astype(code_type(column.size)) for column in schema.columns}
-    return [_crossed(schema.parts(attr), codes) for attr in schema.attrs]
-
-
-def _crossed(parts: "tuple[Column, ...]", codes: Mapping[str, CodeColumn]) -> CodeColumn:
-    """The codes of one column, or of a compound: its parts' codes as the digits of one number, in integers that hold it."""
-    if len(parts) == 1:
-        return codes[parts[0].name]
-    crossed = codes[parts[0].name].astype(np.int32)
-    for part in parts[1:]:
-        crossed *= np.int32(part.size)
-        crossed += codes[part.name]
-    return crossed.astype(code_type(math.prod(part.size for part in parts)), copy=False)
+    return [codes[name] for name in schema.names]
 
 
 def decode(
@@ -164,21 +143,13 @@ def decode(
 
 
 def by_column(schema: "Schema", codes: Codes) -> dict[str, Codes]:
-    """The codes of each column of the user's table, compounds taken apart."""
+    """The codes of each column of the user's table, by name."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(schema.attrs):
         raise ParameterError(
             f"codes must have one column for each of the {len(schema.attrs)} attributes, not {codes.shape}"
         )
-    apart: dict[str, Codes] = {}
-    for axis, attr in enumerate(schema.attrs):
-        parts = schema.parts(attr)
-        if len(parts) == 1:
-            apart[attr] = codes[:, axis]
-            continue
-        crossed = np.unravel_index(codes[:, axis], [part.size for part in parts])
-        apart |= {part.name: code.astype(np.int32) for part, code in zip(parts, crossed, strict=True)}
-    return apart
+    return {name: codes[:, axis] for axis, name in enumerate(schema.names)}
 
 
 def _check_names(schema: "Schema", table: pa.RecordBatch | pa.Table) -> None:

@@ -27,10 +27,8 @@ from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
 from dpcipher.schema.open_schema import (
     FOUND_NOTES,
-    bins_of_cells,
     closed_schema,
     grid_schema,
-    judging_schema,
     stand_in_schema,
 )
 from dpcipher.schema.rows import Zero
@@ -40,16 +38,16 @@ from dpcipher.schema.rules.implied import zero_masks
 from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.text_column import lets_anything
-from dpcipher.schema.words import check_text, joined
+from dpcipher.schema.words import check_text
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 from dpcipher.tables.query import Groups as LevelGroups
 
 
 @dataclass(frozen=True, repr=False)
 class Schema(Shown):
-    """The columns of a table in order, the compounds among them, and the combinations that cannot be.
+    """The columns of a table in order, and the combinations that cannot be.
 
-    What is measured are the `attrs`: the columns, with each compound standing where its first part stood. `person` names the column of the table
+    `attrs` are the names of the columns, in order: what is measured. `person` names the column of the table
     that says whose row each is, where there is one; `measure` takes it only when it is told so, and warns when it is not.
 
     >>> schema = Schema.from_domain({"age": 85, "sex": 2})
@@ -58,7 +56,6 @@ class Schema(Shown):
     """
 
     columns: tuple[Column, ...]
-    compounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     zeros: tuple[Zero, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
     title: str | None = None
@@ -73,7 +70,6 @@ class Schema(Shown):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "compounds", {name: tuple(parts) for name, parts in self.compounds.items()})
         object.__setattr__(self, "zeros", tuple(self.zeros))
         check_text("title", self.title)
         check_text("description", self.description)
@@ -81,7 +77,6 @@ class Schema(Shown):
         conditions = [zero.impossible for zero in self.zeros]
         object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
         consistent.check_names(self)
-        consistent.check_compounds(self)
         consistent.check_zeros(self)
         object.__setattr__(self, "rules", compiled.read_rules(self.rules))
         if self.bound_rules:
@@ -123,14 +118,13 @@ class Schema(Shown):
 
     @cached_property
     def attrs(self) -> tuple[str, ...]:
-        """What is measured: the columns in order, a compound standing where its first part stood."""
-        home = {part: name for name, parts in self.compounds.items() for part in parts}
-        return tuple(dict.fromkeys(home.get(name, name) for name in self.names))
+        """What is measured: the columns, in order."""
+        return self.names
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many levels each attribute has."""
-        return tuple(math.prod(part.size for part in self.parts(attr)) for attr in self.attrs)
+        """How many levels each column has."""
+        return tuple(column.size for column in self.columns)
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -153,26 +147,21 @@ class Schema(Shown):
             )
         return self._by_name[name]
 
-    def parts(self, attr: str) -> tuple[Column, ...]:
-        """The columns an attribute is made of: one, or the parts of a compound."""
-        return tuple(self.column(name) for name in self.compounds.get(attr, (attr,)))
-
     def labels(self, attr: str) -> tuple[str, ...]:
-        """The name of each level of an attribute, or of a column inside a compound."""
-        return joined(part.labels for part in self.parts(attr))
+        """The name of each level of a column."""
+        return self.column(attr).labels
 
     def shown_labels(self, attr: str) -> tuple[str, ...]:
         """The name of each level on pages and plots: the labels of values where they have some."""
-        return joined(part.shown_labels for part in self.parts(attr))
+        return self.column(attr).shown_labels
 
     def heading(self, attr: str) -> str:
-        """An attribute on pages and plots: its name, with the title and unit of a column."""
-        return attr if attr in self.compounds else self.column(attr).heading
+        """A column on pages and plots: its name, title and unit."""
+        return self.column(attr).heading
 
     def groups(self, attr: str, most: int) -> Groups:
-        """The levels of an attribute, or of a column inside a compound, as at most `most` that a picture can show; of a compound none have an order."""
-        ordered = 0 if attr in self.compounds else self.column(attr).ordered_levels
-        return group_levels(self.shown_labels(attr), ordered, most)
+        """The levels of a column, as at most `most` that a picture can show."""
+        return group_levels(self.shown_labels(attr), self.column(attr).ordered_levels, most)
 
     def axes(self, attrs: str | Sequence[str]) -> Axes:
         """The axis number of each attribute, ascending; one name stands for itself."""
@@ -191,18 +180,14 @@ class Schema(Shown):
     def _axis_of(self, attr: str) -> int:
         if attr in self._axis:
             return self._axis[attr]
-        hint = did_you_mean(str(attr), self.attrs)
-        for name, parts in self.compounds.items():
-            if attr in parts:
-                hint = f"; it is part of the compound {name!r}: use that"
-        raise WorkloadError(f"column {attr!r} is not among what is measured{hint}")
+        raise WorkloadError(f"column {attr!r:.100} is not in the schema{did_you_mean(str(attr), self.names)}")
 
     def n_cells(self, attrs: Sequence[str]) -> int:
         """How many cells the table of these attributes has."""
         return math.prod(self.shape[axis] for axis in self.axes(attrs))
 
     def cover(self, names: str | Sequence[str]) -> Cover:
-        """The attributes that cover these columns, and the way to sum the rest out."""
+        """The axes of these columns, with the order of their names."""
         return cover(self, names)
 
     def allowed(self, given: Mapping[str, object]) -> dict[int, Bools]:
@@ -252,16 +237,6 @@ class Schema(Shown):
     def stand_in(self) -> "Schema":
         """A closed schema with as many bins as may be found in every open column, what a plan counts with; itself where none is open."""
         return stand_in_schema(self) if self.is_open else self
-
-    @cached_property
-    def judging(self) -> "Schema":
-        """The schema by whose codes private rows are judged: itself, or with the grid on which its bins were found, where rules compare columns."""
-        return judging_schema(self)
-
-    @cached_property
-    def bins_of_cells(self) -> Mapping[int, Codes]:
-        """By axis, the code of each level of `judging` where it has other ones."""
-        return bins_of_cells(self.judging, self)
 
     @cached_property
     def _grid(self) -> "Schema":
@@ -322,7 +297,7 @@ class Schema(Shown):
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        plain = spec.write_parts(self.columns, self.compounds, self.zeros, self.provenance, self.rules)
+        plain = spec.write_parts(self.columns, self.zeros, self.provenance, self.rules)
         words = {key: getattr(self, key) for key in ("title", "description", "person")}
         more = {**words, "format": self.format.to_spec()}
         return plain | {key: value for key, value in more.items() if value}

@@ -21,7 +21,6 @@ def card(schema: "Schema") -> Card:
     conditions = [
         (len(schema.rules), "rule"),
         (len(schema.zeros), "structural zero"),
-        (len(schema.compounds), "compound"),
     ]
     return Card(
         f"Schema of {schema.title}" if schema.title else "Schema",

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
 from dpcipher.schema.binned import MAX_BINS
-from dpcipher.schema.column import Column
+from dpcipher.schema.column import Column, column
 from dpcipher.schema.missing import with_default
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.compiled import read_rules
@@ -22,7 +22,6 @@ MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
 _KEYS = (
     "version",
     "columns",
-    "compounds",
     "zeros",
     "rules",
     "drawn_from_data",
@@ -79,7 +78,7 @@ class Provenance:
     drafted_as: str | None = None
 
 
-Parts = tuple[tuple[Column, ...], Mapping[str, tuple[str, ...]], tuple[Zero, ...], Provenance]
+Parts = tuple[tuple[Column, ...], tuple[Zero, ...], Provenance]
 
 
 def is_domain(plain: object) -> bool:
@@ -91,7 +90,7 @@ def sized_column(name: str, size: int) -> Column:
     """A column of integer codes 0..size-1."""
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
         raise SchemaError(f"size of column {name!r:.60} ({size!r:.60}) must be a whole number from 1 up")
-    return Column(name, "integer", min=0, max=int(size) - 1)
+    return column(name, "integer", min=0, max=int(size) - 1)
 
 
 def read_parts(plain: object) -> Parts:
@@ -99,6 +98,11 @@ def read_parts(plain: object) -> Parts:
     if not isinstance(plain, Mapping) or "columns" not in plain:
         raise SchemaError(
             "a schema must be a mapping with the key columns; try columns: {age: {kind: integer, min: 0, max: 99}}"
+        )
+    if "compounds" in plain:
+        raise SchemaError(
+            "compounds are no columns; leave the key out and list the tables to measure, such as workload=[('A', 'B', 'C')], "
+            "or let dpcipher.schema.crossed list them from groups of columns"
         )
     for key in plain:
         if key not in _KEYS:
@@ -109,7 +113,6 @@ def read_parts(plain: object) -> Parts:
         )
     return (
         _read_columns(with_default(plain["columns"], plain.get("missing_values"))),
-        _read_compounds(plain.get("compounds") or {}),
         _read_zeros(_listed(plain.get("zeros"), "zeros")),
         _read_provenance(plain),
     )
@@ -122,7 +125,6 @@ def listed_rules(plain: Mapping[str, object]) -> tuple[Rule, ...]:
 
 def write_parts(
     columns: Sequence[Column],
-    compounds: Mapping[str, Sequence[str]],
     zeros: Sequence[Zero],
     provenance: Provenance,
     rules: Sequence[Rule] = (),
@@ -131,7 +133,6 @@ def write_parts(
     parts = {
         "version": VERSION,
         "columns": [column.to_spec() for column in columns],
-        "compounds": {name: list(parts) for name, parts in compounds.items()},
         "zeros": [
             _filled({"impossible": _plain(zero.impossible), "becomes": _plain(zero.becomes)})
             for zero in zeros
@@ -168,16 +169,6 @@ def _read_named(plain: object) -> Column:
     if not isinstance(plain, Mapping) or "name" not in plain:
         raise SchemaError("each of a list of columns must be a mapping with a name")
     return Column.from_spec(plain["name"], {key: value for key, value in plain.items() if key != "name"})
-
-
-def _read_compounds(plain: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(plain, Mapping) or any(not isinstance(parts, list | tuple) for parts in plain.values()):
-        raise SchemaError(
-            "compounds must be a mapping from a new name to the columns it crosses; try {AxB: [A, B]}"
-        )
-    if any(not isinstance(name, str) for parts in plain.values() for name in parts):
-        raise SchemaError("the columns that a compound crosses must be texts; try {AxB: [A, B]}")
-    return {name: tuple(parts) for name, parts in plain.items()}
 
 
 def _read_zeros(plain: Sequence[object]) -> tuple[Zero, ...]:

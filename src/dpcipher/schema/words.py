@@ -1,7 +1,7 @@
 """The words of a column for people: its title, unit and description, and a label for each value. Public facts, shown on pages and never written to rows."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dpcipher.errors import SchemaError
@@ -111,11 +111,3 @@ def one_line(text: object, name: str) -> str | None:
     joined = " ".join(plain.split())
     most = LONGEST[name]
     return (joined if len(joined) <= most else joined[: most - 1] + "…") or None
-
-
-def joined(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The names of the levels of a compound, the last part going fastest."""
-    *first, last = (tuple(labels) for labels in parts)
-    for labels in reversed(first):
-        last = tuple(f"{label}×{rest}" for label in labels for rest in last)
-    return last

@@ -306,12 +306,12 @@ def run_searches(
 
 
 def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
-    """A search for every column with open bins; none of them is part of a compound."""
+    """A search for every column with open bins."""
     grid, differences = schema.on_grid(), zcdp and unit.relation == "add-remove"
     return [
-        Search(schema.column(attr), grid.column(attr), axis, zcdp=zcdp, differences=differences)
-        for axis, attr in enumerate(schema.attrs)
-        if attr not in schema.compounds and schema.column(attr).bins == AUTO
+        Search(column, grid.columns[axis], axis, zcdp=zcdp, differences=differences)
+        for axis, column in enumerate(schema.columns)
+        if column.bins == AUTO
     ]
 
 

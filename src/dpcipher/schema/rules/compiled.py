@@ -123,13 +123,12 @@ def _add_mask(schema: "Schema", columns: Mapping[str, Column], clause: Formula, 
     """Add the cells in which a clause is certainly false; whether that is all there is to it."""
     names = columns_of(clause)
     cover = schema.cover(names)
-    shape = [schema.shape[axis] for axis in cover.axes]
-    if product_within(shape, MAX_RULE_CELLS) is None:
+    if product_within((columns[name].size for name in names), MAX_RULE_CELLS) is None:
         return False
     truth = clause.truth(Coded(columns, _mesh([columns[name] for name in names])))
     broken = np.broadcast_to(truth.broken, [columns[name].size for name in names])
     if broken.any():
-        mask = cover.spread(broken).reshape(shape)
+        mask = cover.spread(broken)
         masks[cover.axes] = masks[cover.axes] | mask if cover.axes in masks else mask
     return not truth.open.any()
 
