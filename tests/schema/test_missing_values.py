@@ -95,7 +95,7 @@ def _codes(frame, column):
 
 
 @pytest.mark.parametrize(
-    ("column", "kind"),
+    ("declared", "kind"),
     [
         (column("x", "integer", min=0, max=9, missing_values=[-9, -8]), pa.int64()),
         (column("x", "integer", min=0, max=9, missing_values=["-9"]), pa.int64()),

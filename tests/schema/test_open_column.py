@@ -46,7 +46,7 @@ def test_an_open_column_has_the_size_of_the_most_bins_and_a_grid_that_holds_them
     assert not grid.is_open
 
 
-@pytest.mark.parametrize("column", OPEN, ids=lambda column: column.name)
+@pytest.mark.parametrize("declared", OPEN, ids=lambda column: column.name)
 def test_an_open_schema_survives_its_file(declared: Column, tmp_path: Path) -> None:
     """It loads as it was saved, with the same fingerprint, and so does what it is closed to."""
     schema = Schema((declared, column("sex", "categorical", levels=["F", "M"])))
