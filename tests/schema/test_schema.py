@@ -126,9 +126,9 @@ def test_zero_masks_mark_what_cannot_be():
     codes = np.stack(np.unravel_index(np.arange(36), SCHEMA.shape), axis=1).astype(np.int32)
     rows = SCHEMA.decode(codes, RNG(0)).to_pylist()
     (first_axes, first), (second_axes, second) = WITH_ZEROS.zero_masks
-    assert (first_axes, second_axes) == ((0, 1), (1, 2))
+    assert (first_axes, second_axes) == ((0, 1), (1, 3))
     assert [row["a"] == "x" and row["b"] <= 9 for row in rows] == first[codes[:, 0], codes[:, 1]].tolist()
-    assert [row["d"] == "hi" and row["b"] >= 20 for row in rows] == second[codes[:, 1], codes[:, 2]].tolist()
+    assert [row["d"] == "hi" and row["b"] >= 20 for row in rows] == second[codes[:, 1], codes[:, 3]].tolist()
 
 
 def test_rows_in_a_structural_zero_are_moved_or_refused():
