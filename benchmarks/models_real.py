@@ -33,7 +33,7 @@ from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.methods.cipher import Cipher
 from dpcipher.posteriors.raking import rake
 from dpcipher.privacy.choose import Draws
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.schema import Schema
 
 N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-2, -1, 0, 1, 2), (-1, 0, 2), 200
@@ -122,7 +122,7 @@ class Study:
         out = {}
         for column in self.schema.columns:
             values = rows[column.name].to_numpy()
-            if isinstance(column.domain, Binned):
+            if isinstance(column.domain, Bins):
                 edges = np.asarray(column.domain.edges, dtype=float)
                 values = ((edges[:-1] + edges[1:] - 1) / 2)[np.searchsorted(edges, values, side="right") - 1]
                 out[column.name] = values

@@ -18,7 +18,8 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.solve import orders_of
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import Reconciled
-from dpcipher.schema.column import Column, column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 
 N_ROWS = 20_000
 BOUND = 10_000

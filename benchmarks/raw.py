@@ -26,7 +26,8 @@ from raw_errors import METRICS, errors, known
 
 import dpcipher as dc
 from dpcipher.privacy.budget import Budget
-from dpcipher.schema.column import Column, column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 
 Edges = dict[str, list[float]]
 

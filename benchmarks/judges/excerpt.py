@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.schema.column import Column, column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
 

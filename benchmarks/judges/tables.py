@@ -11,7 +11,7 @@ import pandas as pd
 from common import data_folder
 from excerpt import FEATURES, TOP_CODE, excerpt_schema
 
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 TESTED = 0.2  # the part of the rows that no method sees, where models are tested on real rows

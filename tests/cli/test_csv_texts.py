@@ -6,7 +6,7 @@ import pandas as pd
 from command_line import Run, curators_folder, facts, runner  # noqa: F401
 
 from dpcipher.release.release import Release
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema((column("rh", "categorical", levels=("+pos", "-neg")), column("n", "integer", min=-1, max=1)))

@@ -22,7 +22,7 @@ from dpcipher.release.release import Release
 from dpcipher.request.auto import Auto
 from dpcipher.request.shares import coarse_share, finding_share
 from dpcipher.schema import Schema, column
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.rows import Zero
 from dpcipher.selection.edges import BinRisk
 from dpcipher.selection.find import Intervals
@@ -46,7 +46,7 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
 def edges(schema: Schema, name: str) -> np.ndarray:
     """The edges of a column."""
     domain = schema.column(name).domain
-    assert isinstance(domain, Binned)
+    assert isinstance(domain, Bins)
     return np.asarray(domain.edges)
 
 
@@ -254,10 +254,10 @@ def test_a_declared_end_stays_beside_one_that_is_found(kind: Any, declared: str,
     if kind == "date":
         values = (pd.Timestamp("1970-01-01") + pd.to_timedelta(values, unit="D")).date
         ends = {"min": "1970-01-01", "max": "1970-04-11"}
-    declared = column("x", kind, bins="auto", **{"min": "auto", "max": "auto", declared: ends[declared]})
+    open_end = column("x", kind, bins="auto", **{"min": "auto", "max": "auto", declared: ends[declared]})
     frame = pd.DataFrame({"x": values})
     found = edges(
-        measure(frame, Schema((declared,)), workload=1, epsilon=epsilon, unit="add-remove").schema, "x"
+        measure(frame, Schema((open_end,)), workload=1, epsilon=epsilon, unit="add-remove").schema, "x"
     )
     assert (found[0] == 0) if declared == "min" else (found[-1] == 101)
 

@@ -18,7 +18,7 @@ from dpcipher.curator.kernel import TableCounter, in_threads
 from dpcipher.errors import DataError
 from dpcipher.request.limits import ALL_JOINT_CELLS, few_joint_tables
 from dpcipher.schema import Schema
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
 from dpcipher.tables.covering import joint_tables
 
 SHAPES = ((2, 3, 4, 1, 5), (2,) * 9, (250, 300, 2, 3), (70_000, 2, 3), (16, 16, 16, 16, 2))

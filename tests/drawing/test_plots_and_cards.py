@@ -25,7 +25,7 @@ from dpcipher.schema import Schema, Zero, column
 ODD = "Male <b>&"
 SCHEMA = Schema(
     (
-        column("sex", "categorical", levels=["1", "2"], value_labels={"1": ODD, "2": "Female"}, title="Sex"),
+        column("sex", "categorical", levels=["1", "2"], labels={"1": ODD, "2": "Female"}, title="Sex"),
         column("age", "integer", min=0, max=59, bins=6, unit="years"),
         column("job", "categorical", levels=["none", "part", "full"]),
         column("pay", "number", min=0, max=3000, bins=30),

@@ -13,7 +13,7 @@ import pytest
 from dpcipher.errors import DpcipherWarning, ParameterError, TableFileError
 from dpcipher.io.read import coded_rows
 from dpcipher.io.write import check_writable, csv_text, mirror, to_pandas, write_table
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 TABLE = pa.table(

@@ -17,7 +17,7 @@ from dpcipher.methods.dirichlet_prior import failure, least_prior, probable_prio
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 

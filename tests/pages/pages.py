@@ -8,7 +8,7 @@ import pandas as pd
 from dpcipher.io.read import coded_rows
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query

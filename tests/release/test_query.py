@@ -10,7 +10,7 @@ from scipy.stats import norm
 from dpcipher.errors import ConditionError, ParameterError, ReleaseError, WorkloadError
 from dpcipher.release.query import Answer, ask
 from dpcipher.release.release import Release
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Noise
 

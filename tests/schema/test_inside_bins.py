@@ -12,7 +12,7 @@ from scipy.stats import expon, norm, wasserstein_distance
 
 import dpcipher as dc
 from dpcipher.errors import SchemaError
-from dpcipher.schema.column import Column, column
+from dpcipher.schema.declared import column
 from dpcipher.schema.grid import Grid
 from dpcipher.schema.inside_bins import Spread
 
@@ -165,7 +165,7 @@ def test_special_values_are_levels_of_their_own():
     assert declared.encode(pa.array([-1, 0, 1, 99, 999, 998, -2, None])).tolist() == [2, 3, 0, 1, 4, 1, 0, 5]
     assert [declared.find(value) for value in (0, "999", "50..99", None)] == [3, 4, 1, 5]
     assert declared.to_spec()["special"] == [-1, 0, 999]
-    assert Column.from_spec("d", {k: v for k, v in declared.to_spec().items() if k != "name"}) == declared
+    assert column(**declared.to_spec()) == declared
 
 
 def test_no_code_for_a_missing_value_is_drawn():

@@ -17,7 +17,7 @@ from dpcipher.inference.formula import parse_formula
 from dpcipher.io.read import coded_rows
 from dpcipher.schema import Schema, column
 from dpcipher.schema.cells import as_text
-from dpcipher.schema.condition import column_mask
+from dpcipher.schema.conditions import column_mask
 from dpcipher.scoring.evaluate import level_frame
 
 RNG = np.random.default_rng
@@ -165,7 +165,7 @@ def test_a_schema_may_say_its_codes_once():
             },
         }
     )
-    assert [column.missing_values for column in schema.columns] == [("N", -9), (-9,), None, (-9,)]
+    assert [column.missing_values for column in schema.columns] == [("N", -9), (-9,), (), (-9,)]
     assert schema == Schema.from_dict(schema.to_dict())
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema, column
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.open_column import grid_of
-from dpcipher.schema.open_grid import MAX_GRID, band_edges, grid_points
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.open_bins import MAX_GRID, OpenBins, band_edges
 from dpcipher.schema.rows import Zero
+from dpcipher.schema.scale import INTEGER
 from dpcipher.schema.spec import Provenance
 
 AGE = column("age", "integer", min=0, max=99, bins="auto")
@@ -30,9 +30,16 @@ OPEN = [
 ]
 
 
+def points_of(kind: str, low: object, high: object) -> np.ndarray:
+    """The points of the grid of an open column."""
+    own = column("x", kind, min=low, max=high, bins="auto")
+    assert isinstance(own, OpenBins)
+    return own.points
+
+
 def edges_of(column: Column) -> np.ndarray:
     """The edges of a cut column."""
-    assert isinstance(column.domain, Binned)
+    assert isinstance(column.domain, Bins)
     return np.asarray(column.domain.edges)
 
 
@@ -145,7 +152,7 @@ def test_a_schema_without_open_columns_is_its_own_grid() -> None:
 def test_declarations_without_a_grid_are_refused(facts: dict[str, Any]) -> None:
     """Each by the name of what is wrong."""
     with pytest.raises(SchemaError, match="'x'"):
-        Column.from_spec("x", facts)
+        column("x", **facts)
 
 
 def test_more_forced_edges_than_bins_are_refused() -> None:
@@ -189,12 +196,11 @@ def test_times_come_back_on_their_step(step: str, seconds: int) -> None:
     assert {count % seconds for count in counted} == {0}
     assert len(set(counted)) > 8
     assert declared.encode(pa.array(["08:01:07"])).tolist() == [1]
-    points = grid_of(column("t", "time", min="auto", max="auto", bins="auto", step=step))
+    own = column("t", "time", min="auto", max="auto", bins="auto", step=step)
+    assert isinstance(own, OpenBins)
+    points = own.points
     assert {int(point) % seconds for point in points[1:-1]} == {0}
-    assert (
-        Column.from_spec("t", {key: value for key, value in declared.to_spec().items() if key != "name"})
-        == declared
-    )
+    assert column(**declared.to_spec()) == declared
 
 
 @pytest.mark.parametrize("step", [60, "00:00", "quarter", "24:00", True, 0.5])
@@ -206,15 +212,15 @@ def test_a_step_of_times_is_a_time(step: object) -> None:
 
 def test_grids_have_round_edges() -> None:
     """A step is 1, 2 or 5 times a power of ten, and exact in the decimals that print it."""
-    assert grid_points("number", 0.0, 1e6)[:3].tolist() == [0.0, 10.0, 20.0]
-    assert grid_points("number", 0.05, 1.0)[:3].tolist() == [0.05, 0.05001, 0.05002]
-    assert grid_points("integer", 3, 1_000_004)[:4].tolist() == [3, 10, 20, 30]
+    assert points_of("number", 0.0, 1e6)[:3].tolist() == [0.0, 10.0, 20.0]
+    assert points_of("number", 0.05, 1.0)[:3].tolist() == [0.05, 0.05001, 0.05002]
+    assert points_of("integer", 3, 1_000_003)[:4].tolist() == [3, 10, 20, 30]
 
 
 def test_bands_of_an_open_range_begin_at_powers_of_two() -> None:
     """Of both signs, with zero between them."""
-    points = grid_points("integer", None, None)
-    starts = points[band_edges("integer", points)].tolist()
+    points = points_of("integer", "auto", "auto")
+    starts = points[band_edges(INTEGER, points)].tolist()
     assert {-4, -2, -1, 0, 1, 2, 4, 1024} <= set(starts)
     assert 3 not in starts
     assert starts[0] == points[0]

@@ -12,7 +12,7 @@ from dpcipher.drawing.card import CuratorOnly
 from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import NotPrivate, ParameterError, WorkloadError
 from dpcipher.release.release import Release
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate, level_frame
 

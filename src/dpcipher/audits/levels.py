@@ -24,7 +24,7 @@ from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Cap, Privacy
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.session import Session
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema(

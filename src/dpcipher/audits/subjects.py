@@ -27,7 +27,7 @@ from dpcipher.methods import (
 )
 from dpcipher.privacy.unit import Unit
 from dpcipher.request.auto import Auto
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 Cells = Mapping[tuple[int, ...], int]

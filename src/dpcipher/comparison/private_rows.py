@@ -15,9 +15,9 @@ from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
 from dpcipher.io.read import open_declared
 from dpcipher.request.limits import FULL_TABLE_CELLS
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import stand_in_texts
 from dpcipher.tables.domain import Codes
 from dpcipher.tables.table import count_rows
 
@@ -55,10 +55,9 @@ class PrivateRows:
         """The rows in the schema that scores compare in: bins that stand for those to be found, and the most frequent texts, as many as may be found."""
         truth = self.truth()
         levels = {
-            self.schema.attrs[axis]: _most_frequent(
-                truth.text_counts(axis), len(stand_in_texts(self.schema.columns[axis]))
-            )
-            for axis in self.texts
+            column.name: _most_frequent(truth.text_counts(axis), column.most)
+            for axis, column in enumerate(self.schema.columns)
+            if isinstance(column, OpenLevels)
         }
         schema = self.schema.closed(levels=levels).stand_in()
         codes = recoded(self.codes, self.schema.on_grid(), schema)

@@ -18,9 +18,9 @@ from dpcipher.io.detect import detect
 from dpcipher.io.header import said_extra, spelling_hint
 from dpcipher.io.numbers import number_columns
 from dpcipher.io.read import Source, open_table
-from dpcipher.schema.binned import Binned
 from dpcipher.schema.cells import as_text, by_type
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.format import FileFormat
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.atoms import Coded
@@ -160,20 +160,20 @@ class ColumnCheck:
         self, cells: pa.Array, codes: Codes, absent: Bools, unlisted: Bools
     ) -> Iterator[tuple[str, Bools]]:
         """In what ways cells are not declared; with `other: nearest` those outside the range count too."""
-        domain = self.column.domain
         spaced = self._spaced(cells, unlisted)
         yield "spaces", spaced
         unlisted = unlisted & ~spaced
-        if not isinstance(domain, Binned):
+        if not isinstance(self.column, Cut):
             yield "undeclared", unlisted
             return
-        numbers = _numbers(cells, domain.numbers)
+        domain, scale = self.column.domain, self.column.scale
+        numbers = _numbers(cells, scale.read)
         declared = (codes >= 0) & (codes < domain.n_bins)  # special values lie where they like
         judged = (unlisted | declared) & ~absent
         low, high = domain.edges[0], domain.edges[-1]
         below, above = (
             judged & (numbers < low),
-            judged & ((numbers >= high) if domain.whole else (numbers > high)),
+            judged & ((numbers >= high) if scale.whole else (numbers > high)),
         )
         yield "below the range", below
         yield "above the range", above

@@ -29,7 +29,7 @@ from dpcipher.io.read import Source, open_declared
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.request.session import Recoding
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.covering import joint_tables
 from dpcipher.tables.domain import Axes, Codes, Counts

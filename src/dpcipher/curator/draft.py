@@ -24,9 +24,10 @@ from dpcipher.curator.profile import (
 from dpcipher.errors import SchemaError
 from dpcipher.io.detect import detect
 from dpcipher.io.read import open_table
-from dpcipher.schema.column import Column, column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.dictionaries.variable import MAX_UNIT
-from dpcipher.schema.points import day_text
+from dpcipher.schema.scale import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
 

@@ -4,8 +4,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from dpcipher.inference.formula import ParsedFormula, has_intercept, quoted
 from dpcipher.inference.notes import Note, Rank
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.columns import Column
 from dpcipher.schema.schema import Schema
 
 UNITS = {
@@ -63,7 +63,7 @@ def _level_notes(names: Sequence[str]) -> list[Note]:
 def _order_notes(column: Column) -> list[Note]:
     """Which order an ordinal outcome was given, where its kind does not say: of unordered levels, and of special values."""
     domain = column.domain
-    if isinstance(domain, Binned):
+    if isinstance(domain, Bins):
         if not domain.special:
             return []
         special = ", ".join(domain.labels[domain.n_bins :])

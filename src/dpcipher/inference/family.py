@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats
 
@@ -33,7 +33,7 @@ def family_of_column(schema: Schema, name: str) -> Family:
     column = schema.column(name)
     if column.domain.size == 2:
         return "logistic"
-    if isinstance(column.domain, Binned):
+    if isinstance(column.domain, Bins):
         return "linear"
     return "ordinal" if column.kind == "ordinal" else "multinomial"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.schema import Schema
 
 # Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in what rows they hold.
@@ -63,7 +63,7 @@ def read_formula(text: str, schema: Schema, whose: str) -> ParsedFormula:
     check_sides(text, *sides)
     numeric = {name for name, as_category in (*outcome, *terms) if not as_category}
     categories = frozenset(name for name, _ in terms) - numeric
-    binned = frozenset(column.name for column in schema.columns if isinstance(column.domain, Binned))
+    binned = frozenset(column.name for column in schema.columns if isinstance(column.domain, Bins))
     return ParsedFormula(text, left, right, sides[0], sides[1], categories, binned)
 
 

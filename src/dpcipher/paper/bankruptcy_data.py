@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcipher.errors import TableFileError
-from dpcipher.schema.column import column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 
 VARIABLE = "DPCIPHER_DATA"

@@ -27,7 +27,7 @@ from dpcipher.request.limits import (
     few_joint_tables,
 )
 from dpcipher.request.request import Request
-from dpcipher.schema.narrow import code_type
+from dpcipher.schema.cells import code_type
 from dpcipher.selection.limits import foreseen_tables
 from dpcipher.selection.target import SelectionTarget
 

@@ -24,7 +24,7 @@ from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
 from dpcipher.posteriors.threads import one_thread
 from dpcipher.release.release import Release
-from dpcipher.schema.condition import Cover
+from dpcipher.schema.conditions import Cover
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, closure, maximal
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dpcipher.errors import WorkloadError, did_you_mean
-from dpcipher.schema.binned import Binned
+from dpcipher.schema.bins import Bins
 from dpcipher.schema.grouped import check_once, labels_of
-from dpcipher.schema.possible import named_number
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Groups
 
@@ -79,9 +78,9 @@ def _levels_in(schema: Schema, attr: str, label: str) -> list[int] | None:
         if text in known:
             return known[text]
         found = column.find(text)
-        if found is None or not isinstance(column.domain, Binned) or found >= column.domain.n_bins:
+        if found is None or not isinstance(column.domain, Bins) or found >= column.domain.n_bins:
             return found
-        return found if column.domain.ends[int(last)][found] == named_number(column.domain, text) else None
+        return found if column.domain.ends[int(last)][found] == column.domain.number_named(text) else None
 
     for low, high in _ends(label):
         first, final = (
@@ -95,9 +94,9 @@ def _levels_in(schema: Schema, attr: str, label: str) -> list[int] | None:
         if under and under["stop"] and (stop := code(under["stop"])):
             return list(range(stop))
     interval = _INTERVAL.fullmatch(label)
-    if interval and isinstance(column.domain, Binned):
+    if interval and isinstance(column.domain, Bins):
         edges = list(column.domain.edges)
-        bottom, top = (named_number(column.domain, interval[end]) for end in ("low", "stop"))
+        bottom, top = (column.domain.number_named(interval[end]) for end in ("low", "stop"))
         if bottom in edges and top in edges and (label[-1] == ")" or top == edges[-1]):
             return list(range(edges.index(bottom), edges.index(top)))
     codes = [known.get(part) for part in label.split(", ")]

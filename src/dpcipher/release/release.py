@@ -19,7 +19,7 @@ from dpcipher.release import declared, file, shown
 from dpcipher.release.query import Answer, ask, interval
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.release.statement import Statement
-from dpcipher.schema.condition import Cover
+from dpcipher.schema.conditions import Cover
 from dpcipher.schema.grouped import Grouped, labels_of, read_groups, table_of
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, Axes, Floats

@@ -1,8 +1,9 @@
 """Public facts about a table: its columns and levels, what may be asked of it, and the code of every row."""
 
-from dpcipher.schema.column import Column, column
-from dpcipher.schema.condition import Cover
-from dpcipher.schema.missing import MISSING_LABEL
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import Cover
+from dpcipher.schema.declared import column
+from dpcipher.schema.levels import MISSING_LABEL
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.rule import Rule
 from dpcipher.schema.schema import Schema

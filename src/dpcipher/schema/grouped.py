@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcipher.errors import WorkloadError, did_you_mean
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.possible import named_number
+from dpcipher.schema.bins import Bins
 from dpcipher.tables.domain import Attrs
 from dpcipher.tables.query import Groups, Query
 
@@ -204,11 +203,11 @@ def _code(schema: "Schema", attr: str, level: object) -> int:
 def _first(schema: "Schema", attr: str, level: object) -> int:
     """The number of a level that a run begins with: of a bin its first value, or its label."""
     code, domain = _code(schema, attr, level), schema.column(attr).domain
-    if isinstance(domain, Binned) and code < domain.n_bins:
-        number, low = named_number(domain, level), domain.ends[0][code]
+    if isinstance(domain, Bins) and code < domain.n_bins:
+        number, low = domain.number_named(level), domain.ends[0][code]
         if number == number and number != low:
             raise WorkloadError(
-                f"groups of {attr} begin at {level!r:.60}, inside its bin {domain.labels[code]}; begin at {domain.text(low)}, or declare narrower bins"
+                f"groups of {attr} begin at {level!r:.60}, inside its bin {domain.labels[code]}; begin at {domain.scale.text(low)}, or declare narrower bins"
             )
     return code
 

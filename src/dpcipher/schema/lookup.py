@@ -3,27 +3,23 @@
 Texts need not be written out row by row: a dictionary array holds each text once, and the code of every row.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DataError
+from dpcipher.schema.columns import Column
 from dpcipher.tables.domain import CodeColumn
-
-if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
 
 _FEW_LEVELS = 4096  # whose cells are worth making for any number of rows
 
 
-def is_looked_up(column: "Column", n_rows: int) -> bool:
+def is_looked_up(column: Column, n_rows: int) -> bool:
     """Whether the cells of all codes are known, and fewer than the rows that need them."""
     return not column.draws_values and column.size <= max(_FEW_LEVELS, n_rows)
 
 
-def looked_up(column: "Column", codes: CodeColumn, *, dictionaries: bool) -> pa.Array:
+def looked_up(column: Column, codes: CodeColumn, *, dictionaries: bool) -> pa.Array:
     """The cell of each code; with `dictionaries`, texts as a dictionary array."""
     if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < column.size:
         raise DataError(f"column {column.name!r}: codes must lie in 0..{column.size - 1}")

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import ConditionError, DataError, ParameterError, SchemaError, SizeError
-from dpcipher.schema.condition import attr_masks, column_mask, level_code
+from dpcipher.schema.cells import code_type
+from dpcipher.schema.conditions import attr_masks, column_mask, level_code
 from dpcipher.schema.lookup import is_looked_up, looked_up
-from dpcipher.schema.narrow import code_type
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.refused import inside_zero
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Floats

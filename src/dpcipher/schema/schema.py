@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,16 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.drawing.groups import Groups, group_levels
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
+from dpcipher.files.codec import decode
 from dpcipher.schema import consistent, files, rows, shown, spec
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import Cover, allowed_levels, cover
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import Cover, allowed_levels, cover
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
-from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
+from dpcipher.schema.open_bins import OpenBins
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.open_schema import (
     FOUND_NOTES,
     closed_schema,
@@ -37,8 +40,7 @@ from dpcipher.schema.rules.compiled import Compiled
 from dpcipher.schema.rules.implied import zero_masks
 from dpcipher.schema.rules.rule import BoundRule, Rule
 from dpcipher.schema.spec import Provenance, SignOff
-from dpcipher.schema.text_column import lets_anything
-from dpcipher.schema.words import check_text
+from dpcipher.schema.words import line_rule
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 from dpcipher.tables.query import Groups as LevelGroups
 
@@ -71,11 +73,10 @@ class Schema(Shown):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "zeros", tuple(self.zeros))
-        check_text("title", self.title)
-        check_text("description", self.description)
-        check_text("person", self.person)
-        conditions = [zero.impossible for zero in self.zeros]
-        object.__setattr__(self, "columns", with_thresholds(self.columns, conditions))
+        for name in ("title", "description", "person"):
+            decode(Annotated[str | None, line_rule(name)], getattr(self, name), name)
+        columns = tuple(map(self._with_cuts_of_zeros, self.columns))
+        object.__setattr__(self, "columns", columns)
         consistent.check_names(self)
         consistent.check_zeros(self)
         object.__setattr__(self, "rules", compiled.read_rules(self.rules))
@@ -90,13 +91,23 @@ class Schema(Shown):
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
         if self.rules:
             columns = tuple(
-                with_cuts(column, self.thresholds(column.name)) if column.bins == AUTO else column
+                column.with_cuts(compiled.thresholds(self, column))
+                if isinstance(column, OpenBins)
+                else column
                 for column in self.columns
             )
             object.__setattr__(self, "columns", columns)
             for name in ("_by_name", "bound_rules", "compiled"):
                 self.__dict__.pop(name, None)
         _ = stand_in_schema(self)
+
+    def _with_cuts_of_zeros(self, column: Column) -> Column:
+        """An open column with the edges that structural zeros need."""
+        zeros = [zero.impossible for zero in self.zeros if isinstance(zero.impossible, Mapping)]
+        wanted = [impossible[column.name] for impossible in zeros if column.name in impossible]
+        if not isinstance(column, OpenBins) or not wanted:
+            return column
+        return column.with_cuts(cut for condition in wanted for cut in column.cuts_of(condition))
 
     def __hash__(self) -> int:
         return hash(self.columns)
@@ -214,9 +225,10 @@ class Schema(Shown):
         """The rules as masks, and as checks of rows where tables cannot hold them."""
         return compiled.compile_rules(self, self.bound_rules)
 
-    def thresholds(self, column: str) -> tuple[str | int | float, ...]:
-        """The values at which rules and structural zeros cut an integer, number or date column: its bins must end there."""
-        return compiled.thresholds(self, column)
+    def thresholds(self, column: str) -> tuple[float | str, ...]:
+        """The values at which rules and structural zeros cut an integer, number, date or time column: its bins must end there."""
+        own = self.column(column)
+        return tuple(map(own.scale.declared, compiled.thresholds(self, own))) if isinstance(own, Cut) else ()
 
     # Open columns
 
@@ -309,7 +321,7 @@ class Schema(Shown):
             schema = cls.from_dict(files.read(path))
         except (SchemaError, SizeError) as wrong:
             raise type(wrong)(f"{path}: {wrong}") from None
-        for name in (column.name for column in schema.columns if lets_anything(column)):
+        for name in (c.name for c in schema.columns if isinstance(c, OpenLevels) and c.lets_anything):
             warn(
                 f"column {name!r}: its pattern lets any text of a cell be published that many people share, names and addresses too; say which"
             )

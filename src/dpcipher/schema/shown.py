@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from dpcipher.drawing.card import MOST_LINES, Card, counted
 from dpcipher.drawing.svg import clip
+from dpcipher.schema.columns import Column
 
 if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
     from dpcipher.schema.schema import Schema
 
 MOST_NAMED = 4
@@ -36,13 +36,13 @@ def card(schema: "Schema") -> Card:
     )
 
 
-def _line(column: "Column") -> tuple[str, str, str, str]:
+def _line(column: Column) -> tuple[str, str, str, str]:
     if column.is_open:
         return column.heading, column.kind, f"up to {column.size:,}", "found privately by measure"
     return column.heading, column.kind, f"{column.size:,}", _levels(column)
 
 
-def _levels(column: "Column") -> str:
+def _levels(column: Column) -> str:
     """The first levels, or the ends of what is cut."""
     if column.size > 10_000:
         return ""

@@ -6,11 +6,15 @@ from datetime import date
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 
 from dpcipher.errors import SchemaError, SizeError, did_you_mean
-from dpcipher.schema.binned import MAX_BINS
-from dpcipher.schema.column import Column, column
-from dpcipher.schema.missing import with_default
+from dpcipher.files.codec import as_plain, is_whole
+from dpcipher.schema.bins import MAX_BINS
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import Integer
+from dpcipher.schema.declared import column_of
+from dpcipher.schema.levels import Levels, Missing
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.compiled import read_rules
 from dpcipher.schema.rules.rule import Rule
@@ -88,9 +92,10 @@ def is_domain(plain: object) -> bool:
 
 def sized_column(name: str, size: int) -> Column:
     """A column of integer codes 0..size-1."""
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+    whole = as_plain(size)
+    if not is_whole(whole) or whole < 1:
         raise SchemaError(f"size of column {name!r:.60} ({size!r:.60}) must be a whole number from 1 up")
-    return column(name, "integer", min=0, max=int(size) - 1)
+    return Integer(name, min=0, max=whole - 1)
 
 
 def read_parts(plain: object) -> Parts:
@@ -112,7 +117,7 @@ def read_parts(plain: object) -> Parts:
             f"version ({plain['version']!r:.60}) must be {VERSION}; a newer dpcipher may be needed"
         )
     return (
-        _read_columns(with_default(plain["columns"], plain.get("missing_values"))),
+        _read_columns(_with_default(plain["columns"], plain.get("missing_values"))),
         _read_zeros(_listed(plain.get("zeros"), "zeros")),
         _read_provenance(plain),
     )
@@ -147,11 +152,37 @@ def write_parts(
     return _filled(parts)
 
 
+def _with_default(columns: object, values: object) -> object:
+    """The columns of a schema file, each that lists no `missing_values` with those of the schema, except what it declares as a level."""
+    if values is None or not isinstance(columns, Mapping | list | tuple):
+        return columns
+    if not isinstance(values, list | tuple):
+        raise SchemaError(f"missing_values ({values!r:.60}) must be a list; try missing_values: [N, -9]")
+    default = Missing(tuple(values))
+    if isinstance(columns, Mapping):
+        return {name: _with_codes(spec, default) for name, spec in columns.items()}
+    return [_with_codes(spec, default) for spec in columns]
+
+
+def _with_codes(spec: object, default: Missing) -> object:
+    if not isinstance(spec, Mapping) or spec.get("missing_values") is not None:
+        return spec
+    levels = (False, True) if spec.get("kind") == "boolean" else as_plain(spec.get("levels"))
+    kept = default.values
+    if isinstance(levels, tuple):
+        try:
+            declared = Levels(levels).codes(pa.array(default.texts, pa.string())) >= 0
+        except SchemaError:  # about its levels, which the column itself refuses
+            return spec
+        kept = tuple(value for value, is_level in zip(default.values, declared, strict=True) if not is_level)
+    return {**spec, "missing_values": list(kept)}
+
+
 def _read_columns(plain: object) -> tuple[Column, ...]:
     """Columns as a mapping from names, or as a list of mappings with a name in each."""
     if isinstance(plain, Mapping):
         _check_bins(plain.values())
-        return tuple(Column.from_spec(name, spec) for name, spec in plain.items())
+        return tuple(column_of(name, spec) for name, spec in plain.items())
     listed = _listed(plain, "columns")
     _check_bins(listed)
     return tuple(_read_named(item) for item in listed)
@@ -168,7 +199,7 @@ def _check_bins(specs: Iterable[object]) -> None:
 def _read_named(plain: object) -> Column:
     if not isinstance(plain, Mapping) or "name" not in plain:
         raise SchemaError("each of a list of columns must be a mapping with a name")
-    return Column.from_spec(plain["name"], {key: value for key, value in plain.items() if key != "name"})
+    return column_of(plain["name"], {key: value for key, value in plain.items() if key != "name"})
 
 
 def _read_zeros(plain: Sequence[object]) -> tuple[Zero, ...]:

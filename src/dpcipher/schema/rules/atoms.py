@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.cells import as_day, as_number, as_time
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.rules.logic import Truth, View
 from dpcipher.tables.domain import Bools, Floats
 
@@ -154,22 +153,22 @@ class Coded:
 
     def bounds(self, column: str) -> tuple[Floats, Floats]:
         """The ends of the bin, both inside it."""
-        domain = self.columns[column].domain
-        assert isinstance(domain, Binned)  # levels have no bounds, and no atom asks for them
-        codes = np.minimum(self.by_column[column], domain.size - 1)
-        if isinstance(domain.edges, range) and not domain.special:
-            numbers = codes.astype(np.float64) + domain.edges.start
+        own = self.columns[column]
+        assert isinstance(own, Cut)  # levels have no bounds, and no atom asks for them
+        codes = np.minimum(self.by_column[column], own.domain.size - 1)
+        if isinstance(own.domain.edges, range) and not own.domain.special:
+            numbers = codes.astype(np.float64) + own.domain.edges.start
             return numbers, numbers
-        low, high = bin_bounds(domain)
+        low, high = own.domain.bounds
         return low[codes], high[codes]
 
     def reach(self, column: str) -> tuple[Floats, Floats]:
         """The ends of all values that the bin has taken in: an end bin of `other: nearest` goes on without end."""
-        (low, high), domain = self.bounds(column), self.columns[column].domain
-        if self.columns[column].other != "nearest" or not isinstance(domain, Binned):
+        (low, high), own = self.bounds(column), self.columns[column]
+        if own.other != "nearest" or not isinstance(own, Cut):
             return low, high
         codes = self.by_column[column]
-        return np.where(codes == 0, -np.inf, low), np.where(codes == domain.n_bins - 1, np.inf, high)
+        return np.where(codes == 0, -np.inf, low), np.where(codes == own.domain.n_bins - 1, np.inf, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +188,7 @@ class Valued(Drawn):
 
     def bounds(self, column: str) -> tuple[Floats, Floats]:
         """The value itself."""
-        read = {"date": as_day, "time": as_time}.get(self.columns[column].kind, as_number)
-        numbers = read(self.table.column(column).combine_chunks())
+        own = self.columns[column]
+        assert isinstance(own, Cut)
+        numbers = own.scale.read(self.table.column(column).combine_chunks())
         return numbers, numbers
-
-
-def bin_bounds(domain: Binned) -> tuple[Floats, Floats]:
-    """The least and the greatest value of every level: of bins, then of special values."""
-    edges = np.asarray(domain.edges, dtype=np.float64)
-    special = np.asarray(domain.special, dtype=np.float64)
-    high = edges[1:] - 1 if domain.whole else np.nextafter(edges[1:], -np.inf)
-    high[-1] = high[-1] if domain.whole else edges[-1]
-    return np.concatenate([edges[:-1], special]), np.concatenate([high, special])

@@ -8,17 +8,16 @@ import pyarrow as pa
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
 from dpcipher.schema.cells import as_number
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import level_code
-from dpcipher.schema.listed import Listed
+from dpcipher.schema.columns import Column, Ordinal
+from dpcipher.schema.conditions import level_code
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.rules.atoms import HasLevel, Pair, Threshold
-from dpcipher.schema.rules.cuts import check_cuts, number_of, settled, wrong_at
+from dpcipher.schema.rules.cuts import check_cuts, wrong_at
 from dpcipher.schema.rules.grammar import Absence, All, Comparison, Membership, Not, Phrase, Some, Token
 from dpcipher.schema.rules.logic import Either, Every, Formula, Literal, opposite
 from dpcipher.tables.domain import Bools, Floats
 
 MAX_LEVELS = 2**21
-CUT_KINDS = ("integer", "number", "date", "time")
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
@@ -58,7 +57,7 @@ def _comparison(left: Token, sign: str, right: Token, columns: Columns) -> Formu
 
 def _against(column: Column, sign: str, token: Token) -> Formula:
     """A column compared with a constant."""
-    if column.kind in CUT_KINDS:
+    if isinstance(column, Cut):
         return Literal(_against_number(column, sign, token))
     if sign in ("==", "!="):
         return Literal(HasLevel(column.name, _one(column, _level(column, token))), sign == "!=")
@@ -70,25 +69,25 @@ def _against(column: Column, sign: str, token: Token) -> Formula:
     return Literal(HasLevel(column.name, _by_order(column, sign, token), ordered=True))
 
 
-def _against_number(column: Column, sign: str, token: Token) -> HasLevel | Threshold:
+def _against_number(column: Cut, sign: str, token: Token) -> HasLevel | Threshold:
     """A cut column compared with a number or a date; by equality also with a bin, or a kind of missing, named by its label."""
-    value = number_of(column, token.text)
+    value = column.scale.number_of(token.text)
     if sign in ("==", "!="):
         code = column.find(token.text)
         # After the bins come special values and kinds of missing, each a level of its own, also where bins are still to be found.
-        if code is not None and (code >= column.ordered_levels or (value is None and settled(column))):
+        if code is not None and (code >= column.ordered_levels or (value is None and not column.is_open)):
             chosen = _one(column, code)
             return HasLevel(column.name, chosen if sign == "==" else ~chosen)
     if value is None:
-        examples = {"date": "a date such as 2024-01-31", "time": "a time such as 08:30"}
-        wanted = examples.get(column.kind, "a number, or a column")
-        raise wrong_at(token, f"{column.name!r} is compared with {wanted}, not {token.text!r:.60}")
+        raise wrong_at(
+            token, f"{column.name!r} is compared with {column.scale.example}, not {token.text!r:.60}"
+        )
     if sign in ("==", "!=") and column.kind == "number":
         raise wrong_at(
             token,
             f"no bin of {column.name!r} holds {token.text:.60} alone; use < and >=, or declare kind: integer",
         )
-    if settled(column):
+    if not column.is_open:
         check_cuts(column, sign, value, token)
     return Threshold(column.name, sign, value)
 
@@ -113,10 +112,9 @@ def _by_order(column: Column, sign: str, token: Token) -> Bools:
 
 
 def _increasing_numbers(column: Column) -> Floats | None:
-    domain = column.domain
-    if not isinstance(domain, Listed) or isinstance(domain.levels[0], str | bool):
+    if not isinstance(column, Ordinal) or column.level_numbers is None:
         return None
-    numbers = np.array(domain.levels, dtype=np.float64)
+    numbers = np.array(column.level_numbers, dtype=np.float64)
     return numbers if (np.diff(numbers) > 0).all() else None
 
 
@@ -141,9 +139,9 @@ def _ranks(left: Column, sign: str, right: Column) -> dict[str, Floats] | None:
         return {
             column.name: numbers
             for column in (left, right)
-            if (numbers := _increasing_numbers_of(column)) is not None
+            if (numbers := _increasing_numbers(column)) is not None
         }
-    if left.kind in CUT_KINDS or right.kind in CUT_KINDS:
+    if isinstance(left, Cut) or isinstance(right, Cut):
         return None
     if sign in ("==", "!="):
         return _by_label(left, right)
@@ -152,14 +150,9 @@ def _ranks(left: Column, sign: str, right: Column) -> dict[str, Floats] | None:
 
 
 def _family(column: Column) -> str:
-    if column.kind in CUT_KINDS:
+    if isinstance(column, Cut):
         return "number" if column.kind == "integer" else column.kind
-    numbers = _increasing_numbers(column) if column.kind == "ordinal" else None
-    return "levels" if numbers is None else "number"
-
-
-def _increasing_numbers_of(column: Column) -> Floats | None:
-    return None if column.kind in CUT_KINDS else _increasing_numbers(column)
+    return "levels" if _increasing_numbers(column) is None else "number"
 
 
 def _by_label(left: Column, right: Column) -> dict[str, Floats]:
@@ -212,7 +205,7 @@ def _level(column: Column, token: Token) -> int:
 
 
 def _check_ambiguous(column: Column, token: Token) -> None:
-    if token.kind == "word" and column.kind not in CUT_KINDS and column.find(token.text) is not None:
+    if token.kind == "word" and not isinstance(column, Cut) and column.find(token.text) is not None:
         text = token.text
         raise wrong_at(
             token,

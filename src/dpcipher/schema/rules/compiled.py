@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from dpcipher.errors import DataError, SchemaError, SizeError
-from dpcipher.schema.column import Column
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import Cut
 from dpcipher.schema.plain import product_within
 from dpcipher.schema.refused import broken_rule
 from dpcipher.schema.rules.atoms import Coded, Drawn, HasLevel, Valued
-from dpcipher.schema.rules.cuts import range_cuts, settled, shown, thresholds_of
+from dpcipher.schema.rules.cuts import range_cuts, thresholds_of
 from dpcipher.schema.rules.logic import Formula, clauses, columns_of, literals
 from dpcipher.schema.rules.rule import MAX_MAPPED, BoundRule, Rule
 from dpcipher.schema.rules.witness import Contradiction, find_row
@@ -104,7 +105,7 @@ def bind_rules(rules: Iterable[Rule], columns: Mapping[str, Column]) -> tuple[Bo
 def compile_rules(schema: "Schema", rules: tuple[BoundRule, ...]) -> Compiled:
     """Masks for what tables can hold, and a watch for the rest; a rule about bins that are still to be found waits for them."""
     columns = {column.name: column for column in schema.columns}
-    known = tuple(rule for rule in rules if all(settled(columns[name]) for name in rule.columns))
+    known = tuple(rule for rule in rules if not any(columns[name].is_open for name in rule.columns))
     masks: Masks = {}
     watched, work = [], 0
     for rule in known:
@@ -169,10 +170,9 @@ def _possible(schema: "Schema", rules: tuple[BoundRule, ...]) -> bool:
     return True
 
 
-def thresholds(schema: "Schema", name: str) -> tuple[str | int | float, ...]:
+def thresholds(schema: "Schema", column: Cut) -> list[float]:
     """The edges that rules and the ranges of zeros need in a cut column, in order."""
-    column = schema.column(name)
     needed = {cut for rule in schema.bound_rules for cut in thresholds_of(literals(rule.formula), column)}
     for zero in schema.zeros:
-        needed |= set(range_cuts(column, zero.impossible.get(name)))
-    return tuple(shown(column, cut) for cut in sorted(needed))
+        needed |= set(range_cuts(column, zero.impossible.get(column.name)))
+    return sorted(needed)

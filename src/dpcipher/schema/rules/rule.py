@@ -7,8 +7,8 @@ from typing import Literal as OneOf
 import numpy as np
 
 from dpcipher.errors import ConditionError, SchemaError, SizeError, did_you_mean
-from dpcipher.schema.column import Column
-from dpcipher.schema.condition import level_code
+from dpcipher.schema.columns import Column
+from dpcipher.schema.conditions import level_code
 from dpcipher.schema.rules.atoms import Coded, Determined
 from dpcipher.schema.rules.binding import Columns, bind
 from dpcipher.schema.rules.grammar import read_rule

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SchemaError, did_you_mean
-from dpcipher.schema.binned import Binned
-from dpcipher.schema.column import Column
-from dpcipher.schema.points import parse_point
-from dpcipher.schema.possible import is_possible, named_number, said_values
+from dpcipher.files.codec import as_plain, is_number
+from dpcipher.schema.bins import Bins
+from dpcipher.schema.columns import Column
+from dpcipher.schema.cut import Cut
 from dpcipher.tables.domain import Attrs, Axes, Bools, Floats
 
 if TYPE_CHECKING:
@@ -73,9 +73,11 @@ def level_code(column: Column, value: object) -> int:
     if code is not None:
         return code
     hint = ""
-    if isinstance(column.domain, Binned):
-        words = dict(column.value_labels or ()).values()
-        hint = did_you_mean(str(value), words) or f"; it has {said_values(column)}{_said_bins(column)}"
+    if isinstance(column, Cut):
+        words = dict(column.value_labels).values()
+        hint = (
+            did_you_mean(str(value), words) or f"; it has {column.describe_values()}{_describe_bins(column)}"
+        )
     elif column.size <= _MANY:
         hint = did_you_mean(str(value), column.labels) or f"; it has {_some(column.labels)}"
     raise ConditionError(f"column {column.name!r} has no level {value!r:.100}{hint}")
@@ -85,35 +87,34 @@ def _some(labels: Sequence[str]) -> str:
     return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
 
 
-def _said_bins(column: Column) -> str:
+def _describe_bins(column: Cut) -> str:
     """The first bins, where they hold several values each and are not too many to name."""
-    domain = column.domain
     few = column.draws_values and column.size <= _MANY
-    return f"; its bins are {_some(domain.labels)}" if few else ""
+    return f"; its bins are {_some(column.domain.labels)}" if few else ""
 
 
 def check_possible(column: Column, wanted: object) -> None:
     """Refuse values that no row can have, also where a private one would go to the nearest bin; ranges may reach beyond."""
-    if not isinstance(column.domain, Binned) or isinstance(wanted, Mapping):
+    if not isinstance(column, Cut) or isinstance(wanted, Mapping):
         return
     for value in listed(wanted):
         if level_code(column, value) >= column.domain.size:  # a kind of missing
             continue
-        number = named_number(column.domain, value)
-        if number == number and not is_possible(column, number):
+        number = column.domain.number_named(value)
+        if number == number and not column.holds(number):
             raise ConditionError(
-                f"column {column.name!r} has no value {value!r:.100}; it has {said_values(column)}"
+                f"column {column.name!r} has no value {value!r:.100}; it has {column.describe_values()}"
             )
 
 
 def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
     """The bins that lie within a range, and the special values in it."""
-    domain = column.domain
-    if not isinstance(domain, Binned) or not wanted or not set(wanted) <= {"min", "max"}:
+    if not isinstance(column, Cut) or not wanted or not set(wanted) <= {"min", "max"}:
         raise ConditionError(
             f"column {column.name!r}: a condition must be a value or a list of values, "
             "or {min, max} for an integer, number, date or time column"
         )
+    domain = column.domain
     low, high = _bound(domain, wanted.get("min"), -np.inf), _bound(domain, wanted.get("max"), np.inf)
     mask = np.zeros(column.size, dtype=np.bool_)
     mask[domain.between(low, high)] = True
@@ -121,20 +122,22 @@ def _range_mask(column: Column, wanted: Mapping[str, object]) -> Bools:
     if not mask.any():
         raise ConditionError(
             f"column {column.name!r} has no level within {dict(wanted)!r:.200}; widen the range to whole bins. "
-            f"It has {said_values(column)}{_said_bins(column)}"
+            f"It has {column.describe_values()}{_describe_bins(column)}"
         )
     return mask
 
 
-def _bound(domain: Binned, value: object, default: float) -> float:
+def _bound(domain: Bins, value: object, default: float) -> float:
     if value is None:
         return default
-    if domain.kind in ("date", "time"):
+    kind = domain.scale.kind
+    if kind in ("date", "time"):
         try:
-            return parse_point(domain.kind, value, f"a {domain.kind}")
+            return domain.scale.parse(value, f"a {kind}")
         except SchemaError as wrong:
             raise ConditionError(str(wrong)) from None
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or value != value:
+    value = as_plain(value)
+    if not is_number(value) or value != value:
         raise ConditionError(f"min and max of a condition must be numbers, not {value!r:.100}")
     return float(value)
 
