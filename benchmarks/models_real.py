@@ -35,6 +35,7 @@ from dpcipher.posteriors.raking import rake
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.bins import Bins
 from dpcipher.schema.schema import Schema
+from dpcipher.tables.query import Query
 
 N_ROWS, POWERS, FIRST, DRAWS = 5_000, (-2, -1, 0, 1, 2), (-1, 0, 2), 200
 METHODS = ("fit_models", "fit_models, closed", "naive", "original rows")
@@ -270,7 +271,7 @@ def misfit() -> str:
         codes = study.schema.encode(pa.Table.from_pandas(study.rows, preserve_index=False))
         cells = np.ravel_multi_index(tuple(codes.T), shape)
         joint = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape) / len(codes)
-        closest = rake(np.ones((1, *shape)), joint[None], list(combinations(axes, 2)))[0]
+        closest = rake(np.ones((1, *shape)), joint[None], [Query(pair) for pair in combinations(axes, 2)])[0]
         for formula, family in study.models:
             parsed = parse_formula(formula, study.schema)
             frame = make_cells(study.schema, parsed, levels={}, values={}, missing="drop").frame

@@ -9,8 +9,9 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.task import Task
 from dpcipher.inference.unmeasured import leave_open
 from dpcipher.posteriors.evidence import gather
-from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.log_linear import LogLinear, coarse_forms
 from dpcipher.posteriors.prior import levels_of
+from dpcipher.posteriors.raking import open_interactions
 from dpcipher.release.release import Release
 from dpcipher.tables.domain import Axes, Bools, Floats, maximal
 
@@ -65,9 +66,14 @@ def prior_share(release: Release, task: Task, drawn: Drawn, asked: Sequence[Axes
     """How wide the draws of each parameter are beside draws of the prior, by their quartiles: near 1 the release says nothing."""
     cover = release.schema.cover(task.formula.columns)
     evidence = gather(release, cover.axes)
-    model = LogLinear(evidence.levels, tuple(evidence.measured), evidence.possible)
+    forms = coarse_forms(evidence.measured, evidence.queries)
+    model = LogLinear(evidence.levels, tuple(evidence.measured), evidence.possible, forms)
     chances = model.probabilities(np.random.default_rng(0).normal(size=(PRIOR_DRAWS, model.size)))
-    joints = np.ascontiguousarray(cover.fold_stack(chances.reshape(PRIOR_DRAWS, *evidence.shape)))
+    chances = chances.reshape(PRIOR_DRAWS, *evidence.shape)
+    chances = (
+        open_interactions(chances, model.levels, tuple(forms), evidence.queries, 0) if forms else chances
+    )
+    joints = np.ascontiguousarray(cover.fold_stack(chances))
     levels = [levels_of(release.schema, name) for name in task.formula.columns]
     opened = leave_open(joints, levels, measured_axes(release, task.formula.columns), asked, 0)
     with np.errstate(divide="ignore", invalid="ignore"):

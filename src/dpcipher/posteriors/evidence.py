@@ -81,6 +81,12 @@ class Evidence:
         )
 
     @property
+    def queries(self) -> list[Query]:
+        """What the tables count: no query twice, and none whose cells are sums of cells of another."""
+        every = list(dict.fromkeys(Query(table.axes, table.groups) for table in self.tables if table.axes))
+        return [one for one in every if not any(other.refines(one) for other in every if other != one)]
+
+    @property
     def one_table(self) -> Observed | None:
         """The table that holds all columns, where it is the only one about them, tables in groups of levels aside; None elsewhere."""
         tables = [table for table in self.tables if table.axes and not table.groups]

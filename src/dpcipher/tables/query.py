@@ -62,6 +62,20 @@ class Groups:
             tuple(of[level] for level in range(levels)), tuple(names[group] for group in order if names)
         )
 
+    @classmethod
+    def crossed(cls, several: Sequence["Groups | None"]) -> "Groups | None":
+        """The coarsest groups that lie inside those of each of several; None where these are the levels.
+
+        >>> Groups.crossed([Groups.runs([0, 2], 4), Groups.runs([0, 3], 4)]).of
+        (0, 0, 1, 2)
+        """
+        kept = [groups.of for groups in several if groups is not None]
+        if len(kept) < len(several) or not kept:
+            return None
+        numbers: dict[tuple[int, ...], int] = {}
+        of = tuple(numbers.setdefault(cell, len(numbers)) for cell in zip(*kept, strict=True))
+        return None if len(numbers) == len(of) else cls(of)
+
     @cached_property
     def size(self) -> int:
         """How many groups there are."""

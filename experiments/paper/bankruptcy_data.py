@@ -1,4 +1,4 @@
-"""The qualitative bankruptcy data of the paper's second experiment, and its schema with two columns that cross two qualities each.
+"""The qualitative bankruptcy data of the paper's second experiment, and its schema: five attributes, two of which cross two columns each.
 
 The data are not part of this project. They are a public data set of the UCI Machine Learning Repository (number 281,
 "Qualitative_Bankruptcy"): 250 businesses, six qualities rated P, A or N by experts, and whether the business went bankrupt (B, NB).
@@ -7,6 +7,7 @@ The data are not part of this project. They are a public data set of the UCI Mac
 import csv
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
@@ -42,22 +43,18 @@ NAMES = (
 OUTCOME = NAMES.index("Class")
 
 # The supplement crosses what it expects to be associated, so that its pairs hold one 4-way, six 3-way and three 2-way tables.
-CROSSED = (
-    ("IndustrialRisk", "Competitiveness"),
-    ("ManagementRisk",),
-    ("FinancialFlexibility",),
-    ("Class", "Credibility"),
-    ("OperatingRisk",),
-)
-LEVELS = {**dict.fromkeys(NAMES[:-1], ("P", "A", "N")), "Class": ("NB", "B")}
+CROSSED: Mapping[str, tuple[str, ...]] = {
+    "IndustrialRisk×Competitiveness": ("IndustrialRisk", "Competitiveness"),
+    "ManagementRisk": ("ManagementRisk",),
+    "FinancialFlexibility": ("FinancialFlexibility",),
+    "Class×Credibility": ("Class", "Credibility"),
+    "OperatingRisk": ("OperatingRisk",),
+}
+LEVELS = {name: ("NB", "B") if name == "Class" else ("P", "A", "N") for name in NAMES}
 SCHEMA = Schema(
     tuple(
-        column(
-            "×".join(names),
-            "categorical",
-            levels=tuple(map("×".join, product(*(LEVELS[name] for name in names)))),
-        )
-        for names in CROSSED
+        column(attr, "categorical", levels=tuple(map(" ".join, product(*(LEVELS[name] for name in names)))))
+        for attr, names in CROSSED.items()
     )
 )
 
@@ -90,9 +87,11 @@ def load(folder: Path | None) -> Bankruptcy:
     rows = [row for row in rows if row[-1] in ("B", "NB")]
     if digest(rows) != DIGEST:
         raise TableFileError(f"{path} does not hold the rows of the paper's data: {_where()}")
-    places = [[NAMES.index(name) for name in names] for names in CROSSED]
-    columns = [["×".join(row[place] for place in own) for row in rows] for own in places]
-    return Bankruptcy(SCHEMA.encode(pa.table(columns, names=list(SCHEMA.names))))
+    cells = {
+        attr: [" ".join(row[NAMES.index(name)] for name in names) for row in rows]
+        for attr, names in CROSSED.items()
+    }
+    return Bankruptcy(SCHEMA.encode(pa.table(cells)))
 
 
 def digest(rows: list[tuple[str, ...]]) -> str:
@@ -122,7 +121,7 @@ def columns_of_cells() -> NDArray[np.int64]:
     """The level of each of the seven columns in every cell of the full table: cells by columns."""
     codes = np.indices(SCHEMA.shape).reshape(len(SCHEMA.shape), -1)
     levels = np.empty((codes.shape[1], len(NAMES)), dtype=np.int64)
-    for names, code in zip(CROSSED, codes, strict=True):
+    for names, code in zip(CROSSED.values(), codes, strict=True):
         for name, level in zip(
             names, np.unravel_index(code, [len(LEVELS[name]) for name in names]), strict=True
         ):
