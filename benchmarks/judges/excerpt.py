@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcipher.schema.columns import Column
 from dpcipher.schema.declared import column
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.schema import Schema
 
 AGE = (0, 3, 5, 10, 15, 16, 18, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 99)

@@ -28,7 +28,7 @@ LARGE = Schema.from_domain(
 PUBLIC = ("Bins.n_bins",)  # a fact of the schema that denoising asks for
 READERS = ("dpcipher/io/read", "dpcipher/io/frame", "dpcipher/io/files", "dpcipher/io/delimited",
            "dpcipher/io/numbers", "dpcipher/io/database", "dpcipher/io/excel",
-           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/levels", "dpcipher/schema/bins", "dpcipher/schema/columns",
+           "dpcipher/schema/cells", "dpcipher/schema/rows", "dpcipher/schema/levels", "dpcipher/schema/bins",
            "dpcipher/curator/spark")  # fmt: skip
 
 

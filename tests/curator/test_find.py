@@ -23,7 +23,7 @@ from dpcipher.request.auto import Auto
 from dpcipher.request.shares import coarse_share, finding_share
 from dpcipher.schema import Schema, column
 from dpcipher.schema.bins import Bins
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.selection.edges import BinRisk
 from dpcipher.selection.find import Intervals
 from dpcipher.selection.search import Search

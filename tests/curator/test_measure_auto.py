@@ -21,7 +21,7 @@ from dpcipher.privacy.choose import OpenDPChooser
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.release.release import Release
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 4, "sex": 2, "job": 3, "pay": 3})

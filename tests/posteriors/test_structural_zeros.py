@@ -6,7 +6,7 @@ import pytest
 import dpcipher as dc
 from dpcipher.posteriors.prior import CONTRAST_SD
 from dpcipher.privacy.noise import SeededNoise
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query

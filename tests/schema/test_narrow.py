@@ -12,7 +12,7 @@ import pytest
 from dpcipher.errors import DataError
 from dpcipher.schema import Column, Schema, column
 from dpcipher.schema.cells import ABSENT
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 
 LONG = 2_000  # rows of a batch in which values repeat
 WHOLE = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]

@@ -12,7 +12,7 @@ from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema, column
 from dpcipher.schema.bins import Bins
 from dpcipher.schema.open_bins import MAX_GRID, OpenBins, band_edges
-from dpcipher.schema.rows import Zero
+from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.scale import INTEGER
 from dpcipher.schema.spec import Provenance
 
@@ -107,11 +107,15 @@ def test_a_condition_on_open_bins_names_values_and_not_labels() -> None:
             Schema((AGE, INCOME), zeros=(Zero({"age": wanted}),))
 
 
-def test_two_open_columns_in_one_zero_have_coarser_grids() -> None:
-    """The mask of a zero over both can still be written out."""
-    schema = Schema((INCOME, OPEN[-1]), zeros=(Zero({"income": {"max": 100}, "wide": {"max": 0}}),))
-    assert np.prod(schema.on_grid().shape) <= 2**27
-    assert all(mask.size for _, mask in schema.on_grid().zero_masks)
+def test_two_open_columns_in_one_zero_keep_their_grids() -> None:
+    """Rows are judged cell by cell, so that no mask of both grids is made: rows inside the zero are moved, all others stay."""
+    wide = {"min": 0, "max": 99_999, "bins": "auto"}
+    columns = (column("a", "integer", **wide), column("b", "integer", **wide))
+    zero = Zero({"a": {"max": 9_999}, "b": {"min": 50_000}}, {"b": 0})
+    grid = Schema(columns, zeros=(zero,)).on_grid()
+    assert grid.shape == (100_000, 100_000)
+    codes = grid.encode(pa.table({"a": [5, 5, 10_000], "b": [49_999, 50_000, 50_000]}))
+    assert codes.tolist() == [[5, 49_999], [5, 0], [10_000, 50_000]]
 
 
 def test_a_sign_off_covers_what_was_found_and_a_draft_stays_a_draft() -> None:

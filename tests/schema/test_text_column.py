@@ -109,7 +109,7 @@ def test_zeros_and_rules_do_not_name_levels_that_nobody_knows_yet() -> None:
     zero = {"impossible": {"city": ["other"], "x": [True]}}
     with pytest.raises(SchemaError, match="must not name 'city', whose levels are not known yet"):
         Schema.from_dict({"columns": columns, "zeros": [zero]})
-    with pytest.raises(SchemaError, match="a rule must not name 'city', whose levels are not known yet"):
+    with pytest.raises(SchemaError, match="it must not name 'city', whose levels are not known yet"):
         Schema.from_dict({"columns": columns, "rules": ["city == other -> x == true"]})
 
 

@@ -16,7 +16,6 @@ from dpcipher.errors import ParameterError
 from dpcipher.io.read import open_declared
 from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.schema.open_levels import OpenLevels
-from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes
 from dpcipher.tables.table import count_rows
@@ -60,7 +59,7 @@ class PrivateRows:
             if isinstance(column, OpenLevels)
         }
         schema = self.schema.closed(levels=levels).stand_in()
-        codes = recoded(self.codes, self.schema.on_grid(), schema)
+        codes = schema.recoded(self.codes, self.schema.on_grid())
         for axis, dictionary in self.texts.items():
             codes[:, axis] = dictionary.recoding(schema.column(schema.attrs[axis]))[codes[:, axis]]
         # Rows of both sides keep rules and zeros already; scores only need their codes.

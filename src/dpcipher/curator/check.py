@@ -22,9 +22,8 @@ from dpcipher.schema.cells import as_text, by_type
 from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Cut
 from dpcipher.schema.format import FileFormat
-from dpcipher.schema.rows import Zero
-from dpcipher.schema.rules.atoms import Coded
-from dpcipher.schema.rules.rule import BoundRule
+from dpcipher.schema.rules.logic import PrivateCodes
+from dpcipher.schema.rules.rule import BoundRule, Zero
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Bools, Codes, Counts, Floats
 
@@ -351,13 +350,14 @@ def _inside_zeros(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[int
     """The rows in each structural zero whose columns are all there; a row that a column refuses lies in none. Rows move as in `measure`."""
     order = sorted(range(len(schema.zeros)), key=lambda place: not schema.zeros[place].becomes)
     for place in order:
-        zero = schema.zeros[place]
-        if not {*zero.impossible, *zero.becomes} <= set(codes):
+        zero = schema.compiled.zeros[place]
+        if not {*zero.columns, *zero.moves} <= set(codes):
             continue
-        whole = np.all([codes[name] >= 0 for name in zero.impossible], axis=0)
-        inside = whole & zero.inside(schema, {name: np.maximum(codes[name], 0) for name in zero.impossible})
+        whole = np.all([codes[name] >= 0 for name in zero.columns], axis=0)
+        known = {name: np.maximum(codes[name], 0) for name in zero.columns}
+        inside = whole & zero.broken(PrivateCodes(schema.compiled.columns, known))
         yield place, inside
-        for name, code in zero.moves(schema).items():
+        for name, code in zero.moves.items():
             codes[name] = np.where(inside, code, codes[name]).astype(np.int32)
 
 
@@ -376,7 +376,7 @@ def _broken_rules(schema: Schema, codes: dict[str, Codes]) -> Iterator[tuple[Bou
                 continue
             whole = np.all([codes[name] >= 0 for name in rule.columns], axis=0)
             known = {name: np.maximum(code, 0) for name, code in codes.items()}
-            broken = whole & rule.formula.truth(Coded(schema.compiled.columns, known)).broken
+            broken = whole & rule.formula.truth(PrivateCodes(schema.compiled.columns, known)).broken
             if broken.any():
                 yield rule, last, broken
             if broken.any() and not last:

@@ -17,7 +17,6 @@ from dpcipher.inference.notes import Note
 from dpcipher.inference.outcome import with_family
 from dpcipher.joint.imputed import Imputed
 from dpcipher.joint.joint import Joint
-from dpcipher.schema.rows import by_column
 from dpcipher.tables.domain import CodeColumn
 
 
@@ -81,7 +80,7 @@ def _codes(joint: Joint, rng: np.random.Generator) -> dict[str, CodeColumn]:
             "sets hold a joint of no rows: the noise drowned the number of rows; there is nothing to fit"
         )
     codes = joint.coded(joint.n_rows, rng)
-    return dict(zip(joint.schema.attrs, codes.T, strict=True)) | by_column(joint.schema, codes)
+    return dict(zip(joint.schema.attrs, codes.T, strict=True)) | joint.schema.by_column(codes)
 
 
 def _dropped(rows: Sequence[Cells]) -> list[Note]:

@@ -261,7 +261,7 @@ def _restricted(schema: Schema, names: tuple[str, ...]) -> Schema:
         tuple(zero for zero in schema.zeros if set(zero.impossible) | set(zero.becomes) <= known),
         rules=tuple(
             rule
-            for rule, bound in zip(schema.rules, schema.bound_rules, strict=True)
+            for rule, bound in zip(schema.rules, schema.compiled.declared, strict=True)
             if set(bound.columns) | set(rule.becomes) <= known
         ),
     )

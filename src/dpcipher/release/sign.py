@@ -18,11 +18,11 @@ from typing import Annotated, Literal
 from dpcipher.errors import NotPrivate, ParameterError, ReleaseError
 from dpcipher.files import check_output, write_text
 from dpcipher.files.codec import Rule, decode
+from dpcipher.files.json import read_json
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import RECORDED
 from dpcipher.release.keys import TrustedKey, key_id, read_private, trusted_keys
 from dpcipher.release.release import Release
-from dpcipher.schema.plain import read_json
 
 SUFFIX = ".sig"
 FORMAT: Literal["dpcipher release signature 1"] = "dpcipher release signature 1"

@@ -4,8 +4,7 @@ from dpcipher.schema.columns import Column
 from dpcipher.schema.conditions import Cover
 from dpcipher.schema.declared import column
 from dpcipher.schema.levels import MISSING_LABEL
-from dpcipher.schema.rows import Zero
-from dpcipher.schema.rules.rule import Rule
+from dpcipher.schema.rules.rule import Rule, Zero
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.workload import Workload, crossed

@@ -247,9 +247,13 @@ class Column:
             codes = np.where(kinds < 0, codes, kinds + np.int32(self.domain.size))
         return codes
 
-    def _codes(self, cells: pa.Array) -> Codes:
-        """The code of each cell that holds a declared value, else -1."""
+    def codes_of_declared(self, cells: pa.Array) -> Codes:
+        """The code of each cell of one type that holds a declared value, else -1."""
         raise NotImplementedError
+
+    def _codes(self, cells: pa.Array) -> Codes:
+        """The code of each cell that a declared value takes in, else -1."""
+        return self.codes_of_declared(cells)
 
     @property
     def _null_code(self) -> int | None:
@@ -374,7 +378,8 @@ class Listed(Column):
                     f"missing_values ({text!r:.60}) must not be a level too; leave it out of one of them"
                 )
 
-    def _codes(self, cells: pa.Array) -> Codes:
+    def codes_of_declared(self, cells: pa.Array) -> Codes:
+        """The code of each cell that holds a level."""
         return self.domain.codes(cells)
 
     def _values(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,42 +14,25 @@ from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Cut
 from dpcipher.tables.domain import Attrs, Axes, Bools, Floats
 
-if TYPE_CHECKING:
-    from dpcipher.schema.schema import Schema
-
 Cell = TypeVar("Cell", bound=np.generic)
 
 _MANY = 10_000  # past it, looking for a similar label takes too long
 
 
-def allowed_levels(schema: "Schema", given: Mapping[str, object]) -> dict[int, Bools]:
-    """The levels of each touched axis that a condition allows; refused where no row can meet it."""
+def allowed_levels(columns: Mapping[str, Column], given: Mapping[str, object]) -> dict[int, Bools]:
+    """The levels of each touched axis that a condition on columns, which stand in the order of the schema, allows."""
+    masks: dict[int, Bools] = {}
     for name, wanted in given.items():
-        if name in schema.names:
-            check_possible(schema.column(name), wanted)
-    masks = attr_masks(schema, given)
-    for axis, mask in masks.items():
+        if name not in columns:
+            raise ConditionError(
+                f"column {name!r:.100} is not in the schema{did_you_mean(str(name), columns)}"
+            )
+        check_possible(columns[name], wanted)
+        mask = column_mask(columns[name], wanted)
         if not mask.any():
-            raise ConditionError(f"given allows no level of {schema.names[axis]!r}; name at least one")
-    for axes, zero in schema.zero_masks:
-        if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
-            raise ConditionError(
-                f"given ({', '.join(given)}) asks for a structural zero of the schema; change it"
-            )
+            raise ConditionError(f"given allows no level of {name!r}; name at least one")
+        masks[list(columns).index(name)] = mask
     return masks
-
-
-def attr_masks(schema: "Schema", condition: Mapping[str, object]) -> dict[int, Bools]:
-    """The levels of each touched axis that a condition on columns allows."""
-    for name in condition:
-        if name not in schema.names:
-            raise ConditionError(
-                f"column {name!r:.100} is not in the schema{did_you_mean(str(name), schema.names)}"
-            )
-    return {
-        schema.names.index(name): column_mask(schema.column(name), wanted)
-        for name, wanted in condition.items()
-    }
 
 
 def column_mask(column: Column, wanted: object) -> Bools:
@@ -171,16 +154,3 @@ class Cover:
     def spread(self, values: NDArray[Cell]) -> NDArray[Cell]:
         """The table over `axes` of a table over `names`."""
         return values.transpose(np.argsort(self.order))
-
-
-def cover(schema: "Schema", names: str | Sequence[str]) -> Cover:
-    """The axes of columns that are asked for by name, in any order."""
-    wanted = (names,) if isinstance(names, str) else tuple(names)
-    axes = schema.axes(wanted)
-    return Cover(
-        wanted,
-        axes,
-        tuple(axes.index(schema.names.index(name)) for name in wanted),
-        tuple(schema.labels(name) for name in wanted),
-        tuple(schema.shown_labels(name) for name in wanted),
-    )

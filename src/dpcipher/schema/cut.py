@@ -113,6 +113,10 @@ class Cut(Column):
         ]
         return ", ".join([*parts, *([f"and for what is missing {codes}"] if codes else [])])
 
+    def codes_of_declared(self, cells: pa.Array) -> Codes:
+        """The code of each cell whose value is in a bin, or special."""
+        return self.domain.codes(self.scale.read(cells))
+
     def _codes(self, cells: pa.Array) -> Codes:
         return self.domain.codes(self.scale.read(cells), nearest=self.other == "nearest")
 

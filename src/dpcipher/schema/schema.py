@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,32 +18,37 @@ import pyarrow as pa
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.drawing.groups import Groups, group_levels
-from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
+from dpcipher.errors import (
+    ConditionError,
+    ParameterError,
+    SchemaError,
+    SizeError,
+    WorkloadError,
+    did_you_mean,
+    warn,
+)
 from dpcipher.files.codec import decode
-from dpcipher.schema import consistent, files, rows, shown, spec
+from dpcipher.schema import files, rows, spec
 from dpcipher.schema.columns import Column
-from dpcipher.schema.conditions import Cover, allowed_levels, cover
+from dpcipher.schema.conditions import Cover, allowed_levels
 from dpcipher.schema.cut import Cut
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_bins import OpenBins
 from dpcipher.schema.open_levels import OpenLevels
-from dpcipher.schema.open_schema import (
-    FOUND_NOTES,
-    closed_schema,
-    grid_schema,
-    stand_in_schema,
-)
-from dpcipher.schema.rows import Zero
-from dpcipher.schema.rules import compiled
-from dpcipher.schema.rules.compiled import Compiled
-from dpcipher.schema.rules.implied import zero_masks
-from dpcipher.schema.rules.rule import BoundRule, Rule
+from dpcipher.schema.rules.compiled import Rules, bind, read_rules, thresholds
+from dpcipher.schema.rules.rule import Rule, Zero
+from dpcipher.schema.shown import card
 from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.words import line_rule
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 from dpcipher.tables.query import Groups as LevelGroups
+
+FOUND_NOTES = (
+    "edges found privately (bins: auto)",
+    "levels found privately (levels: discover)",
+)  # as notes of a release begin
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,31 +81,34 @@ class Schema(Shown):
         object.__setattr__(self, "zeros", tuple(self.zeros))
         for name in ("title", "description", "person"):
             decode(Annotated[str | None, line_rule(name)], getattr(self, name), name)
-        columns = tuple(map(self._with_cuts_of_zeros, self.columns))
-        object.__setattr__(self, "columns", columns)
-        consistent.check_names(self)
-        consistent.check_zeros(self)
-        object.__setattr__(self, "rules", compiled.read_rules(self.rules))
-        if self.bound_rules:
-            compiled.check_possible(self)
+        self._check_names()
+        object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
+        object.__setattr__(self, "rules", read_rules(self.rules))
+        if self.compiled.declared:
+            self.compiled.check_possible()
         if self.is_open:
             self._check_open()
-        for rule in self.bound_rules:
-            consistent.require_levels(self, "a rule", rule.columns)
+
+    def _check_names(self) -> None:
+        if not self.columns:
+            raise SchemaError("columns ([]) must hold at least one column")
+        name, times = Counter(self.names).most_common(1)[0]
+        if times > 1:
+            raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
         if self.rules:
             columns = tuple(
-                column.with_cuts(compiled.thresholds(self, column))
+                column.with_cuts(thresholds(self.compiled, self.zeros, column))
                 if isinstance(column, OpenBins)
                 else column
                 for column in self.columns
             )
             object.__setattr__(self, "columns", columns)
-            for name in ("_by_name", "bound_rules", "compiled"):
+            for name in ("_by_name", "compiled"):
                 self.__dict__.pop(name, None)
-        _ = stand_in_schema(self)
+        _ = self.stand_in()
 
     def _with_cuts_of_zeros(self, column: Column) -> Column:
         """An open column with the edges that structural zeros need."""
@@ -118,7 +127,8 @@ class Schema(Shown):
         return UNSIGNED if self.needs_signature and not self.signed else ""
 
     def _card(self) -> Card:
-        return shown.card(self)
+        conditions = {"rule": len(self.rules), "structural zero": len(self.zeros)}
+        return card(self.title, self.columns, conditions, waits=bool(self.stamp))
 
     # What is measured
 
@@ -199,16 +209,29 @@ class Schema(Shown):
 
     def cover(self, names: str | Sequence[str]) -> Cover:
         """The axes of these columns, with the order of their names."""
-        return cover(self, names)
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        axes, columns = self.axes(wanted), [self.column(name) for name in wanted]
+        order = tuple(axes.index(self._axis[name]) for name in wanted)
+        labels, shown = (
+            tuple(column.labels for column in columns),
+            tuple(column.shown_labels for column in columns),
+        )
+        return Cover(wanted, axes, order, labels, shown)
 
     def allowed(self, given: Mapping[str, object]) -> dict[int, Bools]:
         """The levels of each touched axis that `given` allows, such as {"sex": "F"} or {"age": {"min": 18}}."""
-        return allowed_levels(self, given)
+        masks = allowed_levels(self._by_name, given)
+        for axes, zero in self.zero_masks:
+            if set(axes) <= set(masks) and zero[np.ix_(*(masks[axis] for axis in axes))].all():
+                raise ConditionError(
+                    f"given ({', '.join(given)}) asks for a structural zero of the schema; change it"
+                )
+        return masks
 
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
-        return zero_masks(self)
+        return self.compiled.zero_masks
 
     @cached_property
     def domain(self) -> Domain:
@@ -216,19 +239,18 @@ class Schema(Shown):
         return Domain(self.attrs, self.shape, self.zero_masks)
 
     @cached_property
-    def bound_rules(self) -> tuple[BoundRule, ...]:
-        """The rules with their columns and levels found."""
-        return compiled.bind_rules(self.rules, self._by_name)
-
-    @cached_property
-    def compiled(self) -> Compiled:
-        """The rules as masks, and as checks of rows where tables cannot hold them."""
-        return compiled.compile_rules(self, self.bound_rules)
+    def compiled(self) -> Rules:
+        """The rules and structural zeros with their columns and levels found: as masks, and as checks of rows where tables cannot hold them."""
+        return bind(self.rules, self.zeros, self._by_name)
 
     def thresholds(self, column: str) -> tuple[float | str, ...]:
         """The values at which rules and structural zeros cut an integer, number, date or time column: its bins must end there."""
         own = self.column(column)
-        return tuple(map(own.scale.declared, compiled.thresholds(self, own))) if isinstance(own, Cut) else ()
+        return (
+            tuple(map(own.scale.declared, thresholds(self.compiled, self.zeros, own)))
+            if isinstance(own, Cut)
+            else ()
+        )
 
     # Open columns
 
@@ -243,16 +265,31 @@ class Schema(Shown):
         return any(column.discovers for column in self.columns)
 
     def on_grid(self) -> "Schema":
-        """The schema on which rows are coded before bins are found: itself, unless it is open."""
+        """The schema on which rows are coded before bins are found, with the grid of every open column: itself, unless it is open."""
         return self._grid
-
-    def stand_in(self) -> "Schema":
-        """A closed schema with as many bins as may be found in every open column, what a plan counts with; itself where none is open."""
-        return stand_in_schema(self) if self.is_open else self
 
     @cached_property
     def _grid(self) -> "Schema":
-        return grid_schema(self)
+        if not self.is_open:
+            return self
+        columns = (
+            column.on_grid() if isinstance(column, OpenBins | OpenLevels) else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
+    def stand_in(self) -> "Schema":
+        """A closed schema with as many bins and levels as may be found, what a plan counts with; itself where none is open."""
+        if not self.is_open:
+            return self
+        return self.closed(
+            {
+                column.name: list(column.domain.edges)
+                for column in self.columns
+                if isinstance(column, OpenBins)
+            },
+            levels={column.name: column.largest for column in self.columns if isinstance(column, OpenLevels)},
+        )
 
     def closed(
         self,
@@ -260,18 +297,43 @@ class Schema(Shown):
         *,
         levels: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> "Schema":
-        """The schema with the edges and levels that were found for its open columns: an ordinary one, fit to be declared next year."""
-        return closed_schema(self, edges, levels)
+        """The schema with the edges and levels that were found for its open columns: an ordinary one, fit to be declared next year.
+
+        A sign-off of the open one holds, since what was added is a private answer.
+        """
+        columns = tuple(_closed(column, edges, levels) for column in self.columns)
+        if columns == self.columns:
+            return self
+        told = dict(zip(FOUND_NOTES, (edges, levels), strict=True))
+        notes = tuple(f"{what}: {', '.join(names)}" for what, names in told.items() if names)
+        provenance = replace(self.provenance, notes=(*self.provenance.notes, *notes))
+        closed = replace(self, columns=columns, provenance=provenance)
+        sign_off = self.provenance.sign_off
+        if not self.signed or sign_off is None:
+            return closed
+        signed = replace(closed.provenance, sign_off=replace(sign_off, hash=closed.fingerprint()))
+        return replace(closed, provenance=signed)
+
+    def recoded(self, codes: Codes, grid: "Schema") -> Codes:
+        """Codes on a grid as those of this closed schema, whose edges are among its points; cells beyond the ends go to the end bins."""
+        out = np.array(codes)
+        for axis, (fine, column) in enumerate(zip(grid.columns, self.columns, strict=True)):
+            if isinstance(fine, Cut) and isinstance(column, Cut) and fine.domain != column.domain:
+                out[:, axis] = column.domain.homes(fine.domain, column.size)[codes[:, axis]]
+        return out
 
     # Rows
 
     def encode(self, table: pa.RecordBatch | pa.Table) -> Codes:
-        """Rows as codes, one column for each attribute."""
-        return rows.encode(self, table)
+        """Rows as codes, one column for each attribute; columns are contiguous in memory."""
+        out = np.empty((table.num_rows, len(self.columns)), dtype=np.int32, order="F")
+        for axis, own in enumerate(self.encode_columns(table)):
+            out[:, axis] = own
+        return out
 
     def encode_columns(self, table: pa.RecordBatch | pa.Table) -> list[CodeColumn]:
-        """The same codes, each column in the narrowest integer that holds them."""
-        return rows.encode_columns(self, table)
+        """The codes of each column, each in the narrowest integer that holds them."""
+        return rows.encode_columns(self.columns, self.compiled, table)
 
     def decode(
         self,
@@ -286,7 +348,18 @@ class Schema(Shown):
         `masses`, the probabilities of the levels of some columns, say how values are spread inside their bins; elsewhere they are uniform.
         With `dictionaries`, texts come as dictionary arrays.
         """
-        return rows.decode(self, codes, rng, masses=masses, dictionaries=dictionaries)
+        return rows.decode(
+            self.columns, self.by_column(codes), rng, masses=masses or {}, dictionaries=dictionaries
+        )
+
+    def by_column(self, codes: Codes) -> dict[str, Codes]:
+        """The codes of each column, by name."""
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != len(self.columns):
+            raise ParameterError(
+                f"codes must have one column for each of the {len(self.columns)} attributes, not {codes.shape}"
+            )
+        return {name: codes[:, axis] for axis, name in enumerate(self.names)}
 
     # Files
 
@@ -424,3 +497,13 @@ class Schema(Shown):
 
 def _digest(plain: object) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _closed(
+    column: Column, edges: Mapping[str, Sequence[float]], levels: Mapping[str, Sequence[str]]
+) -> Column:
+    if isinstance(column, OpenLevels) and column.name in levels:
+        return column.closed(levels[column.name])
+    if isinstance(column, OpenBins) and column.name in edges:
+        return column.closed(edges[column.name])
+    return column

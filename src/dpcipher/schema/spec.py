@@ -15,9 +15,8 @@ from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Integer
 from dpcipher.schema.declared import column_of
 from dpcipher.schema.levels import Levels, Missing
-from dpcipher.schema.rows import Zero
 from dpcipher.schema.rules.compiled import read_rules
-from dpcipher.schema.rules.rule import Rule
+from dpcipher.schema.rules.rule import Rule, Zero
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
@@ -138,10 +137,7 @@ def write_parts(
     parts = {
         "version": VERSION,
         "columns": [column.to_spec() for column in columns],
-        "zeros": [
-            _filled({"impossible": _plain(zero.impossible), "becomes": _plain(zero.becomes)})
-            for zero in zeros
-        ],
+        "zeros": [_plain(zero.to_spec()) for zero in zeros],
         "rules": [_plain(rule.to_spec()) for rule in rules],
         "drawn_from_data": provenance.drawn_from_data,
         "imported_from": provenance.imported_from,
