@@ -14,7 +14,7 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.family import Family
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request
