@@ -11,10 +11,10 @@ import pytest
 from dpcipher.errors import SchemaError, SizeError
 from dpcipher.schema import Column, Schema, column
 from dpcipher.schema.bins import Bins
+from dpcipher.schema.document import Provenance
 from dpcipher.schema.open_bins import MAX_GRID, OpenBins, band_edges
 from dpcipher.schema.rules.rule import Zero
 from dpcipher.schema.scale import INTEGER
-from dpcipher.schema.spec import Provenance
 
 AGE = column("age", "integer", min=0, max=99, bins="auto")
 INCOME = column("income", "number", min=0, max=1e6, bins="auto", max_bins=20)

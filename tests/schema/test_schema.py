@@ -1,5 +1,7 @@
 """The schema as a whole: what is measured, conditions, structural zeros, rows and sign-off."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -259,3 +261,42 @@ def test_a_signature_needs_a_name_and_a_date(name, date):
     """An empty name or a wrong date is no signature."""
     with pytest.raises(SchemaError, match="sign_off"):
         SCHEMA.sign(name, date)
+
+
+def test_a_schema_from_its_own_package_drafts_and_checks_rows():
+    """Whoever never touched `dpcipher.Schema` has the curator's functions too."""
+    program = "import pyarrow as pa; from dpcipher.schema import Schema; print(Schema.from_domain({'a': 2}).check(pa.table({'a': [0, 1]})).ready)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
+def test_a_version_alone_is_no_domain():
+    """It is a schema without columns, and not one with a column `version`."""
+    with pytest.raises(SchemaError, match="with the key columns"):
+        Schema.from_dict({"version": 1})
+    assert Schema.from_dict({"version": 3, "age": 2}).names == ("version", "age")
+
+
+def test_a_zero_that_is_not_negative_is_one_level():
+    """0.0 and -0.0 are one number, and no row could reach the second level."""
+    with pytest.raises(SchemaError, match="listed twice"):
+        column("x", "ordinal", levels=[0.0, -0.0, 1.5])
+
+
+def test_wrong_levels_beside_default_codes_name_their_column():
+    """The schema's own list of codes does not hide where a mistake is."""
+    with pytest.raises(SchemaError, match="column 'sex': levels must be of one type"):
+        Schema.from_dict(
+            {"missing_values": ["N"], "columns": {"sex": {"kind": "categorical", "levels": [True, "x"]}}}
+        )
+
+
+@pytest.mark.parametrize("most", [2, 8])
+def test_a_zero_over_a_wide_and_an_open_column_leaves_the_grid_fine(most):
+    """However few bins may be found, rows are judged on every cell of the grid."""
+    columns = (
+        column("a", "integer", min=0, max=999_999),
+        column("b", "integer", min=0, max=99, bins="auto", max_bins=most),
+    )
+    schema = Schema(columns, zeros=(Zero({"a": {"max": 9}, "b": {"min": 50}}),))
+    assert schema.on_grid().shape == (1_000_000, 100)

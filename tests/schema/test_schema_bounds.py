@@ -54,7 +54,7 @@ BAD = [
         },
         "no level within",
     ),
-    ({**columns(a={"kind": "boolean"}), "notes": 5}, "notes must be a list"),
+    ({**columns(a={"kind": "boolean"}), "notes": 5}, "notes .* must be a list"),
     ({**columns(a={"kind": "boolean"}), "version": [1]}, "version .* must be 1"),
     ({**columns(a={"kind": "boolean"}), "x" * 100_000: 1}, "unknown key"),
 ]

@@ -27,9 +27,9 @@ from dpcipher.io.read import open_table
 from dpcipher.schema.columns import Column
 from dpcipher.schema.declared import column
 from dpcipher.schema.dictionaries.variable import MAX_UNIT
+from dpcipher.schema.document import Provenance
 from dpcipher.schema.scale import day_text
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.spec import Provenance
 
 MAX_LEVELS = 200  # a text column with more distinct values is listed only where each comes often
 MOST_LEVELS = 1_000

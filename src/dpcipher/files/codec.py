@@ -54,6 +54,8 @@ def decode(kind: Any, plain: object, name: str) -> Any:
         return plain
     if origin is NotRequired:
         return decode(inner[0], plain, name)
+    if is_dataclass(kind) and isinstance(plain, cast(type, kind)):
+        return plain
     if is_dataclass(kind) or is_typeddict(kind):
         return _decode_facts(kind, plain, name)
     if origin is Annotated:
@@ -114,7 +116,9 @@ def _decode_facts(kind: Any, plain: object, name: str) -> Any:
     for key in plain if is_dataclass(kind) else ():
         if key not in hints:
             raise ValueError(f"{name}: unknown key {key!r:.60}{did_you_mean(str(key), hints)}")
-    known = {key: decode(hints[key], plain[key], f"{name}.{key}") for key in hints if key in plain}
+    known = {
+        key: decode(hints[key], plain[key], f"{name}.{key}" if name else key) for key in hints if key in plain
+    }
     return {**plain, **known} if is_typeddict(kind) else kind(**known)
 
 
@@ -149,7 +153,7 @@ def _is_plain(kind: Any, value: object) -> bool:
     if kind is Literal:
         return type(value) in map(type, inner) and value in inner
     if is_dataclass(kind) or is_typeddict(kind) or kind is dict:
-        return isinstance(value, Mapping)
+        return isinstance(value, Mapping) or (is_dataclass(kind) and isinstance(value, cast(type, kind)))
     if kind in (int, float):
         return is_number(value) if kind is float else is_whole(value)
     return isinstance(value, list | tuple if kind in (list, tuple) else kind)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,19 +28,27 @@ from dpcipher.errors import (
     warn,
 )
 from dpcipher.files.codec import decode
-from dpcipher.schema import files, rows, spec
+from dpcipher.schema import files, rows
 from dpcipher.schema.columns import Column
 from dpcipher.schema.conditions import Cover, allowed_levels
 from dpcipher.schema.cut import Cut
 from dpcipher.schema.dictionaries.frictionless import write_frictionless
 from dpcipher.schema.dictionaries.read import Form, read_dictionary
+from dpcipher.schema.document import (
+    CURATORS_KEYS,
+    Provenance,
+    SignOff,
+    is_domain,
+    read_document,
+    sized_column,
+    write_document,
+)
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_bins import OpenBins
 from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.rules.compiled import Rules, bind, read_rules, thresholds
 from dpcipher.schema.rules.rule import Rule, Zero
 from dpcipher.schema.shown import card
-from dpcipher.schema.spec import Provenance, SignOff
 from dpcipher.schema.words import line_rule
 from dpcipher.tables.domain import Axes, Bools, CodeColumn, Codes, Domain, Floats
 from dpcipher.tables.query import Groups as LevelGroups
@@ -71,10 +79,6 @@ class Schema(Shown):
     format: FileFormat = PLAIN
     rules: tuple[Rule, ...] = ()
     person: str | None = None
-
-    # Reading rows belongs to the curator's room, so the package itself puts the functions here.
-    draft: ClassVar[Callable[..., "Schema"]]
-    check: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -361,31 +365,58 @@ class Schema(Shown):
             )
         return {name: codes[:, axis] for axis, name in enumerate(self.names)}
 
+    # Private rows, which the curator alone reads
+
+    @staticmethod
+    def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
+        """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
+
+        `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
+
+        >>> import pandas as pd
+        >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
+        ('age', 'sex')
+        """
+        from dpcipher.curator.draft import draft
+
+        return draft(data, tell=tell)
+
+    def check(self, data: object) -> Any:
+        """Compare private rows with the schema: every mismatch of every column at once. Curator only."""
+        from dpcipher.curator.check import check
+
+        return check(self, data)
+
     # Files
 
     @classmethod
     def from_domain(cls, sizes: Mapping[str, int]) -> "Schema":
         """A schema for integer-coded data: column c holds 0..sizes[c]-1."""
-        return cls(tuple(spec.sized_column(name, size) for name, size in sizes.items()))
+        return cls(tuple(sized_column(name, size) for name, size in sizes.items()))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, object]) -> "Schema":
         """The schema that `to_dict`, a schema file or a {column: size} domain describes."""
         if isinstance(plain, Mapping):  # what somebody was told of a draft is no part of it
             plain = {key: value for key, value in plain.items() if key != STAMP_KEY}
-        if spec.is_domain(plain):
+        if is_domain(plain):
             return cls.from_domain(plain)  # type: ignore[arg-type]
-        parts = spec.read_parts(plain)  # which sees whether it is a mapping at all
-        words = {key: plain.get(key) for key in ("title", "description", "person")}
-        form = FileFormat.from_spec(plain.get("format"))
-        return cls(*parts, **words, format=form, rules=spec.listed_rules(plain))  # type: ignore[arg-type]
+        read = read_document(plain)
+        return cls(
+            read.columns,
+            read.zeros or (),
+            read.provenance,
+            read.title,
+            read.description,
+            read.format,
+            read.rules or (),
+            read.person,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The schema as plain values, fit for JSON."""
-        plain = spec.write_parts(self.columns, self.zeros, self.provenance, self.rules)
         words = {key: getattr(self, key) for key in ("title", "description", "person")}
-        more = {**words, "format": self.format.to_spec()}
-        return plain | {key: value for key, value in more.items() if value}
+        return write_document(self.columns, self.zeros, self.rules, self.provenance, self.format, **words)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Schema":
@@ -449,7 +480,7 @@ class Schema(Shown):
 
     def fingerprint(self) -> str:
         """SHA-256 of the schema, without its sign-off and what else is for its curator."""
-        kept = {key: value for key, value in self.to_dict().items() if key not in spec.CURATORS_KEYS}
+        kept = {key: value for key, value in self.to_dict().items() if key not in CURATORS_KEYS}
         return _digest(kept)
 
     def as_drafted(self) -> "Schema":

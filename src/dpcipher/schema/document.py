@@ -1,70 +1,54 @@
-"""The parts of a schema as plain values, as files and releases hold them; where it came from, and who vouches that it holds nothing private."""
+"""What a schema file, or a release, holds of a schema: plain values, read by the annotations below; where it came from, and who vouches for it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
-from typing import cast
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 
-from dpcipher.errors import SchemaError, SizeError, did_you_mean
-from dpcipher.files.codec import as_plain, is_whole
+from dpcipher.errors import SchemaError, SizeError
+from dpcipher.files.codec import Rule as Must
+from dpcipher.files.codec import as_plain, check_fields, decode, is_whole
 from dpcipher.schema.bins import MAX_BINS
 from dpcipher.schema.columns import Column
 from dpcipher.schema.cut import Integer
 from dpcipher.schema.declared import column_of
+from dpcipher.schema.format import FileFormat
 from dpcipher.schema.levels import Levels, Missing
-from dpcipher.schema.rules.compiled import read_rules
 from dpcipher.schema.rules.rule import Rule, Zero
+from dpcipher.schema.words import line_rule
 
 VERSION = 1
 # A few bytes of a schema can ask for a million edges or a mask of millions of levels: what all columns and zeros ask for together.
 MAX_TOTAL_BINS = 4 * MAX_BINS
 MAX_ZEROS, MAX_ZERO_LEVELS = 2**16, 2**18
-_KEYS = (
-    "version",
-    "columns",
-    "zeros",
-    "rules",
-    "drawn_from_data",
-    "sign_off",
-    "notes",
-    "imported_from",
-    "missing_values",
-    "title",
-    "description",
-    "format",
-    "person",
-    "drafted_as",
-)
 CURATORS_KEYS = ("sign_off", "notes", "drafted_as")  # no part of what is signed
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
 class SignOff:
     """A person's word that a draft may be used; `hash` ties it to one state of the schema."""
 
-    name: str
-    date: str
+    name: Annotated[
+        str, Must("must be the name of the person who checked the schema", lambda name: bool(name.strip()))
+    ]
+    date: Annotated[str, Must("must be a date such as 2024-01-31", _is_date)]
     hash: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise SchemaError(
-                f"sign_off name ({self.name!r}) must be the name of the person who checked the schema"
-            )
         try:
-            date.fromisoformat(str(self.date))
-        except ValueError:
-            raise SchemaError(f"sign_off date ({self.date!r}) must be a date such as 2024-01-31") from None
-
-    @classmethod
-    def from_spec(cls, spec: object) -> "SignOff":
-        """The sign-off that a schema file holds."""
-        if not isinstance(spec, Mapping) or set(spec) != {"name", "date", "hash"}:
-            raise SchemaError("sign_off must hold name, date and hash; `dpcipher schema sign` writes it")
-        return cls(name=spec["name"], date=str(spec["date"]), hash=str(spec["hash"]))
+            check_fields(self)
+        except ValueError as wrong:
+            raise SchemaError(f"sign_off {wrong}") from None
 
 
 @dataclass(frozen=True)
@@ -81,12 +65,66 @@ class Provenance:
     drafted_as: str | None = None
 
 
-Parts = tuple[tuple[Column, ...], tuple[Zero, ...], Provenance]
+@dataclass(frozen=True)
+class SchemaDocument:
+    """The keys of a schema file."""
+
+    columns: Any
+    version: Annotated[
+        int, Must(f"must be {VERSION}; a newer dpcipher may be needed", lambda number: number == VERSION)
+    ] = VERSION
+    zeros: tuple[Any, ...] | None = None
+    rules: tuple[Any, ...] | None = None
+    missing_values: tuple[Any, ...] | None = None
+    format: Any = None
+    title: Annotated[str | None, line_rule("title")] = None
+    description: Annotated[str | None, line_rule("description")] = None
+    person: Annotated[str | None, line_rule("person")] = None
+    drawn_from_data: bool = False
+    notes: tuple[Any, ...] | None = None
+    imported_from: Annotated[
+        str | None, Must("must be the name of a dictionary", lambda name: name is None or bool(name.strip()))
+    ] = None
+    drafted_as: Annotated[str | None, Must("must be the hash that `dpcipher schema draft` wrote")] = None
+    sign_off: Annotated[
+        SignOff | None, Must("must hold name, date and hash; `dpcipher schema sign` writes it")
+    ] = None
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the schema came from."""
+        notes = tuple(map(str, self.notes or ()))
+        return Provenance(self.drawn_from_data, self.sign_off, notes, self.imported_from, self.drafted_as)
+
+
+def read_document(plain: object) -> SchemaDocument:
+    """The document of plain values, with columns and zeros that are typed; rules are read as the schema is made."""
+    if not isinstance(plain, Mapping) or "columns" not in plain:
+        raise SchemaError(
+            "a schema must be a mapping with the key columns; try columns: {age: {kind: integer, min: 0, max: 99}}"
+        )
+    if "compounds" in plain:
+        raise SchemaError(
+            "compounds are no columns; leave the key out and list the tables to measure, such as workload=[('A', 'B', 'C')], "
+            "or let dpcipher.schema.crossed list them from groups of columns"
+        )
+    try:
+        document: SchemaDocument = decode(SchemaDocument, plain, "")
+    except ValueError as wrong:
+        raise SchemaError(str(wrong).removeprefix(": ")) from None
+    columns = _read_columns(_with_default(document.columns, document.missing_values))
+    zeros = _read_zeros(document.zeros or ())
+    return replace(document, columns=columns, zeros=zeros, format=FileFormat.from_spec(document.format))
 
 
 def is_domain(plain: object) -> bool:
     """Whether this is the {column: size} mapping of private-pgm rather than a schema."""
-    return isinstance(plain, Mapping) and bool(plain) and all(type(size) is int for size in plain.values())
+    return (
+        isinstance(plain, Mapping)
+        and bool(plain)
+        and set(plain) != {"version"}
+        and all(type(size) is int for size in plain.values())
+    )
 
 
 def sized_column(name: str, size: int) -> Column:
@@ -97,63 +135,31 @@ def sized_column(name: str, size: int) -> Column:
     return Integer(name, min=0, max=whole - 1)
 
 
-def read_parts(plain: object) -> Parts:
-    """The parts of a schema, checked."""
-    if not isinstance(plain, Mapping) or "columns" not in plain:
-        raise SchemaError(
-            "a schema must be a mapping with the key columns; try columns: {age: {kind: integer, min: 0, max: 99}}"
-        )
-    if "compounds" in plain:
-        raise SchemaError(
-            "compounds are no columns; leave the key out and list the tables to measure, such as workload=[('A', 'B', 'C')], "
-            "or let dpcipher.schema.crossed list them from groups of columns"
-        )
-    for key in plain:
-        if key not in _KEYS:
-            raise SchemaError(f"unknown key {key!r:.60}{did_you_mean(str(key), _KEYS)}")
-    if plain.get("version", VERSION) != VERSION:
-        raise SchemaError(
-            f"version ({plain['version']!r:.60}) must be {VERSION}; a newer dpcipher may be needed"
-        )
-    return (
-        _read_columns(_with_default(plain["columns"], plain.get("missing_values"))),
-        _read_zeros(_listed(plain.get("zeros"), "zeros")),
-        _read_provenance(plain),
-    )
-
-
-def listed_rules(plain: Mapping[str, object]) -> tuple[Rule, ...]:
-    """The rules of a schema, not yet compared with its columns."""
-    return read_rules(_listed(plain.get("rules"), "rules"))
-
-
-def write_parts(
+def write_document(
     columns: Sequence[Column],
     zeros: Sequence[Zero],
+    rules: Sequence[Rule],
     provenance: Provenance,
-    rules: Sequence[Rule] = (),
+    format: FileFormat,
+    **words: str | None,
 ) -> dict[str, object]:
-    """The parts of a schema as plain values; what is empty is left out."""
-    parts = {
+    """A schema as plain values, fit for JSON; what is empty is left out."""
+    document = {
         "version": VERSION,
         "columns": [column.to_spec() for column in columns],
         "zeros": [_plain(zero.to_spec()) for zero in zeros],
         "rules": [_plain(rule.to_spec()) for rule in rules],
-        "drawn_from_data": provenance.drawn_from_data,
-        "imported_from": provenance.imported_from,
-        "notes": list(provenance.notes),
-        "drafted_as": provenance.drafted_as,
-        "sign_off": asdict(provenance.sign_off) if provenance.sign_off else None,
+        **{key: _plain(value) for key, value in asdict(provenance).items()},
+        **words,
+        "format": format.to_spec(),
     }
-    return _filled(parts)
+    return {key: value for key, value in document.items() if value}
 
 
-def _with_default(columns: object, values: object) -> object:
+def _with_default(columns: object, values: Sequence[Any] | None) -> object:
     """The columns of a schema file, each that lists no `missing_values` with those of the schema, except what it declares as a level."""
     if values is None or not isinstance(columns, Mapping | list | tuple):
         return columns
-    if not isinstance(values, list | tuple):
-        raise SchemaError(f"missing_values ({values!r:.60}) must be a list; try missing_values: [N, -9]")
     default = Missing(tuple(values))
     if isinstance(columns, Mapping):
         return {name: _with_codes(spec, default) for name, spec in columns.items()}
@@ -179,16 +185,15 @@ def _read_columns(plain: object) -> tuple[Column, ...]:
     if isinstance(plain, Mapping):
         _check_bins(plain.values())
         return tuple(column_of(name, spec) for name, spec in plain.items())
-    listed = _listed(plain, "columns")
+    listed = decode(list[Any], plain, "columns")
     _check_bins(listed)
-    return tuple(_read_named(item) for item in listed)
+    return tuple(_read_named(spec) for spec in listed)
 
 
 def _check_bins(specs: Iterable[object]) -> None:
     """Judge the bins of all columns together, before any are built."""
     bins = (spec.get("bins") for spec in specs if isinstance(spec, Mapping))
-    total = sum(number for number in bins if isinstance(number, int))
-    if total > MAX_TOTAL_BINS:
+    if sum(number for number in bins if is_whole(number)) > MAX_TOTAL_BINS:
         raise SizeError(f"the columns have more than {MAX_TOTAL_BINS} bins together; use wider bins")
 
 
@@ -203,40 +208,12 @@ def _read_zeros(plain: Sequence[object]) -> tuple[Zero, ...]:
         raise SizeError(
             f"zeros ({len(plain)} of them) must be at most {MAX_ZEROS}; list several levels in one"
         )
-    zeros = tuple(Zero.from_spec(zero) for zero in plain)
+    zeros = tuple(map(Zero.from_spec, plain))
     conditions = (zero.impossible.values() for zero in zeros if isinstance(zero.impossible, Mapping))
     levels = (wanted for columns in conditions for wanted in columns if isinstance(wanted, list | tuple))
     if sum(map(len, levels)) > MAX_ZERO_LEVELS:
         raise SizeError(f"zeros must list at most {MAX_ZERO_LEVELS} levels together; use {{min, max}}")
     return zeros
-
-
-def _read_provenance(plain: Mapping[str, object]) -> Provenance:
-    drawn, sign_off = plain.get("drawn_from_data", False), plain.get("sign_off")
-    if not isinstance(drawn, bool):
-        raise SchemaError(f"drawn_from_data ({drawn!r:.60}) must be true or false")
-    notes = tuple(str(note) for note in _listed(plain.get("notes"), "notes"))
-    imported = plain.get("imported_from")
-    if imported is not None and (not isinstance(imported, str) or not imported.strip()):
-        raise SchemaError(f"imported_from ({imported!r:.60}) must be the name of a dictionary")
-    drafted_as = plain.get("drafted_as")
-    if drafted_as is not None and not isinstance(drafted_as, str):
-        raise SchemaError(
-            f"drafted_as ({drafted_as!r:.60}) must be the hash that `dpcipher schema draft` wrote"
-        )
-    return Provenance(drawn, SignOff.from_spec(sign_off) if sign_off else None, notes, imported, drafted_as)
-
-
-def _listed(plain: object, key: str) -> Sequence[object]:
-    if plain is None:
-        return ()
-    if not isinstance(plain, list | tuple):
-        raise SchemaError(f"{key} must be a list")
-    return cast(Sequence[object], plain)
-
-
-def _filled(values: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in values.items() if value}
 
 
 def _plain(value: object) -> object:
