@@ -171,6 +171,7 @@ def test_whatever_fails_after_the_charge_leaves_the_charge_and_no_half_of_a_rele
     assert rooms <= {
         "curator",
         "engines",
+        "errors.py",
         "files",
         "joint",
         "privacy",

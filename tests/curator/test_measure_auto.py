@@ -116,7 +116,7 @@ def test_what_fails_after_the_charge_stays_charged(tmp_path: Path, monkeypatch: 
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "run", broken)
+        patch.setattr(module, "select", broken)
         with pytest.raises(ZeroDivisionError):
             chosen(rows(), ledger=path, create=True)
     assert [entry.checksum for entry in Ledger.open(path).entries] == [None]

@@ -184,10 +184,7 @@ def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence
 
 
 def count_batches(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    tables: Sequence[Axes],
-    privacy: Privacy | None = None,
+    batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], privacy: Privacy | None = None
 ) -> Tally:
     """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
     counter = TableCounter(schema.shape, tables)
