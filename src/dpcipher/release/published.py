@@ -148,8 +148,8 @@ class _Table:
         """An array has a place for each level or group, in the order in which the schema, or its groups, name them."""
         try:
             values = np.asarray(source)
-            kind = np.int64 if values.dtype.kind in "iu" else np.float64
-            numbers: Counts = values.astype(kind)
+            whole = values.dtype.kind in "iu"
+            numbers: Counts = values.astype(np.int64) if whole else values.astype(np.float64)
         except (TypeError, ValueError):
             raise ReleaseError(
                 f"table ({self.name}) must hold numbers; give an array, a data frame or a CSV file"

@@ -393,12 +393,6 @@ class Reconciled:
                 found.append(Grid(one.grid.query, one.grid.counts + left_out, one.grid.variance))
         return found
 
-    def is_even(self, axes: Axes) -> bool:
-        """Whether all cells of a table are alike, so that sums of as many of them have one variance."""
-        home = self._home(Query(axes))
-        even = home.structure.possible is None and not home.grid.query.groups
-        return even and not any(one.functions is not None for one in home.structure.form.resolutions)
-
     def _home(self, query: Query) -> Fitted:
         """The smallest measured table that is as fine as a query, found once."""
         if query not in self._homes:

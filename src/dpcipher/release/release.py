@@ -193,7 +193,7 @@ class Release(Shown, Drawable):
     def std_error(self, attrs: str | Sequence[str]) -> Marginal:
         """The standard error that the privacy noise gives every count of a table inside a measured one; labelled like `project`."""
         cover, query = self.inside(attrs)
-        return self._labelled(cover, np.sqrt(self._variance(cover, query)))
+        return self._labelled(cover, np.sqrt(cover.fold(self.reconciled.variance(query))))
 
     def interval(self, attrs: str | Sequence[str], level: float = 0.95) -> Bounds:
         """Bounds `(low, high)` of every count of a table, the privacy noise included; labelled, with a `frame`.
@@ -204,7 +204,7 @@ class Release(Shown, Drawable):
         """
         cover, query = self.inside(attrs)
         estimate = cover.fold(self.reconciled.table(query))
-        bounds = interval(estimate, self._variance(cover, query), level)
+        bounds = interval(estimate, cover.fold(self.reconciled.variance(query)), level)
         low, high, middle = (self._labelled(cover, values) for values in (*bounds, estimate))
         return Bounds(low, high, middle, self.statement.scope)
 
@@ -232,10 +232,6 @@ class Release(Shown, Drawable):
 
     def _draw(self, columns: Attrs | None) -> Plot:
         return shown.draw(self, columns)
-
-    def _variance(self, cover: Cover, query: Query) -> Floats:
-        """The noise variance of every cell of a table."""
-        return cover.fold(self.reconciled.variance(query))
 
     def inside(self, attrs: str | Sequence[str]) -> tuple[Cover, Query]:
         """The columns that cover some names, and the finest table of them that was measured."""
