@@ -189,4 +189,5 @@ def _pair(release: "Release", names: tuple[str, str]) -> Plot:
 def _impossible(release: "Release", names: tuple[str, str]) -> Bools:
     """The cells that the schema says are empty."""
     cover, query = release.inside(names)
-    return cover.fold(query.apply(release.schema.domain.possible(cover.axes).astype(int), cover.axes) == 0)
+    counted = query.apply(release.schema.domain.possible(cover.axes).astype(np.float64), cover.axes)
+    return np.asarray(cover.fold(counted) == 0)
