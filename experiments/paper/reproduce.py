@@ -2,33 +2,20 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpcipher.errors import ParameterError, TableFileError, did_you_mean
-from dpcipher.tables.domain import Floats
 from experiments.paper import bankruptcy, figures, simulated
 from experiments.paper.bankruptcy_data import load
 from experiments.paper.blocks import STAMP, Say
-from experiments.paper.claims import OURS, Condition, Finding, Verdict
+from experiments.paper.judge import Verdict, counts, judge_all
 from experiments.paper.page import LINK, write_page
-from experiments.paper.plotting import figure
-from experiments.paper.readings import LITERAL, chosen
-from experiments.paper.replicates import standard_error
-from experiments.paper.storage import checks
-from experiments.paper.summary import (
-    BankruptcySummary,
-    Card,
-    Inference,
-    SimulatedSummary,
-    summarise_bankruptcy,
-    summarise_simulated,
-)
-from experiments.paper.verdicts import counts, judge_all
+from experiments.paper.quantities import OURS, Condition
+from experiments.paper.results import Scores, plain, summarise_bankruptcy, summarise_simulated
+from experiments.paper.stacks import LITERAL, chosen
 
 PARTS = ("storage", "experiment1", "experiment2")
 # The second experiment gets a tenth of the repeats: its tables have forty times the cells, and it has one original, not thousands.
@@ -39,7 +26,6 @@ SECOND_SHARE = 10
 class Reproduction:
     """The page that was written, and the verdicts."""
 
-    folder: Path
     page: Path
     verdicts: tuple[Verdict, ...]
 
@@ -53,12 +39,8 @@ class Reproduction:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "stamp": STAMP,
-            "page": str(self.page),
-            "counts": counts(self.verdicts),
-            "claims": [_told(verdict) for verdict in self.verdicts],
-        }
+        claims = [_as_dict(verdict) for verdict in self.verdicts]
+        return {"stamp": STAMP, "page": str(self.page), "counts": counts(self.verdicts), "claims": claims}
 
 
 def reproduce(
@@ -81,62 +63,63 @@ def reproduce(
     second_repeats = max(1, repeats // SECOND_SHARE) if second_repeats is None else second_repeats
     _check(what, repeats, second_repeats)
     readings = chosen(reading)
-    figure(1, 1)  # a missing part is said before an hour's work, not after it
-    pictures(folder).mkdir(parents=True, exist_ok=True)
     parts = _parts(what, data, say)
-    cores = workers or os.cpu_count() or 1
-    first = _first(folder, repeats, readings, cores, say) if "experiment1" in parts else None
-    second = _second(folder, second_repeats, readings, data, cores, say) if "experiment2" in parts else None
+    # A missing part of the environment is said before an hour's work, not after it.
+    figures.blank(1, 1)
+    if "experiment2" in parts:
+        bankruptcy.svm()
+    pictures, cores = folder / LINK, workers or os.cpu_count() or 1
+    pictures.mkdir(parents=True, exist_ok=True)
+    first = second = None
+    if "experiment1" in parts:
+        todo = simulated.tasks(repeats, readings)
+        simulated.blocks(folder).run(todo, workers=cores, say=_prefixed(say, "experiment 1"))
+        first = summarise_simulated(folder, repeats, readings)
+        figures.draw_simulated(pictures, first)
+    if "experiment2" in parts:
+        todo = bankruptcy.tasks(second_repeats, readings)
+        bankruptcy.blocks(folder, load(data)).run(todo, workers=cores, say=_prefixed(say, "experiment 2"))
+        second = summarise_bankruptcy(folder, second_repeats, readings, data)
+        figures.draw_bankruptcy(pictures, second)
     if "storage" in parts:
-        figures.draw_storage(pictures(folder) / "fig1-storage.svg")
+        figures.draw_storage(pictures)
     return write(folder, storage="storage" in parts, first=first, second=second)
 
 
-def write(
-    folder: Path, *, storage: bool, first: SimulatedSummary | None, second: BankruptcySummary | None
-) -> Reproduction:
+def write(folder: Path, *, storage: bool, first: Scores | None, second: Scores | None) -> Reproduction:
     """Judge what was run, and write the page and its numbers."""
     judged = judge_all(storage=storage, first=first, second=second)
-    verdicts = tuple(verdict for part in judged.values() for verdict in part)
+    page = write_page(folder, judged, storage=storage, first=first, second=second)
+    done = Reproduction(page, tuple(verdict for part in judged.values() for verdict in part))
     numbers = {
         "stamp": STAMP,
-        "storage": checks(),
-        "experiment1": first,
-        "experiment2": second,
-        "claims": [_told(verdict) for verdict in verdicts],
+        "experiment1": first and plain(first.frame()),
+        "random": first and plain(first.random),
+        "experiment2": second and plain(second.frame()),
+        "claims": done.to_dict()["claims"],
     }
-    (folder / "numbers.json").write_text(
-        json.dumps(plain(numbers), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    page = write_page(folder, judged, storage=storage, first=first, second=second)
-    return Reproduction(folder, page, verdicts)
+    text = json.dumps(numbers, ensure_ascii=False) + "\n"
+    (folder / "numbers.json").write_text(text, encoding="utf-8")
+    return done
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
+def _as_dict(verdict: Verdict) -> dict[str, Any]:
     """A verdict as plain values."""
     claim = verdict.claim
+    ours = {Condition(OURS, where.choices): finding for where, finding in verdict.ours.items()}
     findings = [
         {"reading": where.reading, **dict(where.choices), "outcome": finding.outcome, "found": finding.found}
-        for where, finding in (*verdict.findings.items(), *_named_ours(verdict))
+        for where, finding in {**verdict.findings, **ours}.items()
     ]
     return {
         "key": claim.key,
         "says": claim.says,
         "where": claim.where,
-        "rule": claim.rule,
+        "rule": claim.words,
         "verdict": verdict.status,
         "flips": verdict.flips,
         "findings": findings,
     }
-
-
-def _named_ours(verdict: Verdict) -> list[tuple[Condition, Finding]]:
-    return [(Condition(OURS, where.choices), finding) for where, finding in verdict.ours.items()]
-
-
-def pictures(folder: Path) -> Path:
-    """Where the figures of a page go."""
-    return folder / LINK
 
 
 def _check(what: str, repeats: int, second_repeats: int) -> None:
@@ -153,7 +136,7 @@ def _check(what: str, repeats: int, second_repeats: int) -> None:
 
 def _parts(what: str, data: Path | None, say: Say) -> Sequence[str]:
     """What will be run: without data, `all` is the rest."""
-    if what == "storage" or what == "experiment1":
+    if what in ("storage", "experiment1"):
         return (what,)
     try:
         load(data)
@@ -165,67 +148,5 @@ def _parts(what: str, data: Path | None, say: Say) -> Sequence[str]:
     return PARTS if what == "all" else (what,)
 
 
-def _first(folder: Path, repeats: int, readings: Sequence[str], workers: int, say: Say) -> SimulatedSummary:
-    simulated.run(
-        folder, repeats=repeats, readings=readings, workers=workers, say=_prefixed(say, "experiment 1")
-    )
-    summary = summarise_simulated(folder, repeats, readings)
-    figures.draw_simulated(pictures(folder), summary)
-    return summary
-
-
-def _second(
-    folder: Path, repeats: int, readings: Sequence[str], data: Path | None, workers: int, say: Say
-) -> BankruptcySummary:
-    say_second = _prefixed(say, "experiment 2")
-    bankruptcy.run(folder, data=data, repeats=repeats, readings=readings, workers=workers, say=say_second)
-    summary = summarise_bankruptcy(folder, repeats, readings, data)
-    figures.draw_bankruptcy(pictures(folder), summary)
-    return summary
-
-
 def _prefixed(say: Say, words: str) -> Callable[[str], None]:
     return lambda text: say(f"{words}: {text}")
-
-
-def _with_error(replicated: Floats) -> dict[str, Any]:
-    """A replicated value as its value and its Monte Carlo error."""
-    return {"value": plain(replicated[0]), "error": plain(standard_error(replicated))}
-
-
-def _card(card: Card) -> dict[str, Any]:
-    """The scores of a method in a scenario, each with its error."""
-    metrics = ("bias", "rmse", "coverage", "width")
-    return {
-        **{key: _with_error(values) for key, values in card.means.items()},
-        "spread": plain(card.spread),
-        "regressions": [
-            {
-                **{name: _with_error(getattr(inference, name)) for name in metrics},
-                "shares": {name: _with_error(share) for name, share in inference.shares.items()},
-            }
-            for inference in card.inference
-        ],
-    }
-
-
-def plain(value: Any) -> Any:
-    """Dataclasses, arrays and keyed tables as what JSON can hold, numbers rounded to what they mean."""
-    if isinstance(value, Card):
-        return _card(value)
-    if isinstance(value, Inference):
-        return _card(Card({}, {}, (value,)))["regressions"][0]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {
-            "|".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return round(float(value), 5) if np.isfinite(value) else None
-    return value
