@@ -20,7 +20,7 @@ from dpcipher.errors import SolveError
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from experiments.paper.population import design

@@ -18,7 +18,7 @@ from common import Floats, markdown, write_page
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.models import fit_models
 from dpcipher.inference.release_models import make_task
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

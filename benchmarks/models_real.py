@@ -32,7 +32,7 @@ from dpcipher.inference.outcome import make_regression
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.methods.cipher import Cipher
 from dpcipher.posteriors.raking import rake
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Query

@@ -25,7 +25,7 @@ from dpcipher.errors import DpcipherError
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.posteriors import prior
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

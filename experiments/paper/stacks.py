@@ -24,8 +24,7 @@ from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import DpcipherWarning, ParameterError, did_you_mean
 from dpcipher.methods import Synthesizer
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import Draws, SeededNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Domain, Floats
