@@ -29,6 +29,7 @@ from experiments.paper.stacks import (
     Method,
     fit_histogram,
     fit_ours,
+    in_run,
     over_sets,
     paper,
     read,
@@ -52,18 +53,12 @@ METHODS = {
         Method(OURS, fit_ours, 2),
         *(Method(name, fit, 2, every=RIVAL_EVERY) for name, fit in RIVALS.items()),
         *(
-            Method(read(CIPHER, reading), paper(reading), 2, CIPHER)
+            Method(read(CIPHER, reading), paper(reading), 2, CIPHER, reading=reading)
             for reading in SWEPT
             if reading != LITERAL
         ),
     )
 }
-
-
-def names(readings: Sequence[str]) -> list[str]:
-    """The methods of a run: all but CIPHER under readings that are not asked for."""
-    left_out = {read(CIPHER, reading) for reading in SWEPT if reading not in readings}
-    return [name for name in METHODS if name not in left_out]
 
 
 def blocks(folder: Path, data: Bankruptcy) -> Blocks:
@@ -74,7 +69,7 @@ def blocks(folder: Path, data: Bankruptcy) -> Blocks:
 
 def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[Block]:
     """Every block of a run, the original rows first."""
-    return split(SETS, [ORIGINAL, *names(readings)], repeats, BLOCK)
+    return split(SETS, [ORIGINAL, *in_run(METHODS, readings)], repeats, BLOCK)
 
 
 def entropy(block: Block) -> tuple[int, ...]:
@@ -182,7 +177,7 @@ def _levels() -> Floats:
 
 
 def svm() -> Any:
-    """A support vector machine, not yet trained, with the customary defaults: radial kernel, C = 1, gamma = 1 / columns."""
+    """A support vector machine, not yet trained: radial kernel, C = 1, γ = 1 / columns. The paper names none of them; the page says what γ does."""
     try:
         from sklearn.svm import SVC
     except ImportError:

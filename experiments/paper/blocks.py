@@ -4,10 +4,8 @@ A block is a pure function of its scenario and its method, from which its seed f
 out as if it had never been killed.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -15,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dpcipher.comparison.runs import Journal
 from experiments.paper.stacks import Stack
@@ -100,11 +99,9 @@ class Blocks:
         if workers == 1 or len(todo) < 2:
             yield from ((block, self.compute(block)) for block in todo)
             return
-        # Fresh processes: a fork of a process with threads may hang, and the number of threads is read at the first import.
-        with (
-            _one_thread_each(),
-            ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool,
-        ):
+        # Fresh processes: a fork of a process with threads may hang.
+        count, fresh = min(workers, len(todo)), get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=fresh, initializer=_one_thread) as pool:
             waiting = {pool.submit(self.compute, block): block for block in todo}
             try:
                 for future in as_completed(waiting):
@@ -114,17 +111,6 @@ class Blocks:
                 raise
 
 
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started inside use one thread each; their matrices are too small for more."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _one_thread() -> None:
+    """The matrices of a process are too small for more."""
+    threadpool_limits(1)

@@ -236,27 +236,21 @@ def lines(
     path: Path, frame: pd.DataFrame, *, x: str = "ε", log: bool = False, level: float | None = None
 ) -> None:
     """Lines in rows and columns of panels, with one legend for all; a row shares its vertical axis."""
-    rows, columns, drawing, axes = _grid(frame, 2.6, 2.1)
-    for row, line in zip(rows, axes, strict=True):
-        for column, cell in zip(columns, line, strict=True):
-            here = frame[(frame["row"] == row) & (frame["column"] == column)]
-            if here.empty:
-                cell.set_axis_off()
-                continue
-            groups = list(here.groupby("method", sort=False))
-            for number, (name, group) in enumerate(groups):
-                # Methods stand beside one another, so that their spreads can be told apart.
-                _line(cell, str(name), group, 0.07 * (number - (len(groups) - 1) / 2))
-            height = level if level is not None else _LEVELS.get(str(row))
-            if height is not None:
-                cell.axhline(height, color="#999999", linewidth=0.8, linestyle=(0, (2, 2)))
-            places = here["x"].unique()
-            cell.set_xticks(np.arange(len(places)), places)
-            _dress(cell, here, x, first=column == columns[0])
-            if log:
-                _log_scale(cell)
-            cell.grid(axis="y", alpha=0.25)
-    _save(drawing, axes.ravel(), path)
+    drawing, panels = _panels(frame, x, 2.6, 2.1)
+    for cell, here in panels:
+        groups = list(here.groupby("method", sort=False))
+        for number, (name, group) in enumerate(groups):
+            # Methods stand beside one another, so that their spreads can be told apart.
+            _line(cell, str(name), group, 0.07 * (number - (len(groups) - 1) / 2))
+        height = level if level is not None else _LEVELS.get(str(here["row"].iloc[0]))
+        if height is not None:
+            cell.axhline(height, color="#999999", linewidth=0.8, linestyle=(0, (2, 2)))
+        places = here["x"].unique()
+        cell.set_xticks(np.arange(len(places)), places)
+        if log:
+            _log_scale(cell)
+        cell.grid(axis="y", alpha=0.25)
+    _save(drawing, path)
 
 
 def _line(axes: Any, name: str, group: pd.DataFrame, shift: float) -> None:
@@ -284,21 +278,18 @@ def _dash(name: str) -> str:
 
 def bars(path: Path, frame: pd.DataFrame) -> None:
     """Stacked bars of the SSS categories in the paper's colours, in rows and columns of panels."""
-    rows, columns, drawing, axes = _grid(frame, 1.7, 1.5)
-    for row, line in zip(rows, axes, strict=True):
-        for column, cell in zip(columns, line, strict=True):
-            here = frame[(frame["row"] == row) & (frame["column"] == column)]
-            start = np.zeros(len(POWERS))
-            for category, colour in COLOURS.items():
-                widths = here[here["metric"] == category]["mean"].to_numpy()
-                cell.barh(np.arange(len(start)), widths, left=start, color=colour, label=category, height=0.8)
-                start += widths
-            cell.set_yticks(np.arange(len(start)), list(NAMES.values()), fontsize=7)
-            cell.set_xlim(0, 1)
-            cell.set_xticks([0.0, 0.5, 1.0], ["0", "½", "1"])
-            _dress(cell, here, "share of the estimates", first=column == columns[0])
-        line[0].invert_yaxis()
-    _save(drawing, axes[0][:1], path)
+    drawing, panels = _panels(frame, "share of the estimates", 1.7, 1.5)
+    for cell, here in panels:
+        places, start = np.arange(len(POWERS)), np.zeros(len(POWERS))
+        for category, colour in COLOURS.items():
+            widths = here[here["metric"] == category]["mean"].to_numpy()
+            cell.barh(places, widths, left=start, color=colour, label=category, height=0.8)
+            start += widths
+        cell.set_yticks(places, list(NAMES.values()), fontsize=7)
+        cell.set_ylim(len(POWERS) - 0.5, -0.5)
+        cell.set_xlim(0, 1)
+        cell.set_xticks([0.0, 0.5, 1.0], ["0", "½", "1"])
+    _save(drawing, path)
 
 
 def blank(rows: int, columns: int, width: float = 2.6, height: float = 2.1) -> tuple[Any, Any]:
@@ -316,21 +307,26 @@ def blank(rows: int, columns: int, width: float = 2.6, height: float = 2.1) -> t
     return drawing, axes
 
 
-def _grid(frame: pd.DataFrame, width: float, height: float) -> tuple[list[Any], list[Any], Any, Any]:
+def _panels(
+    frame: pd.DataFrame, x: str, width: float, height: float
+) -> tuple[Any, list[tuple[Any, pd.DataFrame]]]:
+    """A figure, and each of its panels with what belongs there: rows and columns in the order of the frame, titles and labels written."""
     rows, columns = list(frame["row"].unique()), list(frame["column"].unique())
-    return rows, columns, *blank(len(rows), len(columns), width, height)
-
-
-def _dress(axes: Any, here: pd.DataFrame, x: str, *, first: bool) -> None:
-    """Title and labels of a panel; the vertical label at the left alone."""
-    axes.set_title(here["title"].iloc[0], fontsize=8.5)
-    axes.tick_params(labelsize=7)
-    if first:
-        axes.set_ylabel(here["y"].iloc[0], fontsize=8)
-    if axes.get_subplotspec().is_last_row():
-        axes.set_xlabel(x, fontsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    drawing, axes = blank(len(rows), len(columns), width, height)
+    panels = []
+    for place, cell in np.ndenumerate(axes):
+        here = frame[(frame["row"] == rows[place[0]]) & (frame["column"] == columns[place[1]])]
+        if here.empty:
+            cell.set_axis_off()
+            continue
+        panels.append((cell, here))
+        cell.set_title(here["title"].iloc[0], fontsize=8.5)
+        cell.tick_params(labelsize=7)
+        cell.set_ylabel(here["y"].iloc[0] if place[1] == 0 else "", fontsize=8)
+        cell.set_xlabel(x if place[0] == len(rows) - 1 else "", fontsize=8)
+        for side in ("top", "right"):
+            cell.spines[side].set_visible(False)
+    return drawing, panels
 
 
 def _log_scale(axes: Any) -> None:
@@ -344,12 +340,12 @@ def _log_scale(axes: Any) -> None:
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
 
 
-def _save(drawing: Any, cells: Iterable[Any], path: Path) -> None:
-    """Write the figure with the legend of some panels, the same bytes for the same numbers; a tenth of a point is finer than any screen."""
+def _save(drawing: Any, path: Path) -> None:
+    """Write the figure with one legend, the same bytes for the same numbers; a tenth of a point is finer than any screen."""
     from matplotlib import rc_context
 
     handles: dict[str, Any] = {}
-    for cell in cells:
+    for cell in drawing.axes:
         for handle, label in zip(*cell.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     columns = min(max(2, int(drawing.get_figwidth() / 1.7)), len(handles))

@@ -34,9 +34,11 @@ LITERALLY, PARTLY, ELSEWHERE = (
     "confirmed only under other readings",
 )
 CLASSES = (CONFIRMED, LITERALLY, PARTLY, ELSEWHERE, REFUTED, OPEN, UNDECIDABLE)
-# The parts of the page, and the experiment that each needs.
+# The parts of the page. What the paper counts or derives is told apart from what it finds.
+ARITHMETIC = "arithmetic"
 PARTS = {
     "storage": "Storage",
+    ARITHMETIC: "Counts of cells, and budgets: arithmetic",
     "tables": "Tables of the simulated data (figures 2 and 3)",
     "models": "Regressions on the simulated data (figures 4, 5 and 6)",
     "methods": "The methods themselves",
@@ -102,9 +104,9 @@ class Rule:
         return match
 
     @property
-    def quantity(self) -> Callable[[Results], Floats]:
+    def quantity(self) -> Callable[[Results], Floats | list[Floats]]:
         """The function that it judges."""
-        found: Callable[[Results], Floats] = getattr(quantities, self._parts["name"])
+        found: Callable[[Results], Floats | list[Floats]] = getattr(quantities, self._parts["name"])
         return found
 
     @property
@@ -112,22 +114,23 @@ class Rule:
         """The rule as the page has it: the name of the quantity, and what is needed."""
         return f"{(self.quantity.__doc__ or '').rstrip('.')}: {self.text.split(': ', 1)[1]}"
 
-    def judge(self, results: Results) -> tuple[str, str]:
-        """The outcome, and the numbers it follows from."""
+    def judge(self, results: Results) -> list[tuple[str, str]]:
+        """Of each of its quantities the outcome, and the numbers it follows from."""
         values = self.quantity(results)
+        return [self._judge(each) for each in (values if isinstance(values, list) else [values])]
+
+    def _judge(self, values: Floats) -> tuple[str, str]:
         parts = self._parts
         if parts["at"]:
             values = values[(slice(None), *PLACES[parts["at"]])]
         gap = self._gap(values)
         signs = marks(gap)
         if parts["same"]:
-            opposite, unsure = (
-                int(np.sum(test)) for test in (signs[0] * signs[1] < 0, signs[0] * signs[1] == 0)
-            )
-            return _more_than(0.9, signs[0] * signs[1]), (
-                f"opposite sides in {opposite} of {signs[0].size} comparisons{_unsure(unsure)}"
-            )
-        return self._outcome(signs), f"{self._numbers(values, gap)}; in {_counted(signs)}"
+            both = signs[0] * signs[1]
+            found = f"opposite sides in {int(np.sum(both < 0))} of {both.size} comparisons"
+            return _more_than(0.9, both), found + _unsure(both)
+        found = f"{self._numbers(values, gap)}; in {int(np.sum(signs > 0))} of {signs.size}{_unsure(signs)}"
+        return self._outcome(signs), found
 
     def _gap(self, values: Floats) -> Floats:
         """By how much what is needed holds, at each point."""
@@ -172,11 +175,8 @@ def _more_than(share: float, signs: Stack) -> str:
     return FAILS if np.sum(signs >= 0) <= needed else OPEN
 
 
-def _counted(signs: Stack) -> str:
-    return f"{int(np.sum(signs > 0))} of {signs.size}{_unsure(int(np.sum(signs == 0)))}"
-
-
-def _unsure(count: int) -> str:
+def _unsure(signs: Stack) -> str:
+    count = int(np.sum(signs == 0))
     return f" ({count} too close to tell)" if count else ""
 
 
@@ -238,11 +238,9 @@ class Claim:
         judged = []
         for rule in self.rules:
             try:
-                judged.append(rule.judge(results))
+                judged += rule.judge(results)
             except Settled as settled:
                 judged.append((HOLDS if settled.holds else UNDECIDABLE, str(settled)))
-            except quantities.NotRun:
-                continue
         outcomes = {outcome for outcome, _ in judged}
         outcome = next((word for word in (UNDECIDABLE, FAILS, OPEN) if word in outcomes), HOLDS)
         found = "; ".join(dict.fromkeys(text for _, text in judged))
@@ -341,7 +339,7 @@ def judge_all(
     judged = {}
     for part, claims in load_claims().items():
         scores = second if part == "bankruptcy" else first
-        if storage if part == "storage" else scores is not None:
+        if storage if part in ("storage", ARITHMETIC) else scores is not None:
             readings = scores.readings if scores else (LITERAL,)
             judged[part] = tuple(
                 judge(claim, lambda where: Results(where, first, second), readings) for claim in claims
@@ -349,7 +347,8 @@ def judge_all(
     return judged
 
 
-def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """How many sentences are confirmed whatever is left open, under some conditions, and under none."""
-    count = Counter(verdict.kind for verdict in verdicts)
+def counts(verdicts: Sequence[Verdict], *, arithmetic: bool = False) -> dict[str, int]:
+    """How many results (or pieces of arithmetic) are confirmed whatever is left open, under some conditions, and under none."""
+    told = [verdict for verdict in verdicts if (verdict.claim.part == ARITHMETIC) == arithmetic]
+    count = Counter(verdict.kind for verdict in told)
     return {name: count[name] for name in CLASSES}

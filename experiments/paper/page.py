@@ -37,7 +37,6 @@ def write_page(
     folder: Path,
     judged: Mapping[str, Sequence[Verdict]],
     *,
-    storage: bool,
     first: Scores | None,
     second: Scores | None,
 ) -> Path:
@@ -53,11 +52,11 @@ def write_page(
     readings = (first or second).readings if first or second else (LITERAL,)  # type: ignore[union-attr]
     text = environment.get_template("page.md").render(
         stamp=STAMP,
-        storage=storage,
+        storage="storage" in judged,
         first=first,
         second=second,
         n_sentences=len(verdicts),
-        counts=markdown_table(["verdict", "sentences"], ((k, str(v)) for k, v in counts(verdicts).items())),
+        counts=_counted(verdicts),
         parts={PARTS[part]: verdict_table(here) for part, here in judged.items()},
         readings="; ".join(f"`{name}` ({SWEPT[name]})" for name in readings),
         seed=SEED,
@@ -70,6 +69,12 @@ def write_page(
         accuracy=_accuracies(second) if second else {},
     )
     return write_text(folder / "reproduction.md", re.sub(r"(\d)%", r"\1 %", text), force=True)
+
+
+def _counted(verdicts: Sequence[Verdict]) -> str:
+    results, arithmetic = counts(verdicts), counts(verdicts, arithmetic=True)
+    rows = [(name, str(number), str(arithmetic[name])) for name, number in results.items()]
+    return markdown_table(["verdict", "results", "arithmetic"], rows)
 
 
 def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ A *replicated* value has one more axis, the first: the value from all repeats, t
 replicated values (ratios, differences, roots, logarithms) carries the error along, and values of the same repeats stay paired.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,7 @@ from experiments.paper import bankruptcy, simulated
 from experiments.paper.bankruptcy_data import load
 from experiments.paper.blocks import ORIGINAL, POWERS, Arrays, Block, Blocks
 from experiments.paper.population import POPULATION, REGRESSIONS
-from experiments.paper.stacks import Method, Stack
+from experiments.paper.stacks import Method, Stack, in_run
 
 GROUPS = 50
 # A score of FDH on the repeats that the methods of later papers were run on, so that it stays paired with theirs.
@@ -149,7 +149,7 @@ def summarise_simulated(folder: Path, repeats: int, readings: Sequence[str]) -> 
     todo = simulated.tasks(repeats, readings)
     arrays = _finished(simulated.blocks(folder), todo)
     truths = [regression.truth(POPULATION) for regression in REGRESSIONS]
-    means, spread = _summarise(arrays, simulated.METHODS, simulated.names(readings), simulated.SIZES, truths)
+    means, spread = _summarise(arrays, simulated.METHODS, readings, simulated.SIZES, truths)
     thinned = [
         replicated_mean(arrays[simulated.FDH, n, power, 0]["tvd"][:: simulated.RIVAL_EVERY])
         for n, power in product(simulated.SIZES, POWERS)
@@ -166,9 +166,7 @@ def summarise_simulated(folder: Path, repeats: int, readings: Sequence[str]) -> 
 def summarise_bankruptcy(folder: Path, repeats: int, readings: Sequence[str], data: Path | None) -> Scores:
     """The scores of a finished run of the second experiment."""
     arrays = _finished(bankruptcy.blocks(folder, load(data)), bankruptcy.tasks(repeats, readings))
-    means, spread = _summarise(
-        arrays, bankruptcy.METHODS, bankruptcy.names(readings), bankruptcy.SETS, [None]
-    )
+    means, spread = _summarise(arrays, bankruptcy.METHODS, readings, bankruptcy.SETS, [None])
     return Scores(repeats, tuple(readings), bankruptcy.SETS, means, spread)
 
 
@@ -190,13 +188,13 @@ def _finished(blocks: Blocks, todo: Sequence[Block]) -> Gathered:
 def _summarise(
     arrays: Gathered,
     methods: Mapping[str, Method],
-    names: Iterable[str],
+    readings: Sequence[str],
     scenarios: Sequence[int],
     truths: Sequence[Floats | None],
 ) -> tuple[dict[tuple[str, str], Floats], dict[tuple[str, str], Floats]]:
     """Means and spreads of the original and of every method."""
     means, spread = {}, {}
-    for name in (ORIGINAL, *names):
+    for name in (ORIGINAL, *in_run(methods, readings)):
         every = methods[name].every if name in methods else 1
         cells = [
             dict(

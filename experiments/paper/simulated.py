@@ -35,6 +35,7 @@ from experiments.paper.stacks import (
     fit_histogram,
     fit_library,
     fit_ours,
+    in_run,
     linf,
     margins,
     over_sets,
@@ -113,7 +114,7 @@ def _methods() -> list[Method]:
         *(Method(LIMITS[form], fit, 0, **single) for form, fit in forms),  # type: ignore[arg-type]
         *(Method(name, fit, 2, every=RIVAL_EVERY) for name, fit in RIVALS.items()),
         *(
-            Method(read(CIPHER[k], reading), paper(reading), k, CIPHER[k], random=True)
+            Method(read(CIPHER[k], reading), paper(reading), k, CIPHER[k], random=True, reading=reading)
             for reading in SWEPT
             for k in (2, 3)
             if reading != LITERAL
@@ -124,12 +125,6 @@ def _methods() -> list[Method]:
 METHODS = {method.name: method for method in _methods()}
 
 
-def names(readings: Sequence[str]) -> list[str]:
-    """The methods of a run: all but CIPHER under readings that are not asked for."""
-    left_out = {read(CIPHER[k], reading) for k in (2, 3) for reading in SWEPT if reading not in readings}
-    return [name for name in METHODS if name not in left_out]
-
-
 def blocks(folder: Path) -> Blocks:
     """The finished blocks in a folder, and how to compute the others."""
     settings = {"coefficients": COEFFICIENTS, "sets": SETS, "block": BLOCK, "rounds": ROUNDS}
@@ -138,7 +133,7 @@ def blocks(folder: Path) -> Blocks:
 
 def tasks(repeats: int, readings: Sequence[str] = (LITERAL,)) -> list[Block]:
     """Every block of a run, the original tables first."""
-    every, each = names(readings), max(1, repeats * POPULATION_SHARE // 1000)
+    every, each = in_run(METHODS, readings), max(1, repeats * POPULATION_SHARE // 1000)
     random = [name for name in every if METHODS[name].random]
     return split(SIZES, [ORIGINAL, *every], repeats, BLOCK) + [
         block

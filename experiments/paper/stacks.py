@@ -109,6 +109,7 @@ class Method:
     entropy: tuple[int, ...] = ()
     regressions: bool = True
     random: bool = False
+    reading: str = LITERAL
 
     def seed(self, *entropy: int) -> SeedSequence:
         """A seed that depends on the base alone."""
@@ -121,6 +122,11 @@ class Method:
         chances, scores = self.fit(counts, tables, epsilon, (seeds[0], seeds[1]), rounds)
         rows = draw_rows(chances, int(counts[0].sum()), np.random.default_rng(seeds[1]))
         return Drawn(chances, rows, scores)
+
+
+def in_run(methods: Mapping[str, Method], readings: Sequence[str]) -> list[str]:
+    """The methods of a run: all but CIPHER under readings that are not asked for."""
+    return [name for name, method in methods.items() if method.reading in readings]
 
 
 def tune_rounds(
@@ -265,8 +271,8 @@ def fit_mwem_tables(
     """
     n_rows, (rng, source) = int(counts[0].sum()), _mwem_randomness(seeds[0])
     noise = Noise("laplace", 2 * rounds / epsilon)
-    truths = [_kept_margin(counts, axes) for axes in tables]
-    drops = [tuple(axis for axis in range(1, truth.ndim) if truth.shape[axis] == 1) for truth in truths]
+    drops = [tuple(1 + axis for axis in range(counts.ndim - 1) if axis not in axes) for axes in tables]
+    truths = [counts.sum(axis=drop, keepdims=True) for drop in drops]
     stack = np.full(counts.shape, n_rows / np.prod(counts.shape[1:]))
     seen: list[Answer] = []
     for _ in range(rounds):
@@ -326,12 +332,6 @@ def _mwem_randomness(seed: SeedSequence) -> tuple[np.random.Generator, SeededNoi
 def _choose(scores: Floats, epsilon: float, rng: np.random.Generator) -> NDArray[np.intp]:
     """The exponential mechanism by Gumbel noise: Pr ∝ exp(epsilon · score / 2), since one person moves a score by one."""
     return np.asarray(np.argmax(scores * epsilon / 2 + rng.gumbel(size=scores.shape), axis=1))
-
-
-def _kept_margin(counts: Counts, axes: Axes) -> Counts:
-    """The margin of every member, summed axes kept at length one."""
-    drop = tuple(1 + axis for axis in range(counts.ndim - 1) if axis not in axes)
-    return np.asarray(counts.sum(axis=drop, keepdims=True))
 
 
 def _cells(shape: tuple[int, ...], tables: Sequence[Axes]) -> Floats:

@@ -10,7 +10,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from experiments.paper import bankruptcy, reproduce, results, simulated
+from experiments.paper import __main__ as command
+from experiments.paper import bankruptcy, results, simulated
 from experiments.paper.bankruptcy_data import OUTCOME, SHAPE, Bankruptcy, columns_of_cells
 from experiments.paper.blocks import ORIGINAL, Block
 
@@ -72,7 +73,7 @@ def install(monkeypatch: pytest.MonkeyPatch, plant: Plant | None = None) -> None
 
     for module in (simulated, bankruptcy):
         change(module, "best_rounds", lambda *args: 2)
-    for module in (results, reproduce):
+    for module in (results, command):
         change(module, "load", lambda data: invented_rows())
     change(simulated, "POPULATIONS", 2)
     change(simulated, "run_block", first)

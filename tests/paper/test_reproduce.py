@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 from invented_run import files_below, install
 
+import experiments.paper.__main__
 from dpcipher.errors import MissingExtra
-from experiments.paper import bankruptcy, figures, simulated
-from experiments.paper.__main__ import main
+from experiments.paper import bankruptcy, bankruptcy_data, figures, simulated
+from experiments.paper.__main__ import Reproduction, main, reproduce
 from experiments.paper.bankruptcy_data import VARIABLE
 from experiments.paper.blocks import STAMP
 from experiments.paper.judge import OPEN, STATUSES
-from experiments.paper.reproduce import Reproduction, reproduce
 from experiments.paper.stacks import LITERAL
 
 pytest.importorskip("matplotlib")
@@ -44,7 +44,7 @@ def invented(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def run(folder: Path, reading: str = LITERAL) -> Reproduction:
     """A whole reproduction of invented blocks."""
-    return reproduce("all", folder, repeats=3, second_repeats=2, reading=reading, workers=1)
+    return reproduce("all", folder, repeats=3, second_repeats=2, reading=reading)
 
 
 def test_the_page_regenerates_to_the_byte_from_stored_results(
@@ -148,15 +148,13 @@ def test_experiment2_without_data_is_refused_and_all_goes_on_without_it(
     invented: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A clear message, exit code 1; `all` says that it leaves the second experiment out."""
-    from experiments.paper import bankruptcy_data, reproduce
-
-    invented.setattr(reproduce, "load", bankruptcy_data.load)
+    invented.setattr(experiments.paper.__main__, "load", bankruptcy_data.load)
     invented.delenv(VARIABLE, raising=False)
     result = CliRunner().invoke(main, ["experiment2", "-o", str(tmp_path)])
     assert result.exit_code == 1
     assert "UCI" in result.output
     said: list[str] = []
-    done = reproduce.reproduce("all", tmp_path, repeats=1, say=said.append, workers=1)
+    done = reproduce("all", tmp_path, repeats=1, second_repeats=1, reading=LITERAL, say=said.append)
     assert any("left out" in line for line in said)
     assert "Experiment 2" not in done.page.read_text()
 
@@ -165,8 +163,8 @@ def test_experiment2_without_data_is_refused_and_all_goes_on_without_it(
     ("arguments", "code"),
     [
         (["everything"], 2),
-        (["storage", "--repeats", "0"], 1),
-        (["storage", "--second-repeats", "0"], 1),
+        (["storage", "--repeats", "0"], 2),
+        (["storage", "--second-repeats", "0"], 2),
         (["storage", "--reading", "loose"], 1),
     ],
 )
@@ -179,4 +177,4 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     """Before any work."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"dpcipher\[experiments\]"):
-        reproduce("storage", tmp_path)
+        reproduce("storage", tmp_path, repeats=1, second_repeats=1, reading=LITERAL)

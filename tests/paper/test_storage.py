@@ -54,7 +54,8 @@ def test_the_notes_beside_the_counts_are_right() -> None:
 
 def test_no_claim_of_storage_holds() -> None:
     """37 and 60 cells are stored where the full table has 36; the counts of section 1.2 do not agree either."""
-    findings = {claim.key: claim.judge(Results(Condition())) for claim in load_claims()["storage"]}
+    claims = [c for part in ("storage", "arithmetic") for c in load_claims()[part] if c.rules]
+    findings = {claim.key: claim.judge(Results(Condition())) for claim in claims}
     assert {finding.outcome for finding in findings.values()} == {FAILS}
     assert findings["count-1"].found.startswith("37–60; in 0 of 2")
     assert findings["count-8"].found.startswith("6.75; in 0 of 1")
