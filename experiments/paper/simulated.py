@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.inference.combine import combine
-from dpcipher.inference.logit import fit_logit
+from dpcipher.inference.glm import fit_logit
 from dpcipher.methods import Cipher, Fourier, JunctionTree, Modips, MultinomialDirichlet, PrivBayes
 from dpcipher.tables.domain import Counts, Floats
 from experiments.paper.blocks import ORIGINAL, Arrays, Block, Blocks, split
