@@ -66,9 +66,7 @@ class FileFormat:
 
     @classmethod
     def from_spec(cls, spec: object) -> "FileFormat":
-        """The format that a schema file declares; none at all is that of a plain CSV file."""
-        if spec is None:
-            return cls()
+        """The format that a schema file declares."""
         known = [field.name for field in fields(cls)]
         if not isinstance(spec, Mapping):
             raise SchemaError('format must be a mapping; try format: {separator: ";", decimal: ","}')

@@ -84,11 +84,11 @@ class Schema(Shown):
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "zeros", tuple(self.zeros))
         for name in ("title", "description", "person"):
-            decode(Annotated[str | None, line_rule(name)], getattr(self, name), name)
+            decode(Annotated[str, line_rule(name)] | None, getattr(self, name), name)
         self._check_names()
         object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
-        object.__setattr__(self, "rules", read_rules(self.rules))
-        if self.compiled.declared:
+        if self.rules:
+            object.__setattr__(self, "rules", read_rules(self.rules))
             self.compiled.check_possible()
         if self.is_open:
             self._check_open()
@@ -235,7 +235,7 @@ class Schema(Shown):
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
-        return self.compiled.zero_masks
+        return self.compiled.zero_masks if self.rules or self.zeros else ()
 
     @cached_property
     def domain(self) -> Domain:
