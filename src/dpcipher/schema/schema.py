@@ -87,9 +87,9 @@ class Schema(Shown):
             decode(Annotated[str, line_rule(name)] | None, getattr(self, name), name)
         self._check_names()
         object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
-        if self.rules:
+        if self.rules or self.zeros:
             object.__setattr__(self, "rules", read_rules(self.rules))
-            self.compiled.check_possible()
+            self._check_rules()
         if self.is_open:
             self._check_open()
 
@@ -99,6 +99,11 @@ class Schema(Shown):
         name, times = Counter(self.names).most_common(1)[0]
         if times > 1:
             raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
+
+    def _check_rules(self) -> None:
+        """Find the columns and levels of all rules and zeros; rules must leave some row possible."""
+        if self.compiled.declared:
+            self.compiled.check_possible()
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
