@@ -20,13 +20,12 @@ def every_cell(shape=SHAPE):
 
 
 def random_link(attribute, groups, rng, barred=()):
-    """A link with additive and multiplicative parts."""
+    """A link with factors drawn at random."""
     levels = SHAPE[attribute]
     sizes = tuple(int(np.prod([SHAPE[axis] for axis in group])) for group in groups)
     base = rng.dirichlet(np.full(levels, 3.0))
-    weights = rng.normal(0, 0.1, (sum(sizes), levels))
     factors = rng.normal(0, 0.7, (sum(sizes), levels))
-    return Link(attribute, groups, sizes, base, weights, factors, np.tile(base, (sum(sizes), 1)), barred)
+    return Link(attribute, groups, sizes, base, factors, np.tile(base, (sum(sizes), 1)), barred)
 
 
 @pytest.fixture
@@ -52,13 +51,12 @@ def by_hand(chain):
     for cell in itertools.product(*map(range, SHAPE)):
         probability = 1.0
         for link in chain.links:
-            start, additive, exponent = 0, link.base.copy(), np.zeros(SHAPE[link.attribute])
+            start, exponent = 0, np.zeros(SHAPE[link.attribute])
             for group, size in zip(link.groups, link.sizes, strict=True):
                 row = start + int(np.ravel_multi_index([cell[a] for a in group], [SHAPE[a] for a in group]))
-                additive += link.weights[row]
                 exponent += link.factors[row]
                 start += size
-            values = np.maximum(additive, 1e-6 * link.base) * np.exp(exponent)
+            values = link.base * np.exp(exponent)
             for group, mask in link.barred:
                 values[
                     mask[int(np.ravel_multi_index([cell[a] for a in group], [SHAPE[a] for a in group]))]
@@ -131,7 +129,6 @@ def with_own_goals(chain):
                 link.groups,
                 link.sizes,
                 link.base,
-                link.weights,
                 link.factors,
                 stacked,
                 link.barred,
@@ -258,7 +255,7 @@ def test_arrays_hold_the_whole_chain(chain):
     assert all(array.dtype != object for array in chain.to_arrays().values())
 
 
-@pytest.mark.parametrize("name", ["shape", "order", "group_axes", "weights", "goals", "bar_masks", "base"])
+@pytest.mark.parametrize("name", ["shape", "order", "group_axes", "factors", "goals", "bar_masks", "base"])
 def test_damaged_arrays_are_refused(chain, name):
     """An array that is cut short or missing is a JointError, never a wrong chain."""
     arrays = chain.to_arrays()

@@ -1,6 +1,6 @@
 """Rows of a chain that bars nothing, many at a time: the tables of several groups as one, and levels searched for in two steps.
 
-The law is that of `Link.probabilities`, in single precision. A link adds and multiplies numbers that it looks up, one row of levels for each group. Here
+The law is that of `Link.probabilities`, in single precision. A link multiplies numbers that it looks up, one row of levels for each group. Here
 groups are crossed as far as a table stays small, so that a row looks up five rows of levels instead of thirteen. Of the levels, about √L blocks are summed
 first; a height between 0 and their sum is in one block, and what is left of it at one level there.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.joint.even_rows import Places
-from dpcipher.joint.link import FLOOR, Link, even_column
+from dpcipher.joint.link import Link, even_column
 from dpcipher.joint.match import Draw
 from dpcipher.tables.domain import Axes, Codes, Floats, Shape
 
@@ -28,10 +28,9 @@ _LEAST = 1e-30  # a sum of chances below which single precision may have lost so
 
 @dataclass(frozen=True, eq=False)
 class _Crossed:
-    """Groups crossed: their attributes, and for each combination of levels what is added and what is multiplied with."""
+    """Groups crossed: their attributes, and the factor of each combination of levels."""
 
     axes: Axes
-    added: Singles
     factor: Singles
 
     def rows(self, codes: Codes, shape: Shape) -> NDArray[np.intp]:
@@ -53,7 +52,7 @@ class FastLink:
         self._blocks = ceil(len(link.base) / self._width)
         self._crossed = [self._cross(groups) for groups in self._packed()]
         self._base = self._padded(link.base[None])[0]
-        self._adds, self._multiplies = bool(link.weights.any()), bool(link.factors.any())
+        self._multiplies = bool(link.factors.any())
         # Levels by blocks: a product with it sums the levels of each block.
         self._sums = np.repeat(np.eye(self._blocks, dtype=np.float32), self._width, axis=0)
 
@@ -73,13 +72,11 @@ class FastLink:
     def _cross(self, groups: list[int]) -> _Crossed:
         link = self.link
         parts = [slice(link.starts[group], link.starts[group] + link.sizes[group]) for group in groups]
-        added, exponents = (
-            reduce(_outer_sum, [values[part] for part in parts]) for values in (link.weights, link.factors)
-        )
+        exponents = reduce(_outer_sum, [link.factors[part] for part in parts])
         # A factor for all levels alike changes no probability; without it none is above one, and no product overflows.
         factor = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         axes = tuple(axis for group in groups for axis in link.groups[group])
-        return _Crossed(axes, self._padded(added), self._padded(factor))
+        return _Crossed(axes, self._padded(factor))
 
     def _padded(self, table: Floats) -> Singles:
         """As many levels as the blocks have; those that there are not have no probability."""
@@ -117,13 +114,9 @@ class FastLink:
     def _chances(self, rows: list[NDArray[np.intp]], n_rows: int) -> Singles:
         """The probabilities of the levels of each row, up to a factor of that row."""
         chances = np.empty((n_rows, len(self._base)), np.float32)
-        other = np.empty_like(chances)
         chances[:] = self._base
-        if self._adds:
-            for crossed, row in zip(self._crossed, rows, strict=True):
-                chances += np.take(crossed.added, row, axis=0, out=other, mode="clip")
-            np.maximum(chances, np.float32(FLOOR) * self._base, out=chances)
         if self._multiplies:
+            other = np.empty_like(chances)
             for crossed, row in zip(self._crossed, rows, strict=True):
                 chances *= np.take(crossed.factor, row, axis=0, out=other, mode="clip")
         return chances

@@ -33,7 +33,7 @@ MAX_LISTED = 2**23  # groups of attributes: all pairs of a thousand columns have
 _MOST_DIMENSIONS = 32
 _FACTS = {"version", "kind", "n_rows", "schema", "health", "release"}
 _CHECKSUM = re.compile(r"([0-9a-f]{64})?")  # of a release, or none
-_REALS = ("base", "weights", "factors", "goals")
+_REALS = ("base", "factors", "goals")
 _SMALL = ("shape", "order", "groups", "group_sizes", "group_axes", "bars", "bar_sizes", "bar_axes")
 
 
@@ -152,10 +152,10 @@ def _chain(archive: Archive, shape: Shape) -> Arrays:
         raise ValueError("order must name every attribute once")
     levels = [shape[attribute] for attribute in order]
     crossed, masks = (_read_groups(archive, name, arrays, levels, shape) for name in ("group", "bar"))
-    if sum(levels) + 3 * crossed + masks > MAX_NUMBERS:
+    if sum(levels) + 2 * crossed + masks > MAX_NUMBERS:
         raise ValueError("it holds too many numbers")
     arrays["base"] = archive.read("base", "real", (sum(levels),))
-    arrays |= {name: archive.read(name, "real", (crossed,)) for name in ("weights", "factors", "goals")}
+    arrays |= {name: archive.read(name, "real", (crossed,)) for name in ("factors", "goals")}
     return arrays | {"bar_masks": archive.read("bar_masks", "truth", (masks,))}
 
 

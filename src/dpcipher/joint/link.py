@@ -18,30 +18,27 @@ from dpcipher.tables.table import cell_numbers
 
 KEYS = 3  # attributes that rows are sorted by before a spread draw
 LARGEST = 1e30  # of the numbers in a file: chances are computed in 32 bits
-FLOOR = 1e-6  # share of its base rate that a level keeps where the additive part is negative
 
 
 @dataclass(frozen=True)
 class Link:
     """The conditional distribution of `attribute`, from earlier attributes taken in `groups` (strongest first).
 
-    With g the level of group k, P(level | row) ∝ max(base + Σ_k weights[k, g], FLOOR·base) · exp Σ_k factors[k, g], and 0 where
-    `barred`. The rows of weights, factors and goals are the levels of all groups, one group after another; `goals` are the
-    conditional probabilities that the tables of even rows are made to match.
+    With g the level of group k, P(level | row) ∝ base · exp Σ_k factors[k, g], and 0 where `barred`. The rows of factors and goals are the
+    levels of all groups, one group after another; `goals` are the conditional probabilities that the tables of even rows are made to match.
     """
 
     attribute: int
     groups: tuple[Axes, ...]
     sizes: tuple[int, ...]
     base: Floats
-    weights: Floats
     factors: Floats
     goals: Floats
     barred: tuple[tuple[Axes, NDArray[np.bool_]], ...] = ()
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The first row of each group in weights, factors and goals."""
+        """The first row of each group in factors and goals."""
         return np.cumsum([0, *self.sizes[:-1]])[: len(self.sizes)]
 
     @cached_property
@@ -61,10 +58,7 @@ class Link:
 
     def raw_probabilities(self, cells: Cells, dtype: Any = np.float32) -> Chances:
         """The probabilities before structural zeros and scaling, for rows in these cells of the blocks."""
-        base = self.base.astype(dtype)
-        values = self.blocks.looked_up(cells, self.weights, dtype)
-        values += base
-        np.maximum(values, dtype(FLOOR) * base, out=values)
+        values = np.tile(self.base.astype(dtype), (cells.shape[1], 1))
         if self.factors.any():
             exponent = self.blocks.looked_up(cells, self.factors, dtype)
             exponent -= exponent.max(axis=1, keepdims=True)
@@ -139,7 +133,6 @@ def pack_links(links: Sequence[Link]) -> dict[str, NDArray[Any]]:
         "bar_axes": _integers(axis for group, _ in bars for axis in group),
         "bar_masks": _joined([mask for _, mask in bars], np.bool_),
         "base": _joined([link.base for link in links], np.float64),
-        "weights": _joined([link.weights for link in links], np.float64),
         "factors": _joined([link.factors for link in links], np.float64),
         "goals": _joined([link.goals for link in links], np.float64),
     }
@@ -157,12 +150,12 @@ def unpack_links(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> tuple[Link
     base = _cut(arrays["base"], [(level,) for level in levels])
     if any(rates.min() < 0 for rates in base):
         raise ValueError("base rates must be 0 or above")
-    weights, factors, goals = (_cut(arrays[name], crossed) for name in ("weights", "factors", "goals"))
+    factors, goals = (_cut(arrays[name], crossed) for name in ("factors", "goals"))
     every_bar = [(group, level) for own, level in zip(bars, levels, strict=True) for group in own]
     shapes = [(prod(shape[axis] for axis in group), level) for group, level in every_bar]
     masks = iter(_cut(arrays["bar_masks"], shapes))
     barred = [tuple((group, next(masks)) for group in own) for own in bars]
-    return tuple(map(Link, order, groups, sizes, base, weights, factors, goals, barred))
+    return tuple(map(Link, order, groups, sizes, base, factors, goals, barred))
 
 
 def groups_by_link(
