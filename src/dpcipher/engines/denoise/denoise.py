@@ -3,9 +3,7 @@
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
 empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Both use the order of levels, where there is one, as far as the
-counts themselves speak for it. Pairs are done twice: the strongest of them
-form a tree, and the second time every other pair is shrunk toward what that tree implies (`implied`), not toward independence, as far
-as its own counts agree: the prediction is made without them, so that their noise is independent. Then negative cells are removed and
+counts themselves speak for it. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
 small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
 else is used: no budget is spent. Without noise all of this is the identity.
@@ -24,7 +22,7 @@ import numpy as np
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
 from dpcipher.engines.denoise.oneway import one_way_table
-from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild, toward_tree
+from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
 from dpcipher.engines.raking import CALL, consensus
@@ -55,10 +53,10 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
         None if alone else fit_whole(reconciled, {axes[0]: table for axes, table in one_way_tables.items()})
     )
     if whole is None:
-        return _targets(known, plain, one_way_tables, rule, tree=True)
+        return _targets(known, plain, one_way_tables, rule)
     seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
     one_way_tables = _one_way_tables(known, seen, rule, orders, shrunk=True)
-    shrunk = _targets(known, seen, one_way_tables, rule, tree=seen is plain)
+    shrunk = _targets(known, seen, one_way_tables, rule)
     return _mean(shrunk, whole.joint)
 
 
@@ -68,7 +66,7 @@ def undenoised(reconciled: Reconciled) -> Targets:
     known = Resolutions(reconciled) if reconciled.merged else reconciled
     seen = Seen(known.table, 1.0)
     one_way_tables = _one_way_tables(known, seen, _keep, {}, shrunk=False)
-    return _targets(known, seen, one_way_tables, _keep, tree=False)
+    return _targets(known, seen, one_way_tables, _keep)
 
 
 def _keep(found: Sequence[Deviations], one_way: Mapping[int, Floats], total: float) -> list[Floats]:
@@ -105,8 +103,6 @@ def _targets(
     seen: Seen,
     one_way_tables: dict[Axes, Floats],
     rule: Shrinker,
-    *,
-    tree: bool,
 ) -> Targets:
     built = dict(one_way_tables)
     orders = _orders(reconciled)
@@ -115,9 +111,6 @@ def _targets(
         finest = [axes for axes in orders[order] if axes not in coarser]
         predicted = [predict(sets, built, reconciled, seen.table) for sets in parts(finest, reconciled)]
         tables = rebuild(predicted, built, reconciled, rule)
-        if order == 2 and tree:
-            moved = toward_tree(predicted, built, tables, reconciled)
-            tables = rebuild(moved, built, reconciled, rule)
         built.update(tables)
         if isinstance(reconciled, Resolutions):
             built.update(
