@@ -128,7 +128,7 @@ def one_way_error(truth, sigma, ordered, repeats=12):
 
 
 def test_a_skewed_column_gains_from_its_order_and_a_shuffled_one_does_not_lose():
-    """Exponential counts lose error beyond what cosines of the counts already remove; in random order nothing changes much."""
+    """Exponential counts lose error by their order; in random order nothing changes much."""
     truth = 800 * np.exp(-np.arange(30) / 6.0)
     without, ordered = one_way_error(truth, 40.0, np.ones(30, dtype=bool))
     assert ordered < 0.85 * without

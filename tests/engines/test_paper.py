@@ -271,22 +271,6 @@ def test_guards_tame_noise() -> None:
     assert error["clipped"] < error["guarded"]
 
 
-def test_dropping_leaves_out_what_was_never_measured() -> None:
-    """Q = {01, 12}, target 2: the table of (0, 2) was never measured, and only the equations of (1, 2) are solved."""
-    joint = random_joint((2, 3, 2), 6)
-    tables = counted(joint, [(0, 1), (1, 2)])
-    solved, _ = solve_paper((2, 3, 2), tables, Reading(guard="rows", target="last", missing="drop"))
-    first, middle = joint.sum(axis=2), joint.sum(axis=0)
-    share = first / first.sum(axis=0)  # P(V1 | V2)
-    right = middle[:, 0] / middle.sum(axis=1)
-    z = (
-        share * right / (np.sum(share**2, axis=0) + 0.01)
-    )  # each equation has unknowns of its own: a ridge of one row
-    raw = np.stack([z * first, (1 - z) * first], axis=-1)
-    assert np.abs(solved - np.maximum(raw, 0) / np.maximum(raw, 0).sum()).max() < 1e-9
-    assert tvd(solved, solve_paper((2, 3, 2), tables, Reading(guard="rows", target="last"))[0]) > 1e-3
-
-
 # refusals
 
 

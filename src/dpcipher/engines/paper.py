@@ -191,25 +191,13 @@ class _Run:
         """The joint of `axes` from the equations of one target."""
         others = tuple(axis for axis in axes if axis != target)
         rest = self._table(others)
-        families = [self._family(rest, axes, target, k) for k in self._summed(axes, target)]
+        families = [self._family(rest, axes, target, k) for k in others]
         z, met = solve_ridge(rest, families, self.reading.lam)
         self.converged &= met
         joint = np.empty((len(z) + 1, *rest.shape))
         np.multiply(z, rest, out=joint[:-1])
         np.subtract(rest, joint[:-1].sum(axis=0), out=joint[-1])  # the last level is what remains
         return np.ascontiguousarray(np.moveaxis(joint, 0, axes.index(target)))
-
-    def _summed(self, axes: Axes, target: int) -> list[int]:
-        """The attributes k that have an equation; all of them where dropping would leave none."""
-        every = [axis for axis in axes if axis != target]
-        if self.reading.missing == "build":
-            return every
-        return [k for k in every if self._supported(tuple(a for a in axes if a != k))] or every
-
-    def _supported(self, axes: Axes) -> bool:
-        return self.known.covers(axes) or (
-            len(axes) > 2 and all(self.known.covers(pair) for pair in combinations(axes, 2))
-        )
 
     def _family(self, rest: Floats, axes: Axes, target: int, k: int) -> Family:
         """The equations that sum over k, bad denominators left out."""

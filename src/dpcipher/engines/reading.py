@@ -7,7 +7,6 @@ from dpcipher.errors import ParameterError, did_you_mean
 
 GUARDS = ("none", "rows", "steps")
 TARGETS = ("random", "largest", "last", "average")
-MISSING = ("build", "drop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,23 +16,20 @@ class Reading:
     `guard`: `"none"` divides by whatever comes, but zero, as printed; `"rows"` leaves out equations whose denominator is below half a count, or
     a tenth of the absolute values it sums; `"steps"` clips and normalises every table, measured or built, before it is used. `target` is the
     attribute x₁ whose conditional is solved for: `"random"` for every set of attributes as printed, `"largest"` (most levels), `"last"`, or the
-    `"average"` over all. `lam` is the ridge. `clip` sets negative counts of the noisy tables to zero first. `missing`: a table with a pair of
-    attributes that were never measured together is built like any other (`"build"`), or its equations are dropped (`"drop"`).
+    `"average"` over all. `lam` is the ridge. `clip` sets negative counts of the noisy tables to zero first.
 
     >>> Reading.parse("averaged")
-    Reading(guard='steps', target='average', lam=0.01, clip=False, missing='build')
+    Reading(guard='steps', target='average', lam=0.01, clip=False)
     """
 
     guard: str = "none"
     target: str = "random"
     lam: float = 0.01
     clip: bool = False
-    missing: str = "build"
 
     def __post_init__(self) -> None:
         _check_word("guard", self.guard, GUARDS)
         _check_word("target", self.target, TARGETS)
-        _check_word("missing", self.missing, MISSING)
         if isinstance(self.lam, bool) or not (isfinite(self.lam) and self.lam > 0):
             raise ParameterError(f"lam ({self.lam}) must be a finite number above 0; try lam=0.01")
         if not isinstance(self.clip, bool):

@@ -9,7 +9,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from dpcipher.engines.denoise.denoise import denoise, undenoised
+from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.draws import NO_ENGINE, draw_joints
 from dpcipher.engines.paper import solve_paper
@@ -336,7 +336,7 @@ def _paper(
     tables = [(table.query.axes, table.counts, table.variance) for table in known]
     notes: tuple[str, ...] = (f"reading: {reading}",)
     if reconciled.merged:
-        targets = undenoised(reconciled)
+        targets = denoise(reconciled, orders_of(schema))
         notes += _divided(schema, targets)
         tables += [
             (axes, targets.tables[axes] * targets.total, (targets.sigma[axes] * targets.total) ** 2)

@@ -46,7 +46,7 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
     orders = known.orders(orders) if isinstance(known, Resolutions) else orders
     rule = partial(shrink, orders=orders)
     plain = Seen(known.table, 1.0)
-    one_way_tables = _one_way_tables(known, plain, rule, orders, shrunk=True)
+    one_way_tables = _one_way_tables(known, plain, rule, orders)
     # No joint ties single columns together; and the joint fit knows no order of levels, by which columns gain that are finer than their tables.
     alone = all(len(one.query.axes) < 2 for one in reconciled.measured) or isinstance(known, Resolutions)
     whole = (
@@ -55,23 +55,9 @@ def denoise(reconciled: Reconciled, orders: Mapping[int, Ordered] = MappingProxy
     if whole is None:
         return _targets(known, plain, one_way_tables, rule)
     seen = _positive(reconciled, whole) if prod(reconciled.shape) <= reconciled.total else plain
-    one_way_tables = _one_way_tables(known, seen, rule, orders, shrunk=True)
+    one_way_tables = _one_way_tables(known, seen, rule, orders)
     shrunk = _targets(known, seen, one_way_tables, rule)
     return _mean(shrunk, whole.joint)
-
-
-def undenoised(reconciled: Reconciled) -> Targets:
-    """The same without shrinkage: non-negative and consistent only."""
-    _check(reconciled)
-    known = Resolutions(reconciled) if reconciled.merged else reconciled
-    seen = Seen(known.table, 1.0)
-    one_way_tables = _one_way_tables(known, seen, _keep, {}, shrunk=False)
-    return _targets(known, seen, one_way_tables, _keep)
-
-
-def _keep(found: Sequence[Deviations], one_way: Mapping[int, Floats], total: float) -> list[Floats]:
-    """No shrinkage."""
-    return [part.counts for part in found]
 
 
 @dataclass(frozen=True)
@@ -118,8 +104,7 @@ def _targets(
             )
     for axes in reconciled.maximal():
         if len(axes) > NARROW:
-            noise = 0.0 if rule is _keep else reconciled.mean_variance(axes)
-            built[axes] = fit_wide(axes, seen.table(axes), built, reconciled, rule, noise)
+            built[axes] = fit_wide(axes, seen.table(axes), built, reconciled, rule, reconciled.mean_variance(axes))
     return _finish(reconciled, built)
 
 
@@ -147,7 +132,7 @@ def _check(reconciled: Reconciled) -> None:
 
 
 def _one_way_tables(
-    reconciled: Known, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered], *, shrunk: bool
+    reconciled: Known, seen: Seen, rule: Shrinker, orders: Mapping[int, Ordered]
 ) -> dict[Axes, Floats]:
     """Every one-way table, shrunk toward uniform (over its possible levels)."""
     total, start = reconciled.total, _uniform(reconciled)
@@ -157,7 +142,7 @@ def _one_way_tables(
     for part, means in zip(found, kept, strict=True):
         for axes, beyond, variance, mean in zip(part.sets, part.counts, part.variance, means, strict=True):
             ordered = orders.get(axes[0])
-            tables[axes] = one_way_table(start[axes], beyond, variance, mean, total, shrunk, ordered)
+            tables[axes] = one_way_table(start[axes], beyond, variance, mean, total, ordered)
     return reconciled.with_all_columns(tables) if isinstance(reconciled, Resolutions) else tables
 
 

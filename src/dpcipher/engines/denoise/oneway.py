@@ -26,12 +26,11 @@ def one_way_table(
     variance: float,
     kept: Floats,
     total: float,
-    shrunk: bool,
     ordered: Ordered | None,
 ) -> Floats:
     """Non-negative counts of the possible levels: their posterior mean where there are many, else the nearest to what is kept."""
     possible, built = start > 0, np.zeros_like(start)
-    if shrunk and variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
+    if variance > 0 and np.count_nonzero(possible) >= MANY_LEVELS:
         counts = (start + beyond)[possible]
         built[possible] = denoise_one_way(counts, variance**0.5, total, _marked(ordered, possible))
     else:
