@@ -6,8 +6,7 @@ hold. A drawn row that breaks one goes through these steps, and stays with the f
 1. its values are drawn again inside their bins, as long as its levels allow the rule to be kept; then two values change places, or one is copied;
 2. a row is taken in its place from a fresh draw (rejection), one with the same levels in the columns that the rule's condition reads: so the
    rule does not thin out the rows that it is about;
-3. the columns that the rule claims something about are drawn again, each from its distribution given all others, among the levels that break the fewest rules;
-4. any row of the fresh draw takes its place, or the columns that rules touch are set to levels that keep them all.
+3. any row of the fresh draw takes its place, or the columns that rules touch are set to levels that keep them all.
 
 Every step is bounded.
 """
@@ -38,19 +37,15 @@ if TYPE_CHECKING:
 VALUE_TRIES = 8
 POOLS = 6  # fresh draws for the rows of one chunk
 _SMALLEST_POOL, _LARGEST_POOL = 1024, 65_536
-SWEEPS = 3
-_CANDIDATES = 2**18  # rows times levels that are weighed at once
-_MOST_LEVELS = 256  # of a column, that are weighed for a row
 
 Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """What no row may be: which coded rows are, the attributes that it claims something about, and the others it reads."""
+    """What no row may be: which coded rows are, and the attributes that it reads but claims nothing about."""
 
     broken: Callable[[Codes], Bools]
-    claimed: Axes
     given: Axes
 
 
@@ -122,12 +117,6 @@ class Enforcer:
         todo, chosen, donors = self._donors(codes, todo, pool)
         table = _put(table, chosen, pool_table.take(donors))
         codes[chosen] = pool[donors]
-        if len(todo):
-            fixed = self._repaired(codes[todo])
-            fixed_table, good = self._valued(fixed)
-            codes[todo[good]] = fixed[good]
-            table = _put(table, todo[good], fixed_table.filter(pa.array(good)))
-            todo = todo[~good]
         return self._last_resort(codes, table, todo, pool, pool_table)
 
     def _pool(self, codes: Codes, todo: Places) -> tuple[Codes, pa.Table]:
@@ -186,7 +175,7 @@ class Enforcer:
 
         claimed = schema.cover(rule.claimed).axes
         given = tuple(axis for axis in schema.cover(rule.columns).axes if axis not in claimed)
-        return Constraint(broken, claimed, given or claimed[:-1])
+        return Constraint(broken, given or claimed[:-1])
 
     def _of_zeros(self) -> Iterator[Constraint]:
         for zero in self.schema.zeros:
@@ -194,47 +183,12 @@ class Enforcer:
             moved = {axis for name in zero.becomes for axis in self.schema.cover(name).axes}
             claimed = tuple(axis for axis in axes if axis in moved) or axes[-1:]
             given = tuple(axis for axis in axes if axis not in claimed)
-            yield Constraint(partial(_inside, axes, mask), claimed, given)
+            yield Constraint(partial(_inside, axes, mask), given)
 
     @cached_property
     def _watched_axes(self) -> Axes:
         names = dict.fromkeys(name for rule in self.schema.compiled.watched for name in rule.columns)
         return self.schema.cover(tuple(names)).axes if names else ()
-
-    def _repaired(self, codes: Codes) -> Codes:
-        """Columns that broken rules claim something about, drawn again given all others: a few sweeps over the rules."""
-        codes = codes.copy()
-        for _ in range(SWEEPS):
-            for constraint in self.constraints:
-                rows = np.flatnonzero(constraint.broken(codes))
-                for axis in constraint.claimed if len(rows) else ():
-                    codes[rows, axis] = self._redrawn(codes[rows], axis)
-            if not self.broken(codes).any():
-                break
-        return codes
-
-    def _redrawn(self, codes: Codes, axis: int) -> Codes:
-        """A level for each row, from its distribution given the others, among those that break the fewest rules."""
-        levels = self._levels(axis)
-        step = max(1, _CANDIDATES // len(levels))
-        parts = [self._weighed(codes[at : at + step], axis, levels) for at in range(0, len(codes), step)]
-        return np.concatenate(parts)
-
-    def _levels(self, axis: int) -> Codes:
-        levels = np.arange(self.schema.shape[axis], dtype=np.int32)
-        if self.allowed and axis in self.allowed:
-            levels = levels[self.allowed[axis]]
-        return self.rng.choice(levels, _MOST_LEVELS, replace=False) if len(levels) > _MOST_LEVELS else levels
-
-    def _weighed(self, codes: Codes, axis: int, levels: Codes) -> Codes:
-        tried = np.repeat(codes, len(levels), axis=0)
-        tried[:, axis] = np.tile(levels, len(codes))
-        touching = [one for one in self.constraints if axis in one.claimed or axis in one.given]
-        broken = np.sum([one.broken(tried) for one in touching], axis=0).reshape(len(codes), len(levels))
-        logs = self.core.log_prob(tried).reshape(len(codes), len(levels))
-        logs = np.where(broken == broken.min(axis=1, keepdims=True), np.maximum(logs, -1e6), -np.inf)
-        noise = -np.log(self.rng.exponential(size=logs.shape))  # Gumbel: the largest is a draw in proportion
-        return np.asarray(levels[(logs + noise).argmax(axis=1)])
 
     def _last_resort(
         self, codes: Codes, table: pa.Table, todo: Places, pool: Codes, pool_table: pa.Table
