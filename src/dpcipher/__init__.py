@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from dpcipher.curator.check import SchemaCheck
     from dpcipher.curator.measure import measure
     from dpcipher.drawing.plot import plot
-    from dpcipher.engines.reading import Reading
+    from dpcipher.engines.paper import Paper
+    from dpcipher.engines.rows import Rows
     from dpcipher.engines.solve import solve
+    from dpcipher.engines.table import FullTable
     from dpcipher.inference.combine import combine
     from dpcipher.inference.estimate import estimate
     from dpcipher.inference.models import fit_models
@@ -55,6 +57,7 @@ __all__ = [
     "Cipher",
     "Fourier",
     "FullHistogram",
+    "FullTable",
     "Grouped",
     "Independent",
     "Joint",
@@ -62,9 +65,10 @@ __all__ = [
     "Ledger",
     "Modips",
     "MultinomialDirichlet",
+    "Paper",
     "PrivBayes",
-    "Reading",
     "Release",
+    "Rows",
     "Schema",
     "Uniform",
     "audit",
@@ -85,11 +89,13 @@ __all__ = [
 
 _HOMES = {
     "Auto": "request.auto",
+    "FullTable": "engines.table",
     "Grouped": "schema.grouped",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",
-    "Reading": "engines.reading",
+    "Paper": "engines.paper",
     "Release": "release.release",
+    "Rows": "engines.rows",
     "Schema": "schema.schema",
     "audit": "audits.audit",
     "combine": "inference.combine",

@@ -22,15 +22,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "sampling by a word": (lambda: JOINT.sample(5, seed="a"), r"seed \('a'\) must be a whole number"),  # type: ignore[arg-type]
     "sampling below zero": (lambda: JOINT.sample(5, seed=-1), r"seed \(-1\) must be a whole number"),
     "a stream by half": (lambda: JOINT.stream(5, seed=1.5), r"seed \(1\.5\) must be a whole number"),  # type: ignore[arg-type]
-    "a ridge for tables": (lambda: dc.solve(RELEASE, lam=3.0), "lam must be left out with engine 'table'"),
-    "a reading for rows": (
-        lambda: dc.solve(RELEASE, engine="rows", reading="clipped"),
-        "reading must be left out with engine 'rows'.*try engine='paper'",
+    "an engine's name": (
+        lambda: dc.solve(RELEASE, engine="rwos"),
+        "engine .'rwos'. must be one of auto, .*did you mean 'rows'",
     ),
-    "a ridge for a method": (lambda: dc.Cipher(1.0, unit="add-remove", lam=3.0), "lam must be left out"),
-    "a reading for a method": (
-        lambda: dc.Cipher(1.0, unit="add-remove", reading="clipped"),
-        "reading must be left out",
+    "another value": (lambda: dc.solve(RELEASE, engine=3), r"engine \(3\) must be one of auto, .*dc\.Paper"),  # type: ignore[call-overload]
+    "a class": (lambda: dc.solve(RELEASE, engine=dc.Rows), r"or dc\.Paper\(…\), dc\.FullTable\(\)"),  # type: ignore[call-overload]
+    "a last column": (
+        lambda: dc.solve(RELEASE, engine=dc.Rows(last="il")),
+        r"last \('il'\) must be a column.*did you mean 'ill'",
+    ),
+    "an engine of a method": (
+        lambda: dc.Cipher(1.0, unit="add-remove", engine="magic"),
+        "engine .'magic'. must be one of",
+    ),
+    "a negative population": (
+        lambda: dc.solve(RELEASE, engine="rows", seed=-1),
+        r"seed \(-1\) must be a whole number",
     ),
     "whose row is missing": (
         lambda: dc.measure("absent.csv", SCHEMA, epsilon=1, unit="add-remove", missing_person="drop"),
@@ -45,8 +53,3 @@ def test_what_cannot_be_meant_is_refused(wrong: str) -> None:
     call, says = REFUSED[wrong]
     with pytest.raises(ParameterError, match=says):
         call()
-
-
-def test_the_literal_reading_may_be_said_to_any_engine() -> None:
-    """It is the default, and nothing of it is ignored."""
-    assert dc.solve(RELEASE, engine="table", reading="literal").n_rows == JOINT.n_rows

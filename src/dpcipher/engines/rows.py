@@ -9,10 +9,12 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcipher.engines.engine import Problem, solve_denoised
 from dpcipher.engines.targets import (
     Fit,
     Say,
@@ -23,11 +25,12 @@ from dpcipher.engines.targets import (
     pair_information,
     silent,
 )
-from dpcipher.errors import ParameterError
+from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.joint.blocks import Block, Cells, Chances, grouped
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.even_rows import row_sums
 from dpcipher.joint.link import Link, draw_column, scaled
+from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape, maximal
 from dpcipher.tables.table import margin
 
@@ -43,6 +46,36 @@ TOLERANCE = 1e-5  # total variation distance at which raking stops
 _DRIFT = 1e-12  # rows are scaled back to sum to one before single precision can overflow
 
 Barred = tuple[tuple[Axes, Bools], ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Largest entropy under the denoised tables, attribute by attribute, over a population of rows: for any number of columns.
+
+    The column `last` is drawn last, so that its step is the model of it given all others: by default the one that the tables were chosen to predict.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> dc.solve(release, engine=dc.Rows(last="ill")).health.engine
+    'rows'
+    """
+
+    last: str | None = None
+    name: ClassVar[str] = "rows"
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a last column that there is not."""
+        if self.last is not None and self.last not in schema.attrs:
+            hint = did_you_mean(str(self.last), schema.attrs)
+            raise ParameterError(f"last ({self.last!r:.60}) must be a column of the schema{hint}")
+
+    def solve(self, problem: Problem) -> tuple[Chain, Fit]:
+        """The joint, and how well it meets the tables."""
+        last = problem.predicted if self.last is None else problem.schema.attrs.index(self.last)
+        return solve_denoised(
+            problem, lambda targets: solve_rows(targets, last=last, seed=problem.seed, say=problem.say)
+        )
 
 
 @dataclass(frozen=True)
@@ -111,9 +144,7 @@ def _start(attribute: int, base: Floats, equations: Sequence[Equation], barred: 
     return Link(attribute, groups, sizes, base, np.zeros_like(goals), goals, barred)
 
 
-def fit_link(
-    link: Link, codes: Codes, shape: Shape, *, sweeps: int
-) -> tuple[Link, Cells, Chances, int]:
+def fit_link(link: Link, codes: Codes, shape: Shape, *, sweeps: int) -> tuple[Link, Cells, Chances, int]:
     """Rake the probabilities of every row to the link's goals, one block of groups after another, at most `sweeps` times round.
 
     Returned are the link with the factors that this takes, the cells of the rows in its blocks, their probabilities, and the sweeps used.

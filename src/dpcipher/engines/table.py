@@ -6,15 +6,20 @@ by one makes the large table start near its limit.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod, sqrt
+from typing import ClassVar
 
 import numpy as np
 
 from dpcipher.engines import raking
+from dpcipher.engines.engine import Problem, solve_denoised
 from dpcipher.engines.raking import Goal, gaps, rake
 from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
-from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
+from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, shown_count
+from dpcipher.joint.dense import DenseTable
+from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, Shape, maximal
 from dpcipher.tables.table import broadcast_over
 
@@ -27,6 +32,36 @@ _ACCEPTED = 1e-3
 _EXACT = 1e-6
 # Ten sweeps must leave at most this share of the misfit: exact tables are worth a slow approach, noisy ones are not.
 _PATIENT, _BRISK = 0.9, 0.7
+
+
+@dataclass(frozen=True)
+class FullTable:
+    """Largest entropy under the denoised tables, over all cells of the full table: at most 134 million.
+
+    >>> import dpcipher as dc
+    >>> schema = dc.Schema.from_domain({"smokes": 2, "ill": 2})
+    >>> release = dc.Release.from_tables({("smokes", "ill"): [[480, 20], [260, 240]]}, schema, scale=5.0)
+    >>> dc.solve(release, engine=dc.FullTable()).health.engine
+    'table'
+    """
+
+    name: ClassVar[str] = "table"
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a table that would not fit."""
+        if (cells := prod(schema.shape)) > MAX_CELLS:
+            raise SizeError(
+                f"engine ('table') needs the full table of {shown_count(cells)} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
+            )
+
+    def solve(self, problem: Problem) -> tuple[DenseTable, Fit]:
+        """The joint, and how well it meets the tables."""
+
+        def fit(targets: Targets) -> tuple[DenseTable, Fit]:
+            probabilities, ended = solve_table(targets, say=problem.say)
+            return DenseTable(probabilities), ended
+
+        return solve_denoised(problem, fit)
 
 
 def solve_table(

@@ -29,6 +29,7 @@ CHUNK = 1 << 18
 # Of larger tables the heights are not kept from draw to draw; they, and more rows than one chunk, are left as the snake drew them.
 _KEPT_CELLS = 1 << 22
 _SORTED_ROWS = 1 << 14
+_FEWEST = 32  # rows that are matched: fewer would be no sample, but the rows that match best
 
 Pairs = Mapping[tuple[int, int], Floats]
 
@@ -106,7 +107,7 @@ class DenseTable(InBatches):
                 else rng.permutation(_places(heights, steps.uniforms(number)))
             )
             rows = _levels(places, part.shape)
-            if not independent and steps.n_batches == 1 and n_rows < part.size <= _KEPT_CELLS:
+            if not independent and steps.n_batches == 1 and _FEWEST <= n_rows < part.size <= _KEPT_CELLS:
                 _match_pairs(rows, part, pair_margins(part) if allowed else self._pairs, rng)
             return _relabel(rows, levels) if allowed else rows
 

@@ -104,7 +104,9 @@ def _targets(
             )
     for axes in reconciled.maximal():
         if len(axes) > NARROW:
-            built[axes] = fit_wide(axes, seen.table(axes), built, reconciled, rule, reconciled.mean_variance(axes))
+            built[axes] = fit_wide(
+                axes, seen.table(axes), built, reconciled, rule, reconciled.mean_variance(axes)
+            )
     return _finish(reconciled, built)
 
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from dpcipher.tables.domain import Axes, Floats
 
-MANY_LEVELS = 1024  # beyond, the eigenproblem takes seconds, and contrasts of single levels are nearly principal axes
+MANY_LEVELS = (
+    1024  # beyond, the eigenproblem takes seconds, and contrasts of single levels are nearly principal axes
+)
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,9 @@ def proportional_basis(probability: Floats) -> Basis:
     contrasts = _contrasts(len(probability))
     if len(probability) > MANY_LEVELS:
         vectors = np.empty_like(contrasts)
-        vectors[np.argsort(probability, kind="stable")] = contrasts  # the rarest level has no contrast of its own
+        vectors[np.argsort(probability, kind="stable")] = (
+            contrasts  # the rarest level has no contrast of its own
+        )
         variance = probability @ vectors**2 - (probability @ vectors) ** 2
     else:
         mean = contrasts.T.dot(probability)
