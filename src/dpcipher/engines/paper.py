@@ -110,6 +110,12 @@ class Paper:
         return core, Fit(fit.negative_mass, fit.converged, notes=notes)
 
 
+def _check_word(name: str, word: object, known: tuple[str, ...]) -> None:
+    if word not in known:
+        hint = did_you_mean(str(word), known)
+        raise ParameterError(f"{name} ({word!r}) must be one of {', '.join(known)}{hint}")
+
+
 READINGS = {
     "literal": Paper(),
     "clipped inputs": Paper(clip=True),
@@ -119,12 +125,6 @@ READINGS = {
     "literal, average": Paper(target="average"),
     "averaged": Paper(guard="steps", target="average"),
 }
-
-
-def _check_word(name: str, word: object, known: tuple[str, ...]) -> None:
-    if word not in known:
-        hint = did_you_mean(str(word), known)
-        raise ParameterError(f"{name} ({word!r}) must be one of {', '.join(known)}{hint}")
 
 
 def _cleared(probabilities: Floats, zeros: Sequence[Zero]) -> Floats:
