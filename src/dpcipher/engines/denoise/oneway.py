@@ -7,7 +7,10 @@ information too: given the sum, the posterior is the same one with the observati
 bisection; with a flat prior this is the projection on the simplex.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.fft import dct, idct
 from scipy.special import ndtr
 
 from dpcipher.engines.denoise.log_density import Estimate, mixed, smooth_counts
@@ -17,6 +20,9 @@ from dpcipher.tables.domain import Bools, Floats
 
 MANY_LEVELS = 12
 STEPS = 50
+FALLS = (0.0, 0.5, 1.0, 1.5, 2.0)
+POWERS = 24
+STRONG = 1000.0
 NUDGE = 1e-3  # in noise deviations, for derivatives
 
 
@@ -49,31 +55,74 @@ def _marked(ordered: Ordered | None, possible: Bools) -> Bools | None:
 
 def denoise_one_way(counts: Floats, sigma: float, total: float, ordered: Bools | None = None) -> Floats:
     """Non-negative counts that add up to `total`; `ordered` marks levels that are known to have an order, None where nothing is known."""
-    means, slopes = posterior(counts, sigma, total)
-    part = 0.0 if ordered is None else float(means[ordered].sum())
+    inside = np.ones(len(counts), dtype=bool) if ordered is None else ordered
+    smoothed = smooth(counts[inside], sigma)
+    seen, left = counts.copy(), np.full(len(counts), sigma)
+    seen[inside], left[inside] = smoothed.counts, smoothed.sigma
+    found, slopes = posterior(seen, left, total)
+    part = float(found[inside].sum())
     if ordered is None or part <= 0:
-        return means
-    plain = Estimate(means[ordered], float(slopes[ordered].sum()))
-    means[ordered] = mixed(counts[ordered], sigma, plain, smooth_counts(counts[ordered], sigma, part))
-    return means
+        return found
+    plain = Estimate(found[inside], smoothed.own * float(slopes[inside].sum()))
+    found[inside] = mixed(counts[inside], sigma, plain, smooth_counts(counts[inside], sigma, part))
+    return found
 
 
-def posterior(counts: Floats, sigma: float, total: float) -> tuple[Floats, Floats]:
+def posterior(counts: Floats, sigma: Floats | float, total: float) -> tuple[Floats, Floats]:
     """The posterior mean of the counts given that they are non-negative and sum to `total`, and the derivative of each by its own observation.
 
     Noise is normal(0, sigma²).
     """
-    edges = _edges(sigma, max(1.5 * total, 1.2 * float(counts.max())))
-    low, high = -4 * sigma, 4 * sigma
+    sigma = np.broadcast_to(sigma, counts.shape)[:, None]
+    edges = _edges(float(sigma.min()), max(1.5 * total, 1.2 * float(counts.max())))
+    high = 4 * float(sigma.max())
+    low = -high
     for _ in range(25):
         shift = (low + high) / 2
         pieces = _pieces(counts - shift, sigma, edges)
         weights = _weights(pieces[0])
         result = _mean(*pieces, weights)
         low, high = (shift, high) if result.sum() > total else (low, shift)
-    nudge = NUDGE * sigma
+    nudge = NUDGE * sigma[:, 0]
     nudged = _mean(*_pieces(counts - shift + nudge, sigma, edges), weights)
     return result * (total / result.sum()), (nudged - result) / nudge
+
+
+class Smoothed(NamedTuple):
+    """Counts smoothed along their levels, the noise that is left in them, and the share of a count's own observation in it."""
+
+    counts: Floats
+    sigma: float
+    own: float
+
+
+def smooth(counts: Floats, sigma: float) -> Smoothed:
+    """Use the order of the levels where the counts themselves show that it matters; else return what was given.
+
+    The cosine coefficients of a smooth histogram fall off with frequency j as j^(−2q); those of an arbitrary order do not (q = 0).
+    The posterior mean over a grid of (q, size) is taken when the evidence for some q > 0 is `STRONG` to one.
+    """
+    levels = len(counts)
+    z = dct(counts, norm="ortho")[1:]
+    frequency = np.arange(1.0, levels)
+    prior = np.stack(
+        [size * frequency ** (-2.0 * fall) for fall in FALLS for size in _powers(z, sigma, frequency, fall)]
+    )
+    variance = prior + sigma**2
+    evidence = -0.5 * (np.log(variance) + z**2 / variance).sum(axis=1)
+    belief = np.exp(evidence - evidence.max())
+    belief /= belief.sum()
+    if belief[:POWERS].sum() * STRONG > 1:
+        return Smoothed(counts, sigma, 1.0)
+    kept = (belief[:, None] * prior / variance).sum(axis=0)
+    flat = np.full(levels, counts.mean())
+    smoothed = flat + idct(np.concatenate([[0.0], kept * z]), norm="ortho")
+    return Smoothed(smoothed, sigma * float(np.sqrt((kept**2).mean())), (1 + float(kept.sum())) / levels)
+
+
+def _powers(z: Floats, sigma: float, frequency: Floats, fall: float) -> Floats:
+    """Sizes that bracket the strength of the lowest frequencies."""
+    return np.geomspace(sigma**2 / 10, 10 * max(float((z**2).max()), sigma**2) * float(frequency[-1]), POWERS)
 
 
 def _edges(sigma: float, top: float) -> Floats:
@@ -101,13 +150,13 @@ def _mean(likelihood: Floats, mean: Floats, weights: Floats) -> Floats:
     return np.asarray((belief * mean).sum(axis=1) / belief.sum(axis=1))
 
 
-def _pieces(counts: Floats, sigma: float, edges: Floats) -> tuple[Floats, Floats]:
+def _pieces(counts: Floats, sigma: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Likelihood and posterior mean of each count (rows) under the point at zero and every uniform piece (columns)."""
     z = (edges - counts[:, None]) / sigma
     mass = np.maximum(np.diff(ndtr(z), axis=1), 0.0)
     density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
     offset = np.divide(-np.diff(density, axis=1), mass, out=np.zeros_like(mass), where=mass > 1e-10)
     mean = np.clip(counts[:, None] + sigma * offset, edges[:-1], edges[1:])
-    at_zero = np.exp(-0.5 * (counts / sigma) ** 2) / np.sqrt(2 * np.pi)
+    at_zero = np.exp(-0.5 * (counts / sigma[:, 0]) ** 2) / np.sqrt(2 * np.pi)
     likelihood = np.column_stack([at_zero, mass * sigma / np.diff(edges)])
     return np.maximum(likelihood, 1e-250), np.column_stack([np.zeros(len(counts)), mean])
