@@ -11,7 +11,7 @@ import dpcipher as dc
 from dpcipher.engines.denoise import shapes
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.joint_fit import TAUS, _equations, _path, fit_whole
-from dpcipher.engines.denoise.oneway import denoise_one_way, posterior
+from dpcipher.engines.denoise.oneway import denoise_one_way, posterior, smooth
 from dpcipher.engines.denoise.shapes import proportional_basis
 from dpcipher.engines.denoise.shrink import (
     CLEAR,
@@ -249,6 +249,18 @@ def test_posterior_counts_leave_large_counts_alone():
     """Counts far above the noise move by much less than the noise."""
     seen = np.random.default_rng(0).uniform(5000, 9000, 40)
     np.testing.assert_allclose(denoise_one_way(seen, 1.0, float(seen.sum())), seen, atol=0.2)
+
+
+def test_order_is_used_only_where_it_shows():
+    """A smooth histogram loses noise; the same histogram in random order is returned untouched."""
+    rng = np.random.default_rng(7)
+    truth = 1000 * np.exp(-0.5 * ((np.arange(60) - 20) / 9.0) ** 2)
+    seen = truth + rng.normal(0, 60, 60)
+    got, left, _ = smooth(seen, 60.0)
+    assert np.abs(got - truth).sum() < 0.6 * np.abs(seen - truth).sum()
+    assert left < 60.0
+    shuffled = seen[rng.permutation(60)]
+    assert smooth(shuffled, 60.0) == (pytest.approx(shuffled), 60.0, 1.0)
 
 
 def test_the_axes_of_many_levels_shrink_as_the_exact_ones_do(monkeypatch):

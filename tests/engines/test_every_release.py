@@ -197,7 +197,7 @@ def test_a_release_without_rows_is_uniform_and_says_why(engine: str) -> None:
     np.testing.assert_allclose(joint.core.project((0, 1)), 1 / 6)
     drowned = Release.from_tables({("c0", "c1"): counts - 100}, empty.schema, scale=30.0)
     with pytest.warns(
-        DpcipherWarning, match=r"\(-600\) is not above 0: the noise has drowned the data\. A larger"
+        DpcipherWarning, match=r"\(-600\) is not above 0: the noise is larger than the counts\. A larger"
     ):
         joint = solve(drowned, engine=engine)
     assert isinstance(joint, Joint)

@@ -243,3 +243,11 @@ def test_zeros_that_contradict_the_tables_are_reported() -> None:
     assert not fit.converged
     with pytest.raises(SolveError, match="structural zeros"):
         solve_table(exact_targets(joint, [(0, 1)], zeros=(((0, 1), every),)))
+
+
+def test_tables_without_a_common_cell_are_not_blamed_on_zeros_that_are_not_there() -> None:
+    """Noisy tables may be empty in contradictory places: the message says so, and what to do."""
+    same, other = np.eye(2) / 2, np.eye(2)[::-1] / 2
+    tables = {(0, 1): same, (1, 2): same, (0, 2): other, **{(axis,): np.full(2, 0.5) for axis in range(3)}}
+    with pytest.raises(SolveError, match=r"contradict one another.*engine='rows'"):
+        solve_table(Targets((2, 2, 2), 100.0, tables, dict.fromkeys(tables, 0.1)))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
@@ -45,6 +46,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "must be left out without a person",
     ),
 }
+
+
+def test_linear_algebra_takes_one_thread() -> None:
+    """As for a posterior: several threads of small products wait for one another, and a seed would not repeat on other machines."""
+    threads: list[int] = []
+
+    def progress(_: str) -> None:
+        threads.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    with threadpool_limits(2, user_api="blas"):
+        dc.solve(RELEASE, progress=progress)
+    assert set(threads) == {1}
 
 
 @pytest.mark.parametrize("wrong", REFUSED)

@@ -181,9 +181,9 @@ def test_fixing_the_first_attribute_costs_no_effective_rows(chain):
 
 def test_an_uneven_condition_reports_fewer_effective_rows():
     """When a late condition singles out one row in a hundred, the effective number says so."""
-    first = Link(0, (), (), np.array([0.99, 0.01]), np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2)))
+    first = Link(0, (), (), np.array([0.99, 0.01]), np.zeros((0, 2)), np.zeros((0, 2)))
     copies = np.array([[0.0, -40.0], [-40.0, 0.0]])
-    second = Link(1, ((0,),), (2,), np.array([0.5, 0.5]), np.zeros((2, 2)), copies, np.eye(2))
+    second = Link(1, ((0,),), (2,), np.array([0.5, 0.5]), copies, np.eye(2))
     codes, effective = Chain((2, 2), (first, second)).sample_given(
         1_000, np.random.default_rng(0), {1: np.array([False, True])}
     )
@@ -210,6 +210,23 @@ def test_a_dead_end_is_replaced_by_a_living_row():
     rows = next(Chain((2, 2), (first, second)).sample(1_000, np.random.default_rng(0)))
     assert (rows[:, 0] == 1).all()
     assert abs(rows[:, 1].mean() - 0.5) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("steep", "barred"),
+    [(60.0, False), (95.0, False), (500.0, False), (60.0, True), (90.0, True), (95.0, True)],
+)
+def test_chances_beyond_single_precision_are_not_lost(steep, barred):
+    """A level that is sure beside one that factors favour by far but that has no rows, or may have none."""
+    first = Link(0, (), (), np.array([0.5, 0.5]), np.zeros((0, 2)), np.zeros((0, 2)))
+    base = np.array([0.5, 0.5]) if barred else np.array([1.0, 0.0])
+    factors, mask = np.array([[-steep, 0.0], [-steep, 0.0]]), np.array([[False, True]] * 2)
+    goals, zeros = np.array([[1.0, 0.0]] * 2), (((0,), mask),) if barred else ()
+    both = Chain((2, 2), (first, Link(1, ((0,),), (2,), base, factors, goals, zeros)))
+    for allowed in (None, {1: np.array([True, False])}):
+        rows = np.concatenate(list(both.sample(1_000, np.random.default_rng(0), allowed=allowed)))
+        assert (rows[:, 1] == 0).all()
+        assert rows[:, 0].mean() == pytest.approx(0.5, abs=0.01)
 
 
 def test_chunks_are_bounded_and_add_up(chain, monkeypatch):

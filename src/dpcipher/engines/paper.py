@@ -29,6 +29,7 @@ from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
 from dpcipher.engines.targets import Fit
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, did_you_mean
 from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.joint import Core
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, Zero, zero_cells
 from dpcipher.tables.table import margin
@@ -88,7 +89,7 @@ class Paper:
     def check(self, schema: Schema) -> None:
         """Refuse tables that would not fit; a table that was measured whole is only known later."""
 
-    def solve(self, problem: Problem) -> tuple[DenseTable, Fit]:
+    def solve(self, problem: Problem) -> tuple[Core, Fit]:
         """From the noisy tables straight to the joint; only repeats of one table become one, and tables in groups of levels are refined."""
         reconciled = problem.reconciled
         known = [table for table in reconciled.in_counts() if not table.query.groups]

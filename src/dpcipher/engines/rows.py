@@ -29,6 +29,7 @@ from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.joint.blocks import Block, Cells, Chances, grouped
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.even_rows import row_sums
+from dpcipher.joint.joint import Core
 from dpcipher.joint.link import Link, draw_column, scaled
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape, maximal
@@ -70,7 +71,7 @@ class Rows:
             hint = did_you_mean(str(self.last), schema.attrs)
             raise ParameterError(f"last ({self.last!r:.60}) must be a column of the schema{hint}")
 
-    def solve(self, problem: Problem) -> tuple[Chain, Fit]:
+    def solve(self, problem: Problem) -> tuple[Core, Fit]:
         """The joint, and how well it meets the tables."""
         last = problem.predicted if self.last is None else problem.schema.attrs.index(self.last)
         return solve_denoised(

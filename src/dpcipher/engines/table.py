@@ -19,6 +19,7 @@ from dpcipher.engines.raking import Goal, gaps, rake
 from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, shown_count
 from dpcipher.joint.dense import DenseTable
+from dpcipher.joint.joint import Core
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, Shape, maximal
 from dpcipher.tables.table import broadcast_over
@@ -54,10 +55,10 @@ class FullTable:
                 f"engine ('table') needs the full table of {shown_count(cells)} cells; at most {MAX_CELLS:,} fit. Use engine='rows'"
             )
 
-    def solve(self, problem: Problem) -> tuple[DenseTable, Fit]:
+    def solve(self, problem: Problem) -> tuple[Core, Fit]:
         """The joint, and how well it meets the tables."""
 
-        def fit(targets: Targets) -> tuple[DenseTable, Fit]:
+        def fit(targets: Targets) -> tuple[Core, Fit]:
             probabilities, ended = solve_table(targets, say=problem.say)
             return DenseTable(probabilities), ended
 
@@ -99,7 +100,7 @@ def solve_table(
         most = sweeps if step == len(order) - 1 else min(sweeps, _EARLY_SWEEPS)
         used = rake(table, goals, sweeps=most, tolerance=tolerance, gain=gain).sweeps
     assert table is not None  # there is at least one attribute
-    _normalise(table)
+    _normalise(table, targets)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in targets.tables.items()])
     met = all(_distance(miss) <= max(tolerance, _ACCEPTED) for miss in misses.values())
     return table, Fit(0.0, met, _residuals(misses), used, order or everything)
@@ -160,13 +161,16 @@ def _cleared(table: Floats, axes: Axes, targets: Targets) -> Floats:
     return table
 
 
-def _normalise(table: Floats) -> None:
+def _normalise(table: Floats, targets: Targets) -> None:
     """Divide by the sum, in place: structural zeros may have taken probability that no other cell could hold."""
     total = float(table.sum())
     if not total > 0:
-        raise SolveError(
-            "the tables leave no cell with probability; structural zeros contradict them: check both against the schema"
+        cause = (
+            "structural zeros contradict them: check both against the schema"
+            if targets.zeros
+            else "they contradict one another in which cells are empty. Use engine='rows', or measure tables of fewer columns"
         )
+        raise SolveError(f"the tables leave no cell with probability; {cause}")
     table /= total
 
 

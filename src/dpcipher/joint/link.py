@@ -17,6 +17,7 @@ from dpcipher.tables.domain import Axes, Codes, Floats, Shape
 from dpcipher.tables.table import cell_numbers
 
 KEYS = 3  # attributes that rows are sorted by before a spread draw
+LEAST = 1e-30  # a sum of chances that is scaled in two steps
 LARGEST = 1e30  # of the numbers in a file: chances are computed in 32 bits
 
 
@@ -58,12 +59,13 @@ class Link:
 
     def raw_probabilities(self, cells: Cells, dtype: Any = np.float32) -> Chances:
         """The probabilities before structural zeros and scaling, for rows in these cells of the blocks."""
-        values = np.tile(self.base.astype(dtype), (cells.shape[1], 1))
-        if self.factors.any():
-            exponent = self.blocks.looked_up(cells, self.factors, dtype)
-            exponent -= exponent.max(axis=1, keepdims=True)
-            values *= np.exp(exponent, out=exponent)
-        return values
+        if not self.factors.any():
+            return np.tile(self.base.astype(dtype), (cells.shape[1], 1))
+        exponent = self.blocks.looked_up(cells, self.factors, dtype)
+        with np.errstate(divide="ignore"):
+            exponent += np.log(self.base).astype(dtype)
+        exponent -= exponent.max(axis=1, keepdims=True)  # so that no row of small numbers is lost
+        return np.exp(exponent, out=exponent)
 
     def bar(self, values: NDArray[np.floating], codes: Codes, shape: Shape) -> None:
         """Set to zero, in place, the levels that structural zeros forbid."""
@@ -74,6 +76,10 @@ class Link:
 def scaled(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """Divide each row by its sum, in place; a row of zeros stays."""
     total = row_sums(values)
+    lost = (total < LEAST) & (total > 0)  # whose inverse single precision may not hold
+    if lost.any():
+        values[lost] /= values[lost].max(axis=1, keepdims=True)
+        total[lost] = row_sums(values[lost])
     values *= np.divide(1, total, out=np.zeros_like(total), where=total > 0)[:, None]
     return values
 

@@ -53,9 +53,8 @@ class SolveReport:
         if not self.converged:
             lines.append("did not converge")
         if not self.is_draw:  # whose notes say how long it took
-            lines.append(
-                f"negative mass removed {self.negative_mass:.2g}; raking sweeps {self.sweeps}; {self.seconds:.2f} s"
-            )
+            removed = f"negative mass removed {self.negative_mass:.2g}; " if self.negative_mass else ""
+            lines.append(f"{removed}raking sweeps {self.sweeps}; {self.seconds:.2f} s")
         lines += [str(self.rules)] if self.rules is not None else []
         return "\n".join([*lines, *self.notes, *self.warnings])
 

@@ -128,7 +128,7 @@ def _check(reconciled: Reconciled) -> None:
         )
     if reconciled.total <= 0:
         raise SolveError(
-            "the noise has drowned the data: the reconciled number of rows is not positive; "
+            "the noise is larger than the counts: the reconciled number of rows is not positive; "
             "a larger epsilon, fewer tables, fewer columns or mechanism='gaussian' would help"
         )
 
