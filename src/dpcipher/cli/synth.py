@@ -16,7 +16,7 @@ from dpcipher.cli.schema_file import load_schema
 if TYPE_CHECKING:
     from dpcipher.engines.paper import Paper
     from dpcipher.joint.report import SolveReport
-    from dpcipher.joint.tally import Tally
+    from dpcipher.joint.rules import Tally
 
 
 @click.command("synth", cls=options.Writer)
@@ -149,7 +149,7 @@ def command(
     """
     from dpcipher.files import check_output
     from dpcipher.io.write import ROWS_ENDINGS, check_writable
-    from dpcipher.joint.middles import checked_values
+    from dpcipher.joint.bins import checked_values
     from dpcipher.joint.spark import spark_rows, spark_session, write_spark
 
     written = checked_values(values)

@@ -20,15 +20,15 @@ from dpcipher.errors import ConditionError, ParameterError, SolveError
 from dpcipher.io.write import mirror
 from dpcipher.joint import file, shown
 from dpcipher.joint.batch import InBatches
+from dpcipher.joint.bins import Values, checked_values
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.imputed import Imputed, wide_bins
-from dpcipher.joint.middles import Values, checked_values
 from dpcipher.joint.network import Network
-from dpcipher.joint.report import SolveReport
+from dpcipher.joint.report import RuleCost, SolveReport
+from dpcipher.joint.rules import Tally
 from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
-from dpcipher.joint.tally import RuleCost, Tally
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Codes, Floats, Shape
 from dpcipher.tables.labelled import Marginal

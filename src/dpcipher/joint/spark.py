@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dpcipher.errors import DpcipherError, MissingExtra, ParameterError, TableFileError
-from dpcipher.joint.middles import Values
+from dpcipher.joint.bins import Values
 from dpcipher.joint.stream import RowStream
 
 if TYPE_CHECKING:

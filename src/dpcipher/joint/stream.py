@@ -21,12 +21,10 @@ from dpcipher.errors import ParameterError
 from dpcipher.io.labelled import is_labelled, write_labelled
 from dpcipher.io.write import Formulas, write_table
 from dpcipher.joint.batch import CodeBatches
-from dpcipher.joint.enforce import Enforcer
-from dpcipher.joint.given import Asked, asked_values, put_values
+from dpcipher.joint.bins import Asked, Values, asked_values, put_middles, put_values
 from dpcipher.joint.imputed import KEY, LABEL, Imputed
-from dpcipher.joint.middles import Values, put_middles
 from dpcipher.joint.origin import Origin, RowDigest, as_metadata
-from dpcipher.joint.tally import Tally
+from dpcipher.joint.rules import Enforcer, Tally
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Bools, Codes, Floats
 

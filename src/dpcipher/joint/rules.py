@@ -12,27 +12,70 @@ Every step is bounded.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SolveError
-from dpcipher.joint.donors import matched_rows
-from dpcipher.joint.inside_cells import arranged
-from dpcipher.joint.tally import Tally
+from dpcipher.joint.report import RuleCost
 from dpcipher.schema.rows import by_column
-from dpcipher.schema.rules.atoms import Drawn
+from dpcipher.schema.rules.atoms import Drawn, Pair
+from dpcipher.schema.rules.compiled import Compiled
+from dpcipher.schema.rules.logic import literals
 from dpcipher.schema.rules.rule import BoundRule
 from dpcipher.schema.rules.witness import Contradiction, find_row
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Bools, Codes
+from dpcipher.tables.domain import Axes, Bools, Codes, Counts, Shape
+from dpcipher.tables.table import cell_numbers
 
 if TYPE_CHECKING:
     from dpcipher.joint.joint import Core
+
+
+@dataclass
+class Tally:
+    """Counts while rows are drawn."""
+
+    attrs: tuple[str, ...]
+    shape: Shape
+    n_rows: int = 0
+    redrawn: int = 0
+    values: int = 0
+    _moved: dict[int, Counts] = field(default_factory=dict)
+
+    def add(self, first: Codes, final: Codes) -> None:
+        """Compare a chunk as it was drawn with what is handed out."""
+        self.n_rows += len(first)
+        if final is first:
+            return
+        self.redrawn += int((first != final).any(axis=1).sum())
+        for axis, size in enumerate(self.shape):
+            change = np.bincount(final[:, axis], minlength=size) - np.bincount(first[:, axis], minlength=size)
+            self._moved[axis] = self._moved[axis] + change if axis in self._moved else change
+
+    def merge(self, other: "Tally") -> None:
+        """Add what was counted elsewhere."""
+        self.n_rows += other.n_rows
+        self.redrawn += other.redrawn
+        self.values += other.values
+        for axis, change in other._moved.items():
+            self._moved[axis] = self._moved[axis] + change if axis in self._moved else change
+
+    @property
+    def cost(self) -> RuleCost:
+        """The shares so far."""
+        rows = max(self.n_rows, 1)
+        moved = {
+            attr: float(np.abs(self._moved[axis]).sum()) / 2 / rows if axis in self._moved else 0.0
+            for axis, attr in enumerate(self.attrs)
+        }
+        return RuleCost(self.n_rows, self.redrawn / rows, self.values / rows, moved)
+
 
 VALUE_TRIES = 8
 POOLS = 6  # fresh draws for the rows of one chunk
@@ -237,3 +280,69 @@ def _put(table: pa.Table, rows: NDArray[np.integer], fresh: pa.Table) -> pa.Tabl
     place = np.arange(table.num_rows)
     place[rows] = table.num_rows + np.arange(len(rows))
     return pa.concat_tables([table, fresh]).take(pa.array(place))
+
+
+def matched_rows(
+    codes: Codes, pool: Codes, axes: Axes, shape: Shape, rng: np.random.Generator
+) -> tuple[Bools, NDArray[np.intp]]:
+    """Which rows have a counterpart in the pool on `axes`, and a counterpart for each of them, as few of them twice as can be."""
+    order = rng.permutation(len(pool))
+    keys = cell_numbers(pool[order], axes, shape)
+    by_key = np.argsort(keys, kind="stable")
+    keys, wanted = keys[by_key], cell_numbers(codes, axes, shape)
+    first, last = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+    matched = last > first
+    place = first[matched] + _rank_within(wanted[matched]) % (last - first)[matched]
+    return matched, order[by_key[place]]
+
+
+def _rank_within(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The how-manieth of its key each entry is, from 0 up."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    start = np.searchsorted(ordered, ordered)
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys)) - start
+    return ranks
+
+
+def arranged(
+    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
+) -> pa.Table:
+    """Rows whose compared values have changed places, or of which one is a copy of the other, where both stay in their bins."""
+    for rule in compiled.watched:
+        for literal in literals(rule.formula):
+            pair = literal.atom
+            if isinstance(pair, Pair) and not pair.ranks and set(fixed).isdisjoint(pair.columns):
+                equal = pair.sign == ("!=" if literal.negated else "==")
+                table = _arrange(compiled, codes, table, pair, equal)
+    return table
+
+
+def _arrange(
+    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool
+) -> pa.Table:
+    broken = compiled.broken_rows(codes, table)
+    left, right = (table.column(name).combine_chunks() for name in pair.columns)
+    try:
+        ways = [(left, left), (right, right)] if equal else [(right, left)]
+        for first, second in ways:
+            fits = np.ones(table.num_rows, dtype=np.bool_)
+            columns = {}
+            for name, own, other in zip(pair.columns, (left, right), (first, second), strict=True):
+                cast = pc.cast(other, own.type, safe=False)
+                domain = compiled.columns[name].domain
+                fits &= domain.codes(cast) == codes[name]
+                columns[name] = (own, cast)
+            change = pa.array(broken & fits)
+            for name, (own, cast) in columns.items():
+                place = table.schema.get_field_index(name)
+                table = table.set_column(place, name, pc.if_else(change, cast, own))
+            broken = compiled.broken_rows(codes, table)
+            left, right = (table.column(name).combine_chunks() for name in pair.columns)
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+    ):  # columns of types that do not turn into each other
+        return table
+    return table
