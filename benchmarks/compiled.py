@@ -13,7 +13,7 @@ from rowsout import adult_chain
 from dpcipher.engines.rows import FACTOR, LEAST, Equation, _grouped, _raked, _start
 from dpcipher.joint.blocks import Block
 from dpcipher.joint.chain import Chain
-from dpcipher.joint.match import _GoalWalk
+from dpcipher.joint.even import _GoalWalk
 
 ROWS, OFFERED = 65_536, 8_192
 BINARY, POPULATION = 200, 16_384

@@ -11,7 +11,7 @@ import dpcipher as dc
 from dpcipher.engines.denoise import shapes
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.joint_fit import TAUS, _equations, _path, fit_whole
-from dpcipher.engines.denoise.oneway import denoise_one_way, posterior, smooth
+from dpcipher.engines.denoise.one_way import denoise_one_way, posterior, smooth
 from dpcipher.engines.denoise.shapes import proportional_basis
 from dpcipher.engines.denoise.shrink import (
     CLEAR,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpcipher.engines.denoise.wide import MOST_SETS, _one_by_one
 from dpcipher.engines.raking import sweep_to
 from dpcipher.engines.solve import solve
-from dpcipher.engines.wide import MOST_SETS, _one_by_one
 from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint

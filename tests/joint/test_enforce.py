@@ -10,8 +10,9 @@ from ruled import RULES, SCHEMA, SMALL, broken, people
 
 import dpcipher as dc
 from dpcipher.errors import ConditionError, DpcipherError, DpcipherWarning, SchemaError
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Joint
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.joint.rules import Enforcer

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dpcipher.joint import fast_links
-from dpcipher.joint.fast_links import FastLink
-from dpcipher.joint.link import Link
+from dpcipher.joint import link as fast_links
+from dpcipher.joint.link import FastLink, Link
 
 SHAPE = (4, 3, 5, 2)
 EACH = 20_000

@@ -11,8 +11,9 @@ from ruled import NAMES, SMALL, broken
 from dpcipher.errors import ParameterError
 from dpcipher.io.write import write_table
 from dpcipher.joint.chain import Chain
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint
+from dpcipher.joint.joint import Joint
 from dpcipher.joint.link import Link
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport

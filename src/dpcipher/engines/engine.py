@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import Ordered
 from dpcipher.engines.targets import Fit, Say, Targets, silent
-from dpcipher.joint.joint import Core
+from dpcipher.joint.core import Core
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.grouped import said, table_of
 from dpcipher.schema.schema import Schema

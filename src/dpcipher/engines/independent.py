@@ -8,8 +8,9 @@ import numpy as np
 
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.targets import Targets
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core, Joint, with_rule_cost
+from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
 from dpcipher.joint.report import SolveReport
 from dpcipher.release.reconcile import Reconciled

@@ -28,8 +28,8 @@ from dpcipher.engines.engine import Problem, groups_note
 from dpcipher.engines.ridge import DENSE_SIZE, Family, solve_ridge
 from dpcipher.engines.targets import Fit
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, did_you_mean
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
-from dpcipher.joint.joint import Core
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, Zero, zero_cells
 from dpcipher.tables.table import margin

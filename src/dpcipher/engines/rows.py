@@ -28,8 +28,8 @@ from dpcipher.engines.targets import (
 from dpcipher.errors import ParameterError, did_you_mean
 from dpcipher.joint.blocks import Block, Cells, Chances, grouped
 from dpcipher.joint.chain import Chain
-from dpcipher.joint.even_rows import row_sums
-from dpcipher.joint.joint import Core
+from dpcipher.joint.core import Core
+from dpcipher.joint.even import row_sums
 from dpcipher.joint.link import Link, draw_column, scaled
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape, maximal

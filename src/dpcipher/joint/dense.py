@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, JointError
-from dpcipher.joint.batch import CodeBatches, InBatches, batch_size
 from dpcipher.joint.blocks import Blocks
-from dpcipher.joint.even_rows import Places
-from dpcipher.joint.match import match_goals
+from dpcipher.joint.core import CodeBatches, InBatches, batch_size
+from dpcipher.joint.even import Places, match_goals
 from dpcipher.tables.domain import Axes, Bools, Codes, Floats, Shape, dropped
 from dpcipher.tables.table import pair_margins
 

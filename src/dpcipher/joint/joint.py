@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ConditionError, ParameterError, SolveError
 from dpcipher.io.write import mirror
 from dpcipher.joint import file, shown
-from dpcipher.joint.batch import InBatches
 from dpcipher.joint.bins import Values, checked_values
 from dpcipher.joint.chain import Chain
+from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.imputed import Imputed, wide_bins
 from dpcipher.joint.network import Network
@@ -30,32 +30,11 @@ from dpcipher.joint.rules import Tally
 from dpcipher.joint.spark import spark_rows
 from dpcipher.joint.stream import RowStream
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Axes, Codes, Floats, Shape
+from dpcipher.tables.domain import Codes, Floats
 from dpcipher.tables.labelled import Marginal
 
 CHUNK = 65_536
 RULE_ROWS = 8192  # that are drawn to say what rules cost
-
-
-class Core(InBatches, Protocol):
-    """What an engine fits: a distribution over the numbers of attributes and of their levels, which knows nothing of the schema."""
-
-    @property
-    def shape(self) -> Shape:
-        """The number of levels of each attribute."""
-
-    def project(self, axes: Axes) -> Floats:
-        """The probabilities of the table on some attributes, its dimensions in the order of `axes`."""
-
-    def log_prob(self, codes: Codes) -> Floats:
-        """The log-probability of each row of codes."""
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays for the file."""
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """What `to_arrays` described."""
 
 
 _CORES: Mapping[str, type[Core]] = {"dense": DenseTable, "chain": Chain, "network": Network}

@@ -14,7 +14,6 @@ Every step is bounded.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcipher.errors import ConditionError, SolveError
+from dpcipher.joint.core import Core
 from dpcipher.joint.report import RuleCost
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.rules.atoms import Drawn, Pair
@@ -32,9 +32,6 @@ from dpcipher.schema.rules.witness import Contradiction, find_row
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Codes, Counts, Shape
 from dpcipher.tables.table import cell_numbers
-
-if TYPE_CHECKING:
-    from dpcipher.joint.joint import Core
 
 
 @dataclass
@@ -97,7 +94,7 @@ class Enforcer:
     """Turns drawn codes into rows that keep the rules of a schema. `decode` draws values, `allowed` are the levels that a condition leaves."""
 
     schema: Schema
-    core: "Core"
+    core: Core
     decode: Callable[[Codes], pa.Table]
     rng: np.random.Generator
     independent: bool = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +20,13 @@ import pyarrow as pa
 from dpcipher.errors import ParameterError
 from dpcipher.io.labelled import is_labelled, write_labelled
 from dpcipher.io.write import Formulas, write_table
-from dpcipher.joint.batch import CodeBatches
 from dpcipher.joint.bins import Asked, Values, asked_values, put_middles, put_values
+from dpcipher.joint.core import CodeBatches, Core
 from dpcipher.joint.imputed import KEY, LABEL, Imputed
 from dpcipher.joint.origin import Origin, RowDigest, as_metadata
 from dpcipher.joint.rules import Enforcer, Tally
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Bools, Codes, Floats
-
-if TYPE_CHECKING:
-    from dpcipher.joint.joint import Core
 
 Made = TypeVar("Made")
 
@@ -46,7 +43,7 @@ class RowStream:
     """
 
     schema: Schema
-    core: "Core"
+    core: Core
     n_rows: int
     seed: int
     size: int

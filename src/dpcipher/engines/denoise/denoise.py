@@ -2,7 +2,7 @@
 
 Order by order, small sets first. A one-way table is shrunk toward uniform; a table on S toward the table of largest entropy with
 the already denoised margins (for a pair: the product of its one-way tables). What it shows beyond that is shrunk by the
-empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `oneway`. Both use the order of levels, where there is one, as far as the
+empirical Bayes rule of `shrink`; one-way tables of many levels use the rule of `one_way`. Both use the order of levels, where there is one, as far as the
 counts themselves speak for it. Then negative cells are removed and
 proportional sweeps restore the margins, so that every table agrees with its own margins and with the others. Where the full table is
 small, the joint itself is fitted as well (`whole`), and the answer is halfway between the two. The noise level is public and nothing
@@ -21,13 +21,13 @@ import numpy as np
 
 from dpcipher.engines.denoise import joint_fit
 from dpcipher.engines.denoise.joint_fit import Whole, fit_whole
-from dpcipher.engines.denoise.oneway import one_way_table
+from dpcipher.engines.denoise.one_way import one_way_table
 from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict, rebuild
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
+from dpcipher.engines.denoise.wide import PAIRS, fit_wide
 from dpcipher.engines.raking import CALL, consensus
 from dpcipher.engines.targets import Targets
-from dpcipher.engines.wide import PAIRS, fit_wide
 from dpcipher.errors import SolveError
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
