@@ -205,8 +205,8 @@ def test_a_dead_end_is_replaced_by_a_living_row():
     base = np.array([0.5, 0.5])
     nothing = np.zeros((0, 2))
     dead = np.array([[True, True], [False, False]])
-    first = Link(0, (), (), base, nothing, nothing, nothing)
-    second = Link(1, (), (), base, nothing, nothing, nothing, (((0,), dead),))
+    first = Link(0, (), (), base, nothing, nothing)
+    second = Link(1, (), (), base, nothing, nothing, (((0,), dead),))
     rows = next(Chain((2, 2), (first, second)).sample(1_000, np.random.default_rng(0)))
     assert (rows[:, 0] == 1).all()
     assert abs(rows[:, 1].mean() - 0.5) < 0.02

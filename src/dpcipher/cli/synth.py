@@ -150,7 +150,7 @@ def command(
     from dpcipher.files import check_output
     from dpcipher.io.write import ROWS_ENDINGS, check_writable
     from dpcipher.joint.bins import checked_values
-    from dpcipher.joint.spark import spark_rows, spark_session, write_spark
+    from dpcipher.joint.spark import spark_session, write_spark
 
     written = checked_values(values)
     _check_imputations(
@@ -187,7 +187,7 @@ def command(
                 n_rows, seed=own_seed, given=conditions, independent=independent, values=written
             )
             if session is not None:
-                write_spark(spark_rows(joint, session, rows), file)
+                write_spark(rows.to_spark(session), file)
             else:
                 rows.write(
                     file,
