@@ -23,10 +23,10 @@ from dpcipher.engines.denoise.shrink import (
     shrink,
     sizes,
 )
-from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.tables.measurement import Noise
+from dpcipher.tables.raking import Goal, nearest, rake_stack
 from dpcipher.tables.table import count_rows
 from release.measured import noisy, reconcile, runs
 
@@ -366,8 +366,8 @@ def test_the_fitted_joint_minimises_its_objective():
 
 def test_sweeps_restore_margins():
     """Proportional sweeps keep the odds ratios and reach the margins."""
-    table = np.array([[4.0, 1.0], [2.0, 3.0]])
-    got = sweep_to(table, (0, 1), {(0,): np.array([0.7, 0.3]), (1,): np.array([0.4, 0.6])})
+    got = np.array([[4.0, 1.0], [2.0, 3.0]])
+    rake_stack(got[None], [Goal((0,), np.array([[0.7, 0.3]])), Goal((1,), np.array([[0.4, 0.6]]))])
     np.testing.assert_allclose(got.sum(axis=1), [0.7, 0.3])
     np.testing.assert_allclose(got.sum(axis=0), [0.4, 0.6])
     assert got[0, 0] * got[1, 1] / got[0, 1] / got[1, 0] == pytest.approx(6.0)

@@ -13,15 +13,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcipher.engines import raking
 from dpcipher.engines.engine import Problem, solve_denoised
-from dpcipher.engines.raking import Goal, gaps, rake
 from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
 from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, shown_count
 from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
 from dpcipher.schema.schema import Schema
+from dpcipher.tables import raking
 from dpcipher.tables.domain import Axes, Floats, Shape, maximal
+from dpcipher.tables.raking import Goal, gaps, rake
 from dpcipher.tables.table import broadcast_over
 
 MAX_CELLS = 2**27

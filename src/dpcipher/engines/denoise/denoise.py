@@ -26,11 +26,11 @@ from dpcipher.engines.denoise.predicted import Known, deviations, parts, predict
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Ordered, Shrinker, shrink
 from dpcipher.engines.denoise.wide import PAIRS, fit_wide
-from dpcipher.engines.raking import CALL, consensus
 from dpcipher.engines.targets import Targets
 from dpcipher.errors import SolveError
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.raking import CALL, consensus
 from dpcipher.tables.table import margin
 
 NARROW = 3  # attributes of the widest table that is built order by order

@@ -18,10 +18,10 @@ from math import log, prod
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from dpcipher.engines.raking import CALL
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats
 from dpcipher.tables.query import Query
+from dpcipher.tables.raking import CALL
 
 # One Newton step costs equations² · cells operations; beyond this, tables are many and large and shrinking them does as well.
 LARGEST_STEP = 1e8

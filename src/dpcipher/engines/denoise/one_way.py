@@ -20,8 +20,8 @@ from scipy.fft import dct, idct
 from scipy.special import ndtr
 
 from dpcipher.engines.denoise.shrink import Ordered
-from dpcipher.engines.raking import nearest
 from dpcipher.tables.domain import Bools, Floats
+from dpcipher.tables.raking import nearest
 
 FALL = 2.0
 WAVES = 32

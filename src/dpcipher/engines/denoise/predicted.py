@@ -8,9 +8,9 @@ import numpy as np
 
 from dpcipher.engines.denoise.resolutions import Resolutions
 from dpcipher.engines.denoise.shrink import Deviations, Shrinker
-from dpcipher.engines.raking import Goal, sweep_alike
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.tables.domain import Axes, Floats, zero_cells
+from dpcipher.tables.raking import Goal, rake_stack
 from dpcipher.tables.table import alike, cells, centre, freedom
 
 ROUNDS = 20
@@ -64,7 +64,8 @@ def _of_largest_entropy(sets: Sequence[Axes], built: Tables, reconciled: Known) 
         tables *= ~np.stack([zero_cells(axes, reconciled.shape, reconciled.domain.zeros) for axes in sets])
     elif len(sets[0]) == 2:
         return tables
-    return sweep_alike(tables, _faces(sets, built))
+    rake_stack(tables, _faces(sets, built))
+    return tables
 
 
 def _faces(sets: Sequence[Axes], built: Tables) -> list[Goal]:
@@ -105,7 +106,8 @@ def _rebuilt(part: Predicted, kept: Floats, built: Tables) -> Floats:
     noise = np.sqrt(part.beyond.variance).reshape(-1, *[1] * (start.ndim - 1))
     least = np.minimum(1e-2 * start, 1e-3 * noise)
     tables = np.where(start > 0, np.maximum(_lifted(start, start + kept), least), 0.0)
-    return sweep_alike(tables, _faces(part.beyond.sets, built))
+    rake_stack(tables, _faces(part.beyond.sets, built))
+    return tables
 
 
 def _lifted(start: Floats, tables: Floats) -> Floats:
