@@ -20,7 +20,7 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.paper import Paper, solve_paper
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.tables.domain import Axes, Counts, Domain, Floats
 from dpcipher.tables.measurement import Measurement, Noise

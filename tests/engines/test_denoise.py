@@ -24,7 +24,7 @@ from dpcipher.engines.denoise.shrink import (
     sizes,
 )
 from dpcipher.errors import SolveError
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise
 from dpcipher.tables.raking import Goal, nearest, rake_stack
 from dpcipher.tables.table import count_rows

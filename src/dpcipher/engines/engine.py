@@ -7,7 +7,8 @@ from typing import ClassVar, Protocol
 
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.denoise.shrink import Ordered
-from dpcipher.engines.targets import Fit, Say, Targets, silent
+from dpcipher.engines.targets import Fit, Targets
+from dpcipher.errors import Progress, silent
 from dpcipher.joint.core import Core
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.grouped import said, table_of
@@ -32,7 +33,7 @@ class Problem:
     predicted: int | None = None
     seed: int = 0
     key: tuple[int, ...] = ()
-    say: Say = silent
+    say: Progress = silent
 
     def denoised(self) -> Targets:
         """The tables that agree, without what is only noise."""

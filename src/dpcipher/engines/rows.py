@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 from dpcipher.engines.engine import Problem, solve_denoised
 from dpcipher.engines.targets import (
     Fit,
-    Say,
     Targets,
     moved_last,
     mutual_information,
     order_attributes,
     pair_information,
-    silent,
 )
-from dpcipher.errors import ParameterError, did_you_mean
+from dpcipher.errors import ParameterError, Progress, did_you_mean, silent
 from dpcipher.joint.blocks import Block, Cells, Chances, grouped
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.core import Core
@@ -99,7 +97,7 @@ def solve_rows(
     sweeps: int = SWEEPS,
     last: int | None = None,
     seed: int = 0,
-    say: Say = silent,
+    say: Progress = silent,
 ) -> tuple[Chain, Fit]:
     """Fit a chain to the targets over `population` rows (by default about as many as the data has).
 

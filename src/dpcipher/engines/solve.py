@@ -14,8 +14,7 @@ from dpcipher.engines.independent import uniform_when_noise_dominates
 from dpcipher.engines.paper import Paper
 from dpcipher.engines.rows import Rows
 from dpcipher.engines.table import FullTable
-from dpcipher.engines.targets import Say, silent
-from dpcipher.errors import ParameterError, did_you_mean, shown_count
+from dpcipher.errors import ParameterError, Progress, did_you_mean, shown_count, silent
 from dpcipher.joint.joint import Joint, with_rule_cost
 from dpcipher.joint.report import SolveReport
 from dpcipher.posteriors.threads import one_thread
@@ -38,7 +37,7 @@ def solve(
     set: int,
     engine: str | Engine = AUTO,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> Joint: ...
 @overload
 def solve(
@@ -47,7 +46,7 @@ def solve(
     set: Literal["all"],
     engine: str | Engine = AUTO,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> list[Joint]: ...
 @overload
 def solve(
@@ -56,7 +55,7 @@ def solve(
     draws: int,
     columns: str | Sequence[str] | None = None,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> list[Joint]: ...
 @overload
 def solve(
@@ -65,7 +64,7 @@ def solve(
     set: None = None,
     engine: str | Engine = AUTO,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> Joint | list[Joint]: ...
 def solve(
     release: Release,
@@ -75,7 +74,7 @@ def solve(
     columns: str | Sequence[str] | None = None,
     engine: str | Engine = AUTO,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> Joint | list[Joint]:
     """The joint distribution behind a release.
 
@@ -138,7 +137,7 @@ def solve(
     return joints if set == "all" or len(joints) > 1 else joints[0]
 
 
-def _of_set(say: Say, number: int, of: int) -> Say:
+def _of_set(say: Progress, number: int, of: int) -> Progress:
     return lambda text: say(f"set {number + 1} of {of}: {text}")
 
 
@@ -148,7 +147,7 @@ def solve_set(
     *,
     engine: str | Engine = AUTO,
     seed: int = 0,
-    say: Say = silent,
+    say: Progress = silent,
 ) -> Joint:
     """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
     chosen, why = pick(engine, release.schema)

@@ -14,8 +14,16 @@ from typing import ClassVar
 import numpy as np
 
 from dpcipher.engines.engine import Problem, solve_denoised
-from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
-from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError, shown_count
+from dpcipher.engines.targets import Fit, Targets, order_attributes
+from dpcipher.errors import (
+    ParameterError,
+    Progress,
+    SizeError,
+    SolveError,
+    WorkloadError,
+    shown_count,
+    silent,
+)
 from dpcipher.joint.core import Core
 from dpcipher.joint.dense import DenseTable
 from dpcipher.schema.schema import Schema
@@ -71,7 +79,7 @@ def solve_table(
     order: tuple[int, ...] | None = None,
     sweeps: int = 200,
     tolerance: float | None = None,
-    say: Say = silent,
+    say: Progress = silent,
 ) -> tuple[Floats, Fit]:
     """The joint of all attributes, dense, axes in schema order, and how well it meets `targets`.
 
