@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "engine .'rwos'. must be one of auto, .*did you mean 'rows'",
     ),
     "another value": (lambda: dc.solve(RELEASE, engine=3), r"engine \(3\) must be one of auto, .*dc\.Paper"),  # type: ignore[call-overload]
-    "a class": (lambda: dc.solve(RELEASE, engine=dc.Rows), r"or dc\.Paper\(…\), dc\.FullTable\(\)"),  # type: ignore[call-overload]
+    "a class": (lambda: dc.solve(RELEASE, engine=dc.Rows), r"or a value: dc\.Paper\(…\), dc\.FullTable\(\)"),  # type: ignore[call-overload]
     "a last column": (
         lambda: dc.solve(RELEASE, engine=dc.Rows(last="il")),
         r"last \('il'\) must be a column.*did you mean 'ill'",

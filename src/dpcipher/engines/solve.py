@@ -194,10 +194,13 @@ def as_engine(engine: str | Engine) -> Engine:
     if isinstance(engine, Paper | FullTable | Rows):
         return engine
     names = (AUTO, *ENGINES)
-    if not isinstance(engine, str) or engine not in ENGINES:
-        hint = did_you_mean(engine, names) if isinstance(engine, str) else ""
+    if not isinstance(engine, str):
         raise ParameterError(
-            f"engine ({engine!r:.60}) must be one of {', '.join(names)}, or dc.Paper(…), dc.FullTable() or dc.Rows(…){hint}"
+            f"engine ({engine!r:.60}) must be one of {', '.join(names)}, or a value: dc.Paper(…), dc.FullTable() or dc.Rows(…)"
+        )
+    if engine not in ENGINES:
+        raise ParameterError(
+            f"engine ({engine!r:.60}) must be one of {', '.join(names)}{did_you_mean(engine, names)}"
         )
     return ENGINES[engine]
 
