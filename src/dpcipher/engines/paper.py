@@ -108,7 +108,7 @@ class Paper:
         notes += (skipped,) if fit.skipped else ()
         zeros = reconciled.domain.zeros
         core = DenseTable(_cleared(probabilities, zeros) if zeros else probabilities)
-        return core, Fit(fit.negative_mass, fit.converged, notes=notes)
+        return core, Fit(fit.converged, notes=notes, negative_mass=fit.negative_mass)
 
 
 def _check_word(name: str, word: object, known: tuple[str, ...]) -> None:

@@ -132,7 +132,7 @@ def solve_rows(
         links.append(link)
         used = max(used, swept)
     residuals, converged = _misfit(targets, links, codes)
-    return Chain(targets.shape, tuple(links)), Fit(0.0, converged, residuals, used, order, n_rows)
+    return Chain(targets.shape, tuple(links)), Fit(converged, residuals, used, order, n_rows)
 
 
 def _start(attribute: int, base: Floats, equations: Sequence[Equation], barred: Barred) -> Link:

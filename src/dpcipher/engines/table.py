@@ -111,7 +111,7 @@ def solve_table(
     _normalise(table, targets)
     misses = gaps(table, [Goal(axes, goal) for axes, goal in targets.tables.items()])
     met = all(_distance(miss) <= max(tolerance, _ACCEPTED) for miss in misses.values())
-    return table, Fit(0.0, met, _residuals(misses), used, order or everything)
+    return table, Fit(met, _residuals(misses), used, order or everything)
 
 
 def _worthwhile(targets: Targets) -> float:
