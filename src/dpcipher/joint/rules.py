@@ -11,9 +11,9 @@ hold. A drawn row that breaks one goes through these steps, and stays with the f
 Every step is bounded.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 from dpcipher.errors import ConditionError, SolveError
 from dpcipher.joint.core import Core
 from dpcipher.joint.report import RuleCost
-from dpcipher.schema.rows import by_column
-from dpcipher.schema.rules.atoms import Drawn, Pair
-from dpcipher.schema.rules.compiled import Compiled
-from dpcipher.schema.rules.logic import literals
+from dpcipher.schema.rules.compiled import Rules
+from dpcipher.schema.rules.logic import DrawnCodes, Pair, literals
 from dpcipher.schema.rules.rule import BoundRule
-from dpcipher.schema.rules.witness import Contradiction, find_row
+from dpcipher.schema.rules.zeros import Contradiction, find_row
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Codes, Counts, Shape
 from dpcipher.tables.table import cell_numbers
@@ -116,7 +114,7 @@ class Enforcer:
         compiled = self.schema.compiled
         if not compiled.watched:
             return table, kept
-        apart = by_column(self.schema, codes)
+        apart = self.schema.by_column(codes)
         bad = kept & compiled.broken_rows(apart, table)
         if tally is not None:
             tally.values += int(bad.sum())
@@ -147,7 +145,7 @@ class Enforcer:
         for axes, mask in self.schema.zero_masks:
             broken |= _inside(axes, mask, codes)
         if self.schema.compiled.watched:
-            broken |= self.schema.compiled.broken_cells(by_column(self.schema, codes))
+            broken |= self.schema.compiled.broken_cells(self.schema.by_column(codes))
         return broken
 
     def _replaced(self, codes: Codes, table: pa.Table, kept: Bools) -> tuple[Codes, pa.Table]:
@@ -204,31 +202,25 @@ class Enforcer:
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
         """Every rule and every structural zero."""
-        return (*(self._of_rule(rule) for rule in self.schema.compiled.rules), *self._of_zeros())
+        compiled = self.schema.compiled
+        return tuple(map(self._of_rule, (*compiled.rules, *compiled.zeros)))
 
     def _of_rule(self, rule: BoundRule) -> Constraint:
         schema = self.schema
 
         def broken(codes: Codes) -> Bools:
-            view = Drawn(schema.compiled.columns, by_column(schema, codes))
-            return np.broadcast_to(rule.formula.truth(view).broken, len(codes))
+            view = DrawnCodes(schema.compiled.columns, schema.by_column(codes))
+            return np.broadcast_to(rule.broken(view), len(codes))
 
-        claimed = schema.cover(rule.claimed).axes
-        given = tuple(axis for axis in schema.cover(rule.columns).axes if axis not in claimed)
+        axes = schema.axes(rule.columns)
+        claimed = schema.axes(rule.claimed) or axes[-1:]
+        given = tuple(axis for axis in axes if axis not in claimed)
         return Constraint(broken, given or claimed[:-1])
-
-    def _of_zeros(self) -> Iterator[Constraint]:
-        for zero in self.schema.zeros:
-            axes, mask = zero.mask(self.schema)
-            moved = {axis for name in zero.becomes for axis in self.schema.cover(name).axes}
-            claimed = tuple(axis for axis in axes if axis in moved) or axes[-1:]
-            given = tuple(axis for axis in axes if axis not in claimed)
-            yield Constraint(partial(_inside, axes, mask), given)
 
     @cached_property
     def _watched_axes(self) -> Axes:
         names = dict.fromkeys(name for rule in self.schema.compiled.watched for name in rule.columns)
-        return self.schema.cover(tuple(names)).axes if names else ()
+        return self.schema.axes(tuple(names))
 
     def _last_resort(
         self, codes: Codes, table: pa.Table, todo: Places, pool: Codes, pool_table: pa.Table
@@ -304,7 +296,7 @@ def _rank_within(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def arranged(
-    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
+    compiled: Rules, codes: dict[str, Codes], table: pa.Table, fixed: tuple[str, ...] = ()
 ) -> pa.Table:
     """Rows whose compared values have changed places, or of which one is a copy of the other, where both stay in their bins."""
     for rule in compiled.watched:
@@ -316,9 +308,7 @@ def arranged(
     return table
 
 
-def _arrange(
-    compiled: Compiled, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool
-) -> pa.Table:
+def _arrange(compiled: Rules, codes: dict[str, Codes], table: pa.Table, pair: Pair, equal: bool) -> pa.Table:
     broken = compiled.broken_rows(codes, table)
     left, right = (table.column(name).combine_chunks() for name in pair.columns)
     try:
@@ -328,8 +318,7 @@ def _arrange(
             columns = {}
             for name, own, other in zip(pair.columns, (left, right), (first, second), strict=True):
                 cast = pc.cast(other, own.type, safe=False)
-                domain = compiled.columns[name].domain
-                fits &= domain.codes(cast) == codes[name]
+                fits &= compiled.columns[name].codes_of_declared(cast) == codes[name]
                 columns[name] = (own, cast)
             change = pa.array(broken & fits)
             for name, (own, cast) in columns.items():
