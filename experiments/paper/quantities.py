@@ -11,8 +11,7 @@ from math import prod
 
 import numpy as np
 
-from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import Reading
+from dpcipher.engines.paper import Paper, solve_paper
 from dpcipher.inference.sss import CATEGORIES
 from dpcipher.tables.domain import Floats
 from experiments.paper import bankruptcy, simulated
@@ -519,7 +518,7 @@ def _noiseless_tvd(lam: float) -> float:
     """The TVD of pairs when CIPHER solves the exact pairs of the population."""
     pairs = combinations(range(len(SHAPE)), 2)
     tables = [(axes, margins(POPULATION.joint[None], axes)[0], 0.0) for axes in pairs]
-    joint = solve_paper(SHAPE, tables, Reading(lam=lam, target="last"))[0]
+    joint = solve_paper(SHAPE, tables, Paper(lam=lam, target="last"))[0]
     return float(tvd(POPULATION.joint[None], joint[None], [2])[0, 0])
 
 
@@ -577,7 +576,7 @@ def noiseless_mwem(r: Results) -> Floats:
 def limit_gap(r: Results) -> Floats:
     """Largest difference of a cell between CIPHER with the full table as its only query and FDH, same noise."""
     noisy = np.random.default_rng(1).laplace(POPULATION.joint * 200, 5.0)
-    joint = solve_paper(SHAPE, [(tuple(range(4)), noisy, 50.0)], Reading())[0]
+    joint = solve_paper(SHAPE, [(tuple(range(4)), noisy, 50.0)], Paper())[0]
     clipped = np.maximum(noisy, 0)
     return exactly(np.abs(joint - clipped / clipped.sum()).max())
 

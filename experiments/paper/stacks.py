@@ -19,8 +19,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from dpcipher.engines.denoise.denoise import denoise
-from dpcipher.engines.paper import solve_paper
-from dpcipher.engines.reading import READINGS, Reading
+from dpcipher.engines.paper import READINGS, Paper, solve_paper
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import DpcipherWarning, ParameterError, did_you_mean
 from dpcipher.methods import Synthesizer
@@ -41,12 +40,12 @@ Fit = Callable[[Counts, Sequence[Axes], float, Seeds, int], Fitted]
 # The readings of Algorithm 1; the first is the literal one, which the headline is about. Guard, target and clipping by
 # their published names; one more target; and the ridge, of which the paper says "small".
 LITERAL = "literal"
-SWEPT: dict[str, Reading] = {
+SWEPT: dict[str, Paper] = {
     **READINGS,
-    "literal, largest target": Reading(target="largest"),
-    "literal, λ = 0.0001": Reading(lam=1e-4),
-    "literal, λ = 0.001": Reading(lam=1e-3),
-    "literal, λ = 0.1": Reading(lam=1e-1),
+    "literal, largest target": Paper(target="largest"),
+    "literal, λ = 0.0001": Paper(lam=1e-4),
+    "literal, λ = 0.001": Paper(lam=1e-3),
+    "literal, λ = 0.1": Paper(lam=1e-1),
 }
 # They differ in λ alone, from small to large.
 RIDGES = ("literal, λ = 0.0001", "literal, λ = 0.001", LITERAL, "literal, λ = 0.1")
