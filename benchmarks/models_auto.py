@@ -21,7 +21,7 @@ from dpcipher.inference.design import make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from experiments.paper.population import design

@@ -18,7 +18,7 @@ from common import Floats, markdown, write_page
 from dpcipher.inference.design import make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.models import fit_models
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

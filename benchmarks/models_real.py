@@ -30,7 +30,7 @@ from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.inference.unmeasured import measured_terms
 from dpcipher.methods.cipher import Cipher
 from dpcipher.posteriors.raking import rake
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Query

@@ -21,7 +21,7 @@ from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.design import Task, make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.release_models import draw_coefficients
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

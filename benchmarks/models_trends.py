@@ -26,7 +26,7 @@ from dpcipher.inference.design import make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.posteriors import prior
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.schema import Schema

@@ -14,7 +14,7 @@ from dpcipher.inference.design import Task, make_task
 from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.regression import Family
 from dpcipher.inference.release_models import draw_coefficients
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request

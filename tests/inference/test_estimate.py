@@ -6,7 +6,7 @@ import pytest
 import dpcipher as dc
 from dpcipher.errors import ParameterError
 from dpcipher.inference.estimate import middle
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise, NoiseKind
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3})

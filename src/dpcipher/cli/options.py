@@ -382,7 +382,7 @@ def tables_or_workload(
             "--target says which tables the choice should serve"
         )
     if workload == "auto":
-        from dpcipher.request.auto import Auto
+        from dpcipher.request.request import Auto
 
         return Auto(**given)
     if given:

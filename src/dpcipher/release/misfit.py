@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcipher.release.least_squares import Fitted, Grid, LeastSquares, merged
-from dpcipher.release.structure import NOTHING, times
+from dpcipher.release.structure import NOTHING
 from dpcipher.tables.domain import Axes, Floats
 from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Query
@@ -52,18 +52,8 @@ def _gap(fit: LeastSquares, one: Measurement) -> tuple[Grid, Fitted, Floats]:
     """A measured table, what became of it, and how far it is from that in what it says."""
     (own,) = merged(fit.domain, [one])
     home = fit.fitted[own.query]
-    gap = told(own.query, own.counts - home.counts)
+    gap = own.query.less_means(own.counts - home.counts)
     return own, home, gap if home.structure.possible is None else gap * home.structure.possible
-
-
-def told(query: Query, counts: Floats) -> Floats:
-    """Counts less what a query does not ask for: their mean where it is centred, their means along its contrasts."""
-    if query.centred:
-        return np.asarray(counts - counts.mean())
-    for place, axis in enumerate(query.axes):
-        if axis in query.contrasts:
-            counts = counts - counts.mean(axis=place, keepdims=True)
-    return counts
 
 
 def _misfit(fit: LeastSquares, one: Measurement) -> tuple[float, int]:
@@ -75,24 +65,24 @@ def _misfit(fit: LeastSquares, one: Measurement) -> tuple[float, int]:
     own, home, gap = _gap(fit, one)
     if one.exact:
         return 0.0, 0
-    chi2, dof, left, left_dof = 0.0, 0, float((gap**2).sum()), home.freedom
-    seen = home.structure.coefficients(gap[None])[0]
-    for group in home.structure.groups:
-        part = seen[group.positions]
-        left, left_dof = left - float(times(part, group.inverse) @ part), left_dof - group.rank
-        if group.simple and group.information and not fit.is_tied(home, group):
-            alone = own.variance / float(group.information)
-            free = alone - fit.variance_of(home, group)
-            if free > NOTHING * alone:
-                chi2, dof = chi2 + float((part**2).sum()) / free, dof + len(part)
+    chi2, dof, structure = 0.0, 0, home.structure
+    seen = structure.read(gap[None])
+    left = float((gap**2).sum() - (structure.times_inverse(seen) * seen).sum())
+    for place, variance, _ in fit.untied(home):
+        if structure.information[place]:
+            alone = own.variance / float(structure.information[place])
+            if alone - variance > NOTHING * alone:
+                part = seen[0, structure.owner == place]
+                chi2, dof = chi2 + float((part**2).sum()) / (alone - variance), dof + len(part)
     tied = fit.tied(home)
     if tied is not None:
         precision, known = tied.precision, fit.covariance(home.components[list(tied.choices)].tolist())
-        pull = tied.told(seen[tied.positions] @ tied.information)
+        pull = tied.told(seen[0, tied.slots] @ tied.information)
         values, vectors = np.linalg.eigh(own.variance * precision - precision @ known @ precision)
         real = values > _SINGULAR * max(float(values.max(initial=0.0)), 1e-300)
         chi2 += float(((vectors[:, real].T @ pull) ** 2 / values[real]).sum())
         dof += int(real.sum())
     if own.variance > home.grid.variance * (1 + NOTHING):
-        chi2, dof = chi2 + max(left, 0.0) / (own.variance - home.grid.variance), dof + left_dof
+        chi2 += max(left, 0.0) / (own.variance - home.grid.variance)
+        dof += home.freedom - structure.rank
     return chi2, dof

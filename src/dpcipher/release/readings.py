@@ -55,14 +55,12 @@ class Reading:
     def linear_variance(self, weights: Floats) -> float:
         """The variance of a weighted sum of the cells."""
         cells = self._widened(weights)
-        seen = self.home.structure.coefficients(cells[None])[0]
+        seen, owner = self.home.structure.read(cells[None])[0], self.home.structure.owner
         alone = self.home.grid.variance * float((cells**2).sum())
-        terms = (
-            change * float((seen[group.positions] ** 2).sum()) for group, change in self.fit.untied(self.home)
-        )
-        value = alone + sum(terms)
+        untied = self.fit.untied(self.home)
+        value = alone + sum(change * float((seen[owner == place] ** 2).sum()) for place, _, change in untied)
         if self._tied is not None:
-            reads = seen[self._tied.positions]
+            reads = seen[self._tied.slots]
             value += float(reads @ self._change @ reads)
         return _at_least_rounding(value, alone)
 
@@ -127,7 +125,7 @@ class Reading:
             structure = self.home.structure
             step = max(1, PART // prod(structure.shape))
             for some in (slice(start, start + step) for start in range(0, len(changes), step)):
-                cells = structure.functions(self._tied.positions, vectors[:, some].T)
+                cells = structure.functions(self._tied.slots, vectors[:, some].T)
                 yield changes[some], np.stack([self._narrowed(one) for one in cells])
 
     def _products(self, *, centred: bool = False) -> Iterator[tuple[float, list[Floats]]]:
@@ -135,8 +133,8 @@ class Reading:
 
         Where `centred`, the means of what is seen along each column are left out.
         """
-        for group, change in self.fit.untied(self.home):
-            choice, squares = self.home.structure.choices[group.choices[0]], []
+        for number, _, change in self.fit.untied(self.home):
+            choice, squares = self.home.structure.choices[number], []
             for place, axis in enumerate(self.home.grid.query.axes):
                 square = self._square(place, choice[place], centred)
                 if axis in self.query.axes:
@@ -147,7 +145,7 @@ class Reading:
 
     def _square(self, place: int, band: int, centred: bool) -> Floats:
         """For each cell along one column of the home, the squared length of what a band sees of it."""
-        resolution, axis = self.home.structure.resolutions[place], self.home.grid.query.axes[place]
+        resolution, axis = self.home.structure.form.resolutions[place], self.home.grid.query.axes[place]
         between = self._between(axis)
         if axis not in self.query.axes:
             weights = np.ones((resolution.cells, 1))
@@ -191,17 +189,6 @@ class Reading:
         return np.where(
             True if structure.possible is None else structure.possible, weights, np.zeros(structure.shape)
         )
-
-
-def is_as_fine(own: Query, wanted: Query) -> bool:
-    """Whether every cell of a wanted query is a sum of cells of a measured one."""
-    held = dict(zip(own.axes, own.forms, strict=True))
-    forms = zip(wanted.axes, wanted.forms, strict=True)
-    return all(axis in held and _within(held[axis], groups) for axis, groups in forms)
-
-
-def _within(fine: Groups | None, coarse: Groups | None) -> bool:
-    return fine is None or (coarse is not None and coarse.within(fine))
 
 
 def _at_least_rounding(value: float, alone: float) -> float:

@@ -13,10 +13,10 @@ import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
 from dpcipher.release.least_squares import Fitted, Grid, LeastSquares
-from dpcipher.release.misfit import Disagreement, disagreement, told
-from dpcipher.release.readings import Reading, is_as_fine
+from dpcipher.release.misfit import Disagreement, disagreement
+from dpcipher.release.readings import Reading
 from dpcipher.release.sharing import Components
-from dpcipher.release.structure import check_tied
+from dpcipher.release.structure import check_tied, structure_of
 from dpcipher.tables.domain import Axes, Domain, Floats, Shape, closure
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
@@ -76,7 +76,7 @@ class Reconciled:
         return [
             query
             for query in dict.fromkeys(queries)
-            if not any(other != query and is_as_fine(other, query) for other in finer(query))
+            if not any(other != query and other.refines(query) for other in finer(query))
         ]
 
     def table(self, wanted: Query | Axes) -> Floats:
@@ -134,15 +134,15 @@ class Reconciled:
         found = []
         for one in self._grids.values():
             if one.grid.query.axes:
-                said = told(one.grid.query, one.counts)
-                found.append(Grid(one.grid.query, one.grid.counts + (one.counts - said), one.grid.variance))
+                left_out = one.counts - one.grid.query.less_means(one.counts)
+                found.append(Grid(one.grid.query, one.grid.counts + left_out, one.grid.variance))
         return found
 
     def is_even(self, axes: Axes) -> bool:
         """Whether all cells of a table are alike, so that sums of as many of them have one variance."""
         home = self._home(Query(axes))
         even = home.structure.possible is None and not home.grid.query.groups
-        return even and not any(one.functions is not None for one in home.structure.resolutions)
+        return even and not any(one.functions is not None for one in home.structure.form.resolutions)
 
     def _home(self, query: Query) -> Fitted:
         """The smallest measured table that is as fine as a query, found once."""
@@ -156,7 +156,7 @@ class Reconciled:
 
     def _find_home(self, query: Query) -> Fitted:
         for other in self._finer(query):
-            if is_as_fine(other, query):
+            if other.refines(query):
                 return self._grids[other]
         raise ReleaseError(
             f"no measured table holds {self.domain.named(query.axes)} with these levels; measure one that does, or ask for a coarser table"
@@ -186,11 +186,12 @@ def reconcile(
 def check_size(domain: Domain, queries: Sequence[Query]) -> None:
     """Refuse tables that structural zeros or uneven groups make too many to reconcile: a `SizeError` before anything is measured."""
     distinct = list(dict.fromkeys(queries))
-    touched = [
-        n for n, query in enumerate(distinct) if domain.zeros and not domain.possible(query.axes).all()
-    ]
-    if touched:
-        check_tied(Components(domain, distinct, [False] * len(distinct)).functions(touched))
-    if any(query.groups for query in distinct):  # what they tie shows once they are put together
-        noise = Noise("gaussian", 1.0)
-        reconcile(domain, [Measurement(one, np.zeros(one.shape(domain.sizes)), noise) for one in distinct])
+    if not domain.zeros and not any(query.groups for query in distinct):
+        return  # nothing is tied
+    components, tied = Components(domain, distinct, [False] * len(distinct)), [np.zeros(0, dtype=np.intp)]
+    for sharing in components.sharings:
+        names = enumerate(sharing.numbers if domain.zeros else ())
+        cut = [n for n, one in names if not domain.possible(distinct[one].axes).all()]
+        groups = [group.choices for group in structure_of(sharing.form, sharing.choices).groups]
+        tied += [sharing.components[cut].ravel(), *(sharing.components[:, some].ravel() for some in groups)]
+    check_tied(int(components.sizes[np.unique(np.concatenate(tied))].sum()))

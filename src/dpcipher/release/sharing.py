@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,25 +29,29 @@ _WIDE = 2**12  # a table of more components is compared with all others instead 
 _MOST_SHARED = 2**22
 
 
-@dataclass(frozen=True, eq=False)
-class Sharing:
-    """Queries whose columns are seen alike and that share the same components, as choices of bands."""
+class Form(NamedTuple):
+    """How queries see their columns, and which of these, by place, they ask contrasts of."""
 
     resolutions: tuple[Resolution, ...]
-    contrasts: frozenset[int]  # by place
+    contrasts: frozenset[int]
     centred: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """Queries of one form that share the same components, as choices of bands."""
+
+    form: Form
     choices: tuple[Choice, ...]
     numbers: IntArray  # of the queries
     components: IntArray  # queries by choices: the numbers of the components
 
 
 @dataclass(frozen=True, eq=False)
-class _Form:
-    """Queries whose columns are seen alike, the components that they may share, and the bands that each of them sees."""
+class _Kind:
+    """Queries of one form, the components that they may share, and the bands that each of them sees."""
 
-    resolutions: tuple[Resolution, ...]
-    contrasts: frozenset[int]
-    centred: bool
+    form: Form
     choices: list[Choice]
     needed: bool  # whether all components are, shared or not
     numbers: list[int]
@@ -74,16 +78,16 @@ class Components:
         self._band_sizes: list[int] = []
         self._several = False  # whether some band is one of several columns
         self._columns = self._read_columns(Counter(pair for query in queries for pair in _forms(query)))
-        forms = list(self._same_forms(queries, needed))
-        ids, keys = _numbered([form.keys for form in forms], len(self._band_sizes))
+        kinds = list(self._kinds(queries, needed))
+        ids, keys = _numbered([kind.keys for kind in kinds], len(self._band_sizes))
         shared = np.bincount(np.concatenate([one.ravel() for one in ids])) > 1
         shared[0] = True
-        for form, own in zip(forms, ids, strict=True):
-            shared[own] |= form.needed
+        for kind, own in zip(kinds, ids, strict=True):
+            shared[own] |= kind.needed
         self._keys = keys[shared]
         self.sizes: IntArray = np.array([*self._band_sizes, 1])[self._keys].prod(axis=1)
         self.starts: IntArray = np.cumsum(self.sizes) - self.sizes  # among all functions
-        parts = (_sharings(form, own, shared) for form, own in zip(forms, ids, strict=True))
+        parts = (_sharings(kind, own, shared) for kind, own in zip(kinds, ids, strict=True))
         self.sharings = list(chain.from_iterable(parts))
 
     def _read_columns(
@@ -113,7 +117,7 @@ class Components:
         self._several = bool(several)
         return found
 
-    def _same_forms(self, queries: Sequence[Query], needed: Sequence[bool]) -> Iterator[_Form]:
+    def _kinds(self, queries: Sequence[Query], needed: Sequence[bool]) -> Iterator[_Kind]:
         kinds: dict[Any, list[int]] = defaultdict(list)
         seen = [[self._columns[pair] for pair in _forms(query)] for query in queries]
         for number, (query, columns) in enumerate(zip(queries, seen, strict=True)):
@@ -129,21 +133,14 @@ class Components:
                 bands = [[own for _, own in seen[number]] for number in some]
                 others = chain(seen[: some[0]], seen[some[0] + 1 :])
                 choices = _overlaps(bands[0], offered, others) if wide else product(*offered)
-                yield _Form(
-                    tuple(one for one, _ in columns), contrasts, centred, list(choices), need, some, bands
-                )
+                form = Form(tuple(one for one, _ in columns), contrasts, centred)
+                yield _Kind(form, list(choices), need, some, bands)
 
     def named(self, component: int) -> str:
         """The columns of a component as a person reads them."""
         key = {*self._keys[component].tolist()} - {-1}
         axes = {axis for (axis, _), (_, bands) in self._columns.items() if key & set(bands)}
         return self.domain.named(tuple(sorted(axes)))
-
-    def functions(self, numbers: Iterable[int]) -> int:
-        """How many functions some queries, by number, share with any."""
-        wanted = np.array(sorted(numbers))
-        held = [one.components[np.isin(one.numbers, wanted)].ravel() for one in self.sharings]
-        return int(self.sizes[np.unique(np.concatenate(held))].sum())
 
 
 def _forms(query: Query) -> Iterable[tuple[int, Groups | None]]:
@@ -192,16 +189,13 @@ def _numbered(blocks: Sequence[IntArray], bands: int) -> tuple[list[IntArray], I
     return [part.reshape(block.shape[:2]) for block, part in parts], keys
 
 
-def _sharings(form: _Form, ids: IntArray, shared: Bools) -> Iterator[Sharing]:
-    """The queries of a form, those that share the same components together."""
+def _sharings(kind: _Kind, ids: IntArray, shared: Bools) -> Iterator[Sharing]:
+    """The queries of a kind, those that share the same components together."""
     numbers = np.cumsum(shared) - 1
     patterns: dict[bytes, list[int]] = defaultdict(list)
     for row, pattern in enumerate(map(bytes, shared[ids])):
         patterns[pattern].append(row)
     for rows in patterns.values():
         held = shared[ids[rows[0]]]
-        choices = tuple(choice for choice, kept in zip(form.choices, held, strict=True) if kept)
-        own = np.array(form.numbers)[rows]
-        yield Sharing(
-            form.resolutions, form.contrasts, form.centred, choices, own, numbers[ids[rows][:, held]]
-        )
+        choices = tuple(choice for choice, kept in zip(kind.choices, held, strict=True) if kept)
+        yield Sharing(kind.form, choices, np.array(kind.numbers)[rows], numbers[ids[rows][:, held]])

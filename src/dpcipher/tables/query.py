@@ -199,10 +199,19 @@ class Query:
 
     def apply(self, table: NDArray[Any], axes: Axes) -> NDArray[Any]:
         """The exact answer, from a table on `axes` with every level."""
-        values: NDArray[Any] = margin(table, axes, self.axes)
-        for place, groups in enumerate(self.groups):
+        return self.contrast(self.merge(margin(table, axes, self.axes)))
+
+    def merge(self, values: NDArray[Any], first: int = 0) -> NDArray[Any]:
+        """Counts of levels summed in its groups; dimensions before `first` number tables."""
+        for place, groups in enumerate(self.groups, start=first):
             values = values if groups is None else groups.merge(values, place)
-        return self.contrast(values)
+        return values
+
+    def spread(self, values: NDArray[Any], first: int = 0) -> NDArray[Any]:
+        """What each group has, for every one of its levels."""
+        for place, groups in enumerate(self.groups, start=first):
+            values = values if groups is None else groups.spread(values, place)
+        return values
 
     def contrast(self, values: NDArray[Any]) -> NDArray[Any]:
         """Counts of its cells as the query asks for them: as they are, less their sum, or along each contrast."""
@@ -213,12 +222,19 @@ class Query:
                 values = values.shape[place] * values - values.sum(axis=place, keepdims=True)
         return values
 
+    def less_means(self, values: Floats, first: int = 0) -> Floats:
+        """Counts less what it does not ask for: their mean where it is centred, their means along its contrasts; its own transpose."""
+        if self.centred:
+            flat = values.reshape(*values.shape[:first], -1)
+            return np.asarray(flat - flat.mean(axis=-1, keepdims=True)).reshape(values.shape)
+        for place, axis in enumerate(self.axes, start=first):
+            if axis in self.contrasts:
+                values = values - values.mean(axis=place, keepdims=True)
+        return values
+
     def transpose(self, values: Floats, sizes: Shape) -> Floats:
         """The adjoint of `apply`, as a table on the query's columns with every level."""
-        values = self.contrast(values)  # symmetric
-        for place, groups in enumerate(self.groups):
-            values = values if groups is None else groups.spread(values, place)
-        return values.reshape([sizes[axis] for axis in self.axes])
+        return self.spread(self.contrast(values)).reshape([sizes[axis] for axis in self.axes])  # symmetric
 
     def moved(self, sizes: Shape, relation: str) -> tuple[int, int]:
         """How far one row moves the answer, in L1 and squared L2: a row that is added or removed, or one that is replaced.
