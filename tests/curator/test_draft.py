@@ -14,7 +14,7 @@ import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.curator.draft import MAX_LEVELS, draft
 from dpcipher.errors import SchemaError
-from dpcipher.io.read import open_table
+from dpcipher.io.source import open_table
 from dpcipher.io.write import write_table
 from dpcipher.schema import Schema
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpcipher.errors import DataError, DpcipherError, TableFileError
-from dpcipher.io.read import open_table
+from dpcipher.io.source import open_table
 from dpcipher.io.write import mirror, write_table
 from dpcipher.schema import Column, Schema
 
@@ -302,8 +302,9 @@ def test_paths_that_are_no_files(tmp_path):
         (tmp_path / "absent.csv", "no such file"),
         (tmp_path / "pipe.csv", "regular file"),
         ("/dev/null", "regular file"),
-        (tmp_path / "*.zip", "no CSV or Parquet file"),
+        (tmp_path / "*.tsv", "no CSV or Parquet file"),
         (tmp_path / "notes.rtf", "must all end in"),
+        (tmp_path / "rows.zip", "is packed; unpack it"),
         (tmp_path / "mix", "must all end in"),
         (tmp_path / "mix" / "b.parquet", "cannot be read as Parquet"),
         (tmp_path / "link.csv", "no such file"),

@@ -14,7 +14,7 @@ import dpcipher as dc
 from dpcipher.errors import DataError, SchemaError
 from dpcipher.inference.cells import make_cells
 from dpcipher.inference.formula import parse_formula
-from dpcipher.io.read import coded_rows
+from dpcipher.io.source import coded_rows
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.cells import as_text
 from dpcipher.schema.condition import column_mask

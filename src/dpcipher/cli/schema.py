@@ -12,8 +12,8 @@ from dpcipher.cli import options, output
 from dpcipher.cli.schema_file import load_schema
 
 if TYPE_CHECKING:
+    from dpcipher.schema.codebooks.read import Form
     from dpcipher.schema.column import Column
-    from dpcipher.schema.dictionaries.read import Form
 
 LONGEST_LABEL = 40
 SCHEMAS = (".yaml", ".yml", ".json")

@@ -22,10 +22,10 @@ from dpcipher.curator.profile import (
     read_otherwise,
 )
 from dpcipher.errors import SchemaError
-from dpcipher.io.detect import detect
-from dpcipher.io.read import open_table
+from dpcipher.io.sniff import guess_format
+from dpcipher.io.source import open_table
+from dpcipher.schema.codebooks.variable import MAX_UNIT
 from dpcipher.schema.column import Column
-from dpcipher.schema.dictionaries.variable import MAX_UNIT
 from dpcipher.schema.points import day_text
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.spec import Provenance
@@ -80,7 +80,7 @@ def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> Sc
 
     `tell` is told about how many persons there are, where a column seems to say whose row each is: for the curator alone, and for no file.
     """
-    detected = detect(data)
+    detected = guess_format(data)
     source = open_table(data, detected.format, numbers=detected.numbers)
     profiles = {name: ColumnProfile(name) for name in source.names if name}
     with closing(source.batches(list(profiles))) as batches:

@@ -19,10 +19,10 @@ from dpcipher.drawing.curator_only import STAMP_KEY, UNSIGNED
 from dpcipher.drawing.groups import Groups, group_levels
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
 from dpcipher.schema import consistent, files, rows, shown, spec
+from dpcipher.schema.codebooks.frictionless import write_frictionless
+from dpcipher.schema.codebooks.read import Form, read_dictionary
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, allowed_levels, cover
-from dpcipher.schema.dictionaries.frictionless import write_frictionless
-from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.open_column import AUTO, with_cuts, with_thresholds
 from dpcipher.schema.open_schema import (

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.dictionaries.dialect import read_dialect
-from dpcipher.schema.dictionaries.tables import choose_table
-from dpcipher.schema.dictionaries.variable import (
+from dpcipher.schema.codebooks.dialect import read_dialect
+from dpcipher.schema.codebooks.tables import choose_table
+from dpcipher.schema.codebooks.variable import (
     AUTO,
     Dictionary,
     Variable,

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dpcipher.errors import ParameterError, SchemaError, did_you_mean
-from dpcipher.schema.dictionaries.age_rules import age_rules
-from dpcipher.schema.dictionaries.ddi import read_ddi
-from dpcipher.schema.dictionaries.frictionless import is_frictionless, read_frictionless
-from dpcipher.schema.dictionaries.nist import is_nist, read_nist
-from dpcipher.schema.dictionaries.sdv import is_sdv, read_sdv
-from dpcipher.schema.dictionaries.variable import Dictionary, Variable
+from dpcipher.schema.codebooks.ddi import read_ddi
+from dpcipher.schema.codebooks.frictionless import is_frictionless, read_frictionless
+from dpcipher.schema.codebooks.nist import is_nist, read_nist
+from dpcipher.schema.codebooks.sdv import is_sdv, read_sdv
+from dpcipher.schema.codebooks.variable import Dictionary, Variable
 from dpcipher.schema.plain import read_json
 from dpcipher.schema.words import one_line
 
@@ -86,10 +85,8 @@ def _schema(dictionary: Dictionary, name: str, open_ranges: bool) -> dict[str, o
     words = {key: one_line(getattr(dictionary, key), key) for key in ("title", "description")}
     plain: dict[str, object] = {key: text for key, text in words.items() if text}
     plain["columns"] = [{"name": variable.name, **variable.spec()} for variable in kept]
-    rules, origins = age_rules(kept)
-    plain |= {"rules": rules} if rules else {}
     plain |= {"format": dict(dictionary.format)} if dictionary.format else {}
-    plain["notes"] = [*dictionary.notes, *(variable.origin() for variable in variables), *origins]
+    plain["notes"] = [*dictionary.notes, *(variable.origin() for variable in variables)]
     if any(variable.needs_signature for variable in kept):
         plain["imported_from"] = " ".join(part for part in (name[:200], f"({dictionary.form})") if part)
     return plain

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dpcipher.errors import DpcipherError
 from dpcipher.schema import Schema
-from dpcipher.schema.dictionaries.ddi import read_ddi
-from dpcipher.schema.dictionaries.read import read_dictionary
+from dpcipher.schema.codebooks.ddi import read_ddi
+from dpcipher.schema.codebooks.read import read_dictionary
 
 TEXTS = st.sampled_from(["", "N", "-9", "1", "2.5", "min", "max", "nan", "2024-01-31", "x" * 400, "age", "N/A (less than 2 years old)", "a\nb", "\u202e", "<b>", "true"])  # fmt: skip
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), TEXTS)  # fmt: skip

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SchemaError
 from dpcipher.schema import Column, Schema
-from dpcipher.schema.dictionaries.ddi import read_ddi
-from dpcipher.schema.dictionaries.read import read_dictionary
-from dpcipher.schema.dictionaries.variable import SHORT_TEXT
+from dpcipher.schema.codebooks.ddi import read_ddi
+from dpcipher.schema.codebooks.read import read_dictionary
+from dpcipher.schema.codebooks.variable import SHORT_TEXT
 
 NIST = {
     "SEX": {"description": "Person's gender", "values": {"1": "Male", "2": "Female"}},

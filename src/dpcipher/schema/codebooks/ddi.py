@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.dictionaries.tables import choose_table
-from dpcipher.schema.dictionaries.variable import (
+from dpcipher.schema.codebooks.tables import choose_table
+from dpcipher.schema.codebooks.variable import (
     Dictionary,
     Variable,
     VariableKind,

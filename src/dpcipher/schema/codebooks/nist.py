@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpcipher.schema.dictionaries.variable import (
+from dpcipher.schema.codebooks.variable import (
     Dictionary,
     Variable,
     as_number,

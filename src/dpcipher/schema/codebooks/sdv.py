@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.dictionaries.tables import choose_table
-from dpcipher.schema.dictionaries.variable import Dictionary, Variable, VariableKind
+from dpcipher.schema.codebooks.tables import choose_table
+from dpcipher.schema.codebooks.variable import Dictionary, Variable, VariableKind
 
 _KINDS: dict[str, VariableKind] = {"boolean": "boolean", "categorical": "text", "numerical": "number"}
 
