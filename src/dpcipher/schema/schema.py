@@ -20,7 +20,7 @@ from dpcipher.drawing.groups import Groups, group_levels
 from dpcipher.errors import SchemaError, SizeError, WorkloadError, did_you_mean, warn
 from dpcipher.schema import consistent, files, rows, shown, spec
 from dpcipher.schema.codebooks.frictionless import write_frictionless
-from dpcipher.schema.codebooks.read import Form, read_dictionary
+from dpcipher.schema.codebooks.read import Form, read_codebook
 from dpcipher.schema.column import Column
 from dpcipher.schema.condition import Cover, allowed_levels, cover
 from dpcipher.schema.format import PLAIN, FileFormat
@@ -359,7 +359,7 @@ class Schema(Shown):
         sign what it states: the notes say where each fact came from.
         """
         try:
-            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+            return cls.from_dict(read_codebook(source, form=form, table=table, open_ranges=open_ranges))
         except (SchemaError, SizeError) as wrong:
             if isinstance(source, Mapping):
                 raise
@@ -367,7 +367,7 @@ class Schema(Shown):
 
     def to_frictionless(self) -> dict[str, object]:
         """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
-        return self._stamped(write_frictionless(self))
+        return self._stamped(write_frictionless(self.to_dict()))
 
     # Provenance
 

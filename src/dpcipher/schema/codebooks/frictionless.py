@@ -1,29 +1,26 @@
 """Frictionless Table Schema, versions 1 and 2: from one, alone or inside a data package, and to one.
 
-What the standard has no word for (bins, edges, where other values go) is written under the key `dpcipher` of a field, which other programs leave alone.
+The key `dpcipher` of a field holds the whole column as a schema file declares it, and is then all that is read of the field; other programs leave it alone.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import SchemaError
-from dpcipher.schema.codebooks.dialect import read_dialect
-from dpcipher.schema.codebooks.tables import choose_table
+from dpcipher.schema.cells import quoted_text
 from dpcipher.schema.codebooks.variable import (
     AUTO,
-    Dictionary,
+    Codebook,
     Variable,
     VariableKind,
     as_bound,
+    choose_table,
 )
+from dpcipher.schema.format import FileFormat
 from dpcipher.schema.listed import Level
-
-if TYPE_CHECKING:
-    from dpcipher.schema.column import Column
-    from dpcipher.schema.schema import Schema
 
 OURS = "dpcipher"
 _LONGEST_PATTERN = 1000
@@ -40,8 +37,18 @@ _KINDS: dict[str, VariableKind] = {
     "time": "time",
 }
 _TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
-# What a field says in words of the standard; the rest of a column, and the whole of its bins, goes under our own key.
-_STANDARD = ("name", "levels", "missing", "missing_values", "labels", "title", "description", "unit")
+# Keys of a dialect that change nothing where they have these values, or at all.
+_USUAL = {"header": True, "doubleQuote": True, "skipInitialSpace": False, "escapeChar": None, "nullSequence": None, "commentChar": None, "headerRows": [1]}  # fmt: skip
+_IDLE = ("lineTerminator", "caseSensitiveHeader", "csvddfVersion", "$schema", "type", "property")
+_TAKEN = {"delimiter": "separator", "quoteChar": "quote", "decimalChar": "decimal", "groupChar": "thousands"}
+
+_ORDER = (
+    "separator",
+    "quote",
+    "encoding",
+    "decimal",
+    "thousands",
+)  # the mark of thousands must differ from the others
 
 
 def is_frictionless(plain: object) -> bool:
@@ -52,7 +59,7 @@ def is_frictionless(plain: object) -> bool:
     )
 
 
-def read_frictionless(plain: Mapping[str, Any], table: str | None) -> Dictionary:
+def read_frictionless(plain: Mapping[str, Any], table: str | None) -> Codebook:
     """The variables of the table schema, or of the resource asked for."""
     about = plain
     if isinstance(resources := plain.get("resources"), list):
@@ -71,8 +78,8 @@ def read_frictionless(plain: Mapping[str, Any], table: str | None) -> Dictionary
     variables = [
         _variable(one, schema.get("missingValues"), len(keys) == 1 and one["name"] in keys) for one in fields
     ]
-    form, notes = read_dialect(about, fields)
-    return Dictionary(
+    form, notes = _read_dialect(about, fields)
+    return Codebook(
         "frictionless", variables, about.get("title"), about.get("description"), format=form, notes=notes
     )
 
@@ -83,6 +90,8 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
     rules = rules if isinstance(rules, Mapping) else {}
     if is_key or rules.get("unique") is True:
         return Variable(name, left_out="is an id: every value is different")
+    if OURS in one:
+        return _declared(name, one[OURS])
     if form not in _KINDS:
         return Variable(name, left_out=f"is of the type {form!r:.40}, which has no levels")
     if form in ("date", "datetime") and not _is_iso(str(one.get("format", "default"))):
@@ -90,7 +99,6 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
     kind, (values, labels, ordered) = _KINDS[form], _values(one, rules)
     codes = _pairs(one.get("missingValues", [""] if shared is None else shared))
     low, high = (_bound(kind, rules, side) for side in ("minimum", "maximum"))
-    declared = one.get(OURS)
     return Variable(
         name,
         kind,
@@ -106,10 +114,19 @@ def _variable(one: Mapping[str, Any], shared: object, is_key: bool) -> Variable:
         unit=one.get("unit"),
         pattern=_pattern(rules.get("pattern")),
         longest=_longest(rules.get("maxLength")),
-        declared=declared if isinstance(declared, Mapping) else {},
         source="its constraints",
         notes=_notes(one),
     )
+
+
+def _declared(name: str, column: object) -> Variable:
+    """A column as a schema file declares it."""
+    if not isinstance(column, Mapping) or "kind" not in column:
+        raise SchemaError(
+            f"field {name!r:.60}: {OURS} must hold the whole column, its kind and all, as `dpcipher schema export` writes it; "
+            "take the key out to have the words of the standard read"
+        )
+    return Variable(name, declared={key: value for key, value in column.items() if key != "name"})
 
 
 def _values(
@@ -176,57 +193,119 @@ def _is_iso(form: str) -> bool:
     return form in ("default", "any") or form.startswith("%Y-%m-%d")
 
 
-def write_frictionless(schema: "Schema") -> dict[str, Any]:
-    """The schema as a Frictionless table schema."""
-    words = {"title": schema.title, "description": schema.description}
-    fields = [_field(column) for column in schema.columns]
-    return {**{name: text for name, text in words.items() if text}, "fields": fields, "missingValues": [""]}
+def write_frictionless(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema, as plain values, as a Frictionless table schema of the files that dpcipher writes."""
+    words = {key: schema[key] for key in ("title", "description") if key in schema}
+    return {**words, "fields": [_field(column) for column in schema["columns"]], "missingValues": [""]}
 
 
-def _field(column: "Column") -> dict[str, Any]:
-    spec = column.to_spec()
-    labels: Mapping[str, str] = spec.get("labels") or {}  # type: ignore[assignment]
-    field: dict[str, Any] = {"name": column.name, "type": _type(column)}
-    field |= {name: spec[name] for name in ("title", "description", "unit") if name in spec}
-    rules: dict[str, Any] = {} if column.missing == "level" else {"required": True}
-    levels = spec.get("levels")
+def _field(column: Mapping[str, Any]) -> dict[str, Any]:
+    """What the standard can say of a column, and the whole of it under our own key."""
+    labels, levels = column.get("labels") or {}, column.get("levels")
+    codes = [text for code in column.get("missing_values") or () for text in _spellings(str(code))]
+    rules: dict[str, Any] = {}
+    field: dict[str, Any] = {"name": column["name"], "type": _type(column)}
+    field |= {key: column[key] for key in ("title", "description", "unit") if key in column}
     if isinstance(levels, list):
-        field["categories"] = [_labelled(level, labels) for level in levels]
-        field |= {"categoriesOrdered": True} if column.kind == "ordinal" else {}
-        rules["enum"] = levels
-    low, high = _ends(column)
-    rules |= {key: end for key, end in (("minimum", low), ("maximum", high)) if end is not None}
-    codes = [_labelled(str(code), labels) for code in column.missing_codes.texts]
-    blank = [""] if column.missing == "level" or not codes else []
-    field |= {"missingValues": [*blank, *codes]} if codes else {}
+        field["categories"] = [
+            {"value": level, "label": labels[str(level)]} if str(level) in labels else level
+            for level in levels
+        ]
+        field |= {"categoriesOrdered": True} if column["kind"] == "ordinal" else {}
+        rules["enum"] = [text for level in levels for text in _spellings(level)]
+    ends = _ends(column)
+    rules |= {key: end for key, end in zip(("minimum", "maximum"), ends, strict=True) if end is not None}
+    if column.get("missing") == "level":
+        field |= {"missingValues": ["", *codes]} if codes else {}
+    elif codes or (isinstance(levels, list) and "" in levels):
+        field["missingValues"] = codes
+    else:
+        rules["required"] = True  # a code for a missing value is a missing value to the standard
     field |= {"constraints": rules} if rules else {}
-    ours = {key: value for key, value in spec.items() if key not in _STANDARD}
-    ours |= {"levels": levels} if isinstance(levels, str) else {}
-    return field | {OURS: ours}
+    return field | {OURS: {key: value for key, value in column.items() if key != "name"}}
 
 
-def _labelled(value: Any, labels: Mapping[str, str]) -> Any:
-    return {"value": value, "label": labels[str(value)]} if str(value) in labels else value
+def _spellings(value: Level) -> list[Any]:
+    """A value, and how a CSV file of ours holds it where it would begin a formula."""
+    written = quoted_text(value) if isinstance(value, str) else value
+    return [value] if written == value else [value, written]
 
 
-def _type(column: "Column") -> str:
-    if column.kind in ("boolean", "integer", "number", "date", "time"):
-        return column.kind
-    levels: Sequence[Any] = column.levels if isinstance(column.levels, tuple) else ()
-    kinds = {type(level) for level in levels}
-    if kinds <= {bool} and kinds:
+def _type(column: Mapping[str, Any]) -> str:
+    if column["kind"] in ("boolean", "integer", "number", "date", "time"):
+        return str(column["kind"])
+    levels = column["levels"]
+    kinds = {type(level) for level in levels} if isinstance(levels, list) else {str}
+    if kinds == {bool}:
         return "boolean"
-    return {frozenset({int}): "integer", frozenset({float}): "number", frozenset({int, float}): "number"}.get(
-        frozenset(kinds), "string"
-    )
+    return "string" if str in kinds else "integer" if kinds == {int} else "number"
 
 
-def _ends(column: "Column") -> tuple[Any, Any]:
-    """The first and last value of a cut column, where it says them."""
-    ends = (
-        (column.edges[0], column.edges[-1])
-        if column.edges and column.min is None
-        else (column.min, column.max)
+def _ends(column: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The first and last value of a cut column, where it states them; special values may lie outside its range."""
+    edges, special = column.get("edges"), column.get("special") or []
+    ends: list[Any] = (
+        [edges[0], edges[-1]] if edges and "min" not in column else [column.get("min"), column.get("max")]
     )
-    low, high = (None if end == AUTO else end for end in ends)
-    return low, high
+    if None in ends or (special and AUTO in ends):
+        return None, None
+    if column["kind"] == "time":  # the standard writes seconds
+        ends, special = (
+            [f"{time}:00" if len(time) < len("08:30:00") else time for time in times]
+            for times in (ends, special)
+        )
+    low, high = (which([end, *special]) for end, which in zip(ends, (min, max), strict=True))
+    return None if low == AUTO else low, None if high == AUTO else high
+
+
+def _read_dialect(
+    about: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], list[str]]:
+    """The format that a resource and its fields state, and a note for whatever of it is left out."""
+    dialect = about.get("dialect") or {}
+    notes = []
+    if not isinstance(dialect, Mapping):
+        dialect, notes = {}, ["left out: the dialect, which stands in another file; write format by hand"]
+    stated = {ours: dialect[theirs] for theirs, ours in _TAKEN.items() if theirs in dialect}
+    if "encoding" in about:
+        stated["encoding"] = about["encoding"]
+    notes += [
+        f"left out: {key!r:.40} of the dialect, which a format cannot say"
+        for key, value in dialect.items()
+        if key not in _TAKEN and key not in _IDLE and _USUAL.get(key, _USUAL) != value
+    ]
+    for theirs in ("decimalChar", "groupChar"):
+        marks = _marks(theirs, fields, stated.get(_TAKEN[theirs], "." if theirs == "decimalChar" else None))
+        if len(marks) == 1:
+            stated[_TAKEN[theirs]] = marks[0]
+        elif marks:
+            stated.pop(_TAKEN[theirs], None)
+            notes.append(f"left out: {theirs}, which is not the same for all numbers; convert them first")
+    return _readable(stated, notes), notes
+
+
+def _marks(key: str, fields: Iterable[Mapping[str, Any]], usual: object) -> list[object]:
+    """The different marks that the fields of numbers have; a field that states none has the `usual` one, and no mark at all is none."""
+    kinds = ("number",) if key == "decimalChar" else ("number", "integer")
+    marks = [field.get(key, usual) for field in fields if field.get("type") in kinds]
+    different: list[object] = []
+    for mark in marks:
+        if mark is not None and mark not in different:
+            different.append(mark)
+    return different
+
+
+def _readable(stated: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """What a format takes of it, one fact after the other; the rest goes to the notes."""
+    taken: dict[str, Any] = {}
+    for key in (key for key in _ORDER if key in stated):
+        value = stated[key]
+        try:
+            taken = FileFormat.from_spec(
+                taken | {key: "none" if key == "quote" and value is None else value}
+            ).to_spec()
+        except (SchemaError, TypeError):
+            notes.append(
+                f"left out: the {key} of the files ({value!r:.40}), which cannot be read; convert them first"
+            )
+    return taken
