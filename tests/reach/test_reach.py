@@ -85,7 +85,7 @@ def test_help_and_completion_load_none_of_the_libraries() -> None:
     ("typed", "offered"),
     [
         ("dpcipher model a.parquet y~x --family ", FAMILIES),
-        ("dpcipher evaluate a.csv b.csv --family ", FAMILIES),
+        ("dpcipher evaluate a.csv s.yaml b.csv --family ", FAMILIES),
         ("dpcipher reproduce ", (*PARTS, "all")),
     ],
 )
