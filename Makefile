@@ -4,12 +4,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-CODE   := src tests typing_tests benchmarks examples docs/conf.py docs/drawings
+CODE   := src experiments tests typing_tests benchmarks examples docs/conf.py docs/drawings
 # As many processes as there are cores, each with one thread.
 TESTS  := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint types pytest slow planted faults evidence bench docs reference pictures dist clean
+.PHONY: help demo test lint types pytest slow planted faults evidence bench reproduce docs reference pictures dist clean
 
 help:
 	@echo "make demo    install, then run the whole story on generated data, into demo-out/"
@@ -20,6 +20,7 @@ help:
 	@echo "make faults  kills, failing writes, races, interrupts, at length, and an hour of fuzzing (MINUTES=60)"
 	@echo "make evidence the thorough audit, planted bugs, faults and an hour of fuzzing, on one page; takes hours"
 	@echo "make bench   repeat the benchmarks and rewrite benchmarks/"
+	@echo "make reproduce   the paper's experiments, claim by claim, into reproduction/; takes hours (PART=storage: seconds)"
 	@echo "make docs    the documentation site, in build/site; open build/site/index.html"
 	@echo "make dist    build wheel and sdist, check them, and install each into a fresh environment"
 	@echo "make reference, make pictures   rewrite docs/cli.md from the commands' own help, and docs/pictures"
@@ -58,6 +59,13 @@ BENCH ?= plan cost scale coverage ledger size audit
 
 bench: $(VENV)/.dev
 	for name in $(BENCH); do echo "== $$name"; OMP_NUM_THREADS=1 $(BIN)/python "benchmarks/$$name.py" || exit 1; done
+
+# Finished blocks are kept: run it again to go on after a kill. REPEATS=20 PART=experiment1 is a first look.
+PART ?= all
+REPEATS ?= 1000
+
+reproduce: $(VENV)/.dev
+	$(BIN)/python -m experiments.paper $(PART) --repeats $(REPEATS) --reading all
 
 # Nothing is fetched, and a warning is an error.
 docs: $(VENV)/.dev

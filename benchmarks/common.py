@@ -23,6 +23,8 @@ from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
 
 RESULTS = Path(__file__).parent / "results"
+# Where `experiments` is: beside the package, which is all that is installed.
+sys.path.append(str(Path(__file__).parents[1]))
 Axes = tuple[int, ...]
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -17,10 +17,10 @@ from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.cipher import Cipher
 from dpcipher.methods.full_histogram import FullHistogram
 from dpcipher.methods.independent import Independent
-from dpcipher.paper.population import POPULATION
 from dpcipher.privacy.choose import Draws
 from dpcipher.request.auto import Auto
 from dpcipher.schema.schema import Schema
+from experiments.paper.population import POPULATION
 
 POWERS = (-2, -1, 0, 1, 2)
 DELTAS = {"pure ε": None, "δ = 10⁻⁶": 1e-6}

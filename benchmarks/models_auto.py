@@ -20,10 +20,10 @@ from dpcipher.errors import SolveError
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.methods.cipher import Cipher
-from dpcipher.paper.population import design
 from dpcipher.privacy.choose import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
+from experiments.paper.population import design
 
 SIZES, POWERS, DELTAS, DRAWS = (1_000, 4_000), (-1, 0, 1), (None, 1e-6), 400
 OPEN, CLOSED = "fit_models", "closed"

@@ -18,8 +18,6 @@ from common import Floats, markdown, write_page
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.models import fit_models
 from dpcipher.inference.release_models import make_task
-from dpcipher.paper.contenders import margins
-from dpcipher.paper.population import POPULATION, SHAPE
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
@@ -27,6 +25,8 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
+from experiments.paper.contenders import margins
+from experiments.paper.population import POPULATION, SHAPE
 
 N_ROWS, RHO, SEED, TIMED = 2_000, 0.1, 14, 5
 PAIRS = tuple(combinations(range(len(SHAPE)), 2))

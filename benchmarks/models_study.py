@@ -21,9 +21,6 @@ from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
-from dpcipher.paper.contenders import CIPHER, draw_rows, margins
-from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
-from dpcipher.paper.simulated import combine_identified, fit_sets
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
@@ -31,6 +28,9 @@ from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
+from experiments.paper.contenders import CIPHER, draw_rows, margins
+from experiments.paper.population import POPULATION, REGRESSIONS, SHAPE, Population, random_coefficients
+from experiments.paper.simulated import combine_identified, fit_sets
 
 SIZES, POWERS, POPULATIONS = (200, 500, 2_000, 10_000), (-2, -1, 0, 1, 2), (0, 1, 2)
 CHUNK, DRAWS, SETS = 10, 400, 5

@@ -32,7 +32,6 @@ LAYERS = (
     "scoring",
     "comparison",
     "audits",
-    "paper",
     "demo",
     "cli",
 )

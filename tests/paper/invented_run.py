@@ -7,11 +7,11 @@ from zlib import crc32
 
 import numpy as np
 
-from dpcipher.paper import bankruptcy, models, simulated
-from dpcipher.paper.bankruptcy import BankruptcyBlock
-from dpcipher.paper.bankruptcy_data import OUTCOME, SCHEMA, Bankruptcy, columns_of_cells
-from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.simulated import MODELS, RIVAL, RIVAL_EVERY, SETS_GROUP, SimulatedBlock
+from experiments.paper import bankruptcy, models, simulated
+from experiments.paper.bankruptcy import BankruptcyBlock
+from experiments.paper.bankruptcy_data import OUTCOME, SCHEMA, Bankruptcy, columns_of_cells
+from experiments.paper.readings import LITERAL
+from experiments.paper.simulated import MODELS, RIVAL, RIVAL_EVERY, SETS_GROUP, SimulatedBlock
 
 Plant = Mapping[str, float]
 

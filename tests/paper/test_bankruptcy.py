@@ -10,10 +10,12 @@ from invented_run import invented_rows
 
 from dpcipher.errors import TableFileError
 from dpcipher.inference.models import fit_models
-from dpcipher.paper import bankruptcy, bankruptcy_data
-from dpcipher.paper.bankruptcy import CONTENDERS, BankruptcyBlock, fit_class, run_block
-from dpcipher.paper.bankruptcy_data import (
+from experiments.paper import bankruptcy, bankruptcy_data
+from experiments.paper.bankruptcy import CONTENDERS, BankruptcyBlock, fit_class, run_block
+from experiments.paper.bankruptcy_data import (
+    CROSSED,
     DIGEST,
+    LEVELS,
     NAMES,
     OUTCOME,
     SCHEMA,
@@ -21,15 +23,15 @@ from dpcipher.paper.bankruptcy_data import (
     digest,
     load,
 )
-from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.simulated import METHODS, OURS_GROUP
+from experiments.paper.readings import LITERAL
+from experiments.paper.simulated import METHODS, OURS_GROUP
 
 pytest.importorskip("sklearn")
 
 
 def test_the_workload_is_that_of_the_supplement() -> None:
     """Ten pairs of five attributes: one 4-way, six 3-way and three 2-way tables of the seven columns, 216 cells."""
-    widths = [sum(len(SCHEMA.parts(attr)) for attr in pair) for pair in combinations(SCHEMA.attrs, 2)]
+    widths = [sum(len(names) for names in pair) for pair in combinations(CROSSED.values(), 2)]
     assert [widths.count(k) for k in (4, 3, 2)] == [1, 6, 3]
     assert sorted(SCHEMA.shape) == [3, 3, 3, 6, 9]
     assert sum(a * b for a, b in combinations(SCHEMA.shape, 2)) == 216
@@ -39,9 +41,10 @@ def test_cells_are_decoded_as_the_schema_decodes_them() -> None:
     """The level of every column in every cell."""
     codes = np.argwhere(np.ones(SCHEMA.shape)).astype(np.int32)
     rows = SCHEMA.decode(codes, np.random.default_rng(0)).to_pandas()
-    for place, name in enumerate(NAMES):
-        labels = np.array(SCHEMA.column(name).labels)
-        assert (rows[name].to_numpy().astype(str) == labels[columns_of_cells()[:, place]]).all()
+    for attr, names in CROSSED.items():
+        levels = columns_of_cells()[:, [NAMES.index(name) for name in names]]
+        told = [" ".join(LEVELS[name][code] for name, code in zip(names, row, strict=True)) for row in levels]
+        assert rows[attr].astype(str).tolist() == told
 
 
 def test_the_regression_equals_fit_models() -> None:

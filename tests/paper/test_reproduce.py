@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from invented_run import install, invented_rows, rows_of
 
-from dpcipher.cli import main
 from dpcipher.errors import MissingExtra, ParameterError
-from dpcipher.paper import bankruptcy, figures, plotting, reproduce, simulated, summary
-from dpcipher.paper.bankruptcy_data import VARIABLE
-from dpcipher.paper.blocks import STAMP
-from dpcipher.paper.claims import (
+from experiments.paper import bankruptcy, figures, plotting, reproduce, simulated, summary
+from experiments.paper.__main__ import main
+from experiments.paper.bankruptcy_data import VARIABLE
+from experiments.paper.blocks import STAMP
+from experiments.paper.claims import (
     CONDITIONAL,
     CONFIRMED,
     FAILS,
@@ -33,12 +33,12 @@ from dpcipher.paper.claims import (
     every,
     judge,
 )
-from dpcipher.paper.plotting import Line, Panel, draw_panels
-from dpcipher.paper.readings import LITERAL, SWEPT, chosen
-from dpcipher.paper.replicates import exactly, replicated_mean, standard_error
-from dpcipher.paper.reproduce import Reproduction
-from dpcipher.paper.verdicts import CLAIMS, counts, verdict_table
-from dpcipher.paper.view import View
+from experiments.paper.plotting import Line, Panel, draw_panels
+from experiments.paper.readings import LITERAL, SWEPT, chosen
+from experiments.paper.replicates import exactly, replicated_mean, standard_error
+from experiments.paper.reproduce import Reproduction
+from experiments.paper.verdicts import CLAIMS, counts, verdict_table
+from experiments.paper.view import View
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
@@ -258,7 +258,7 @@ def test_readings_are_chosen_by_name() -> None:
 
 def test_the_command_reproduces_storage(tmp_path: Path) -> None:
     """Figure, numbers and page; the same bytes when run again."""
-    command = ["reproduce", "storage", "-o", str(tmp_path), "--json"]
+    command = ["storage", "-o", str(tmp_path), "--json"]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -275,7 +275,7 @@ def test_experiment2_without_data_is_refused_and_all_goes_on_without_it(
 ) -> None:
     """A clear message, exit code 1; `all` says that it leaves the second experiment out."""
     monkeypatch.delenv(VARIABLE, raising=False)
-    result = CliRunner().invoke(main, ["reproduce", "experiment2", "-o", str(tmp_path)])
+    result = CliRunner().invoke(main, ["experiment2", "-o", str(tmp_path)])
     assert result.exit_code == 1
     assert "UCI" in result.output
     monkeypatch.setattr(reproduce, "_first", lambda *args: None)
@@ -296,7 +296,7 @@ def test_experiment2_without_data_is_refused_and_all_goes_on_without_it(
 )
 def test_wrong_usage_is_refused(arguments: list[str], code: int, tmp_path: Path) -> None:
     """Exit code 2 for a word, 1 for a value."""
-    result = CliRunner().invoke(main, ["reproduce", *arguments, "-o", str(tmp_path)])
+    result = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path)])
     assert result.exit_code == code
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.models import fit_models
-from dpcipher.paper import models, simulated
-from dpcipher.paper.blocks import STAMP, Blocks, split
-from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender, tvd
-from dpcipher.paper.population import (
+from experiments.paper import models, simulated
+from experiments.paper.blocks import STAMP, Blocks, split
+from experiments.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender, tvd
+from experiments.paper.population import (
     COEFFICIENTS,
     POPULATION,
     REGRESSIONS,
@@ -22,9 +22,9 @@ from dpcipher.paper.population import (
     Population,
     random_coefficients,
 )
-from dpcipher.paper.readings import LITERAL, SWEPT
-from dpcipher.paper.simulated import BLOCK, POPULATIONS, POWERS, SIZES, SimulatedBlock, run_block, tasks
-from dpcipher.paper.view import cost
+from experiments.paper.readings import LITERAL, SWEPT
+from experiments.paper.simulated import BLOCK, POPULATIONS, POWERS, SIZES, SimulatedBlock, run_block, tasks
+from experiments.paper.view import cost
 
 
 def test_the_published_coefficients_are_those_of_their_seed() -> None:

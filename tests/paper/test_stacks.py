@@ -8,13 +8,13 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
 from dpcipher.methods.mwem import Measurement, replay
-from dpcipher.paper.contenders import CIPHER, FDH, Sanitized, draw_rows, linf, margins, normalised, tvd
-from dpcipher.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
-from dpcipher.paper.population import POPULATION, REGRESSIONS, SHAPE
-from dpcipher.paper.readings import SWEPT
-from dpcipher.paper.simulated import combine_identified
-from dpcipher.paper.summary import infer, t_intervals
 from dpcipher.scoring.distances import choose_tables, distances
+from experiments.paper.contenders import CIPHER, FDH, Sanitized, draw_rows, linf, margins, normalised, tvd
+from experiments.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
+from experiments.paper.population import POPULATION, REGRESSIONS, SHAPE
+from experiments.paper.readings import SWEPT
+from experiments.paper.simulated import combine_identified
+from experiments.paper.summary import infer, t_intervals
 
 PAIRS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
 

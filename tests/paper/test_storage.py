@@ -5,8 +5,8 @@ from math import prod
 
 import pytest
 
-from dpcipher.paper.claims import FAILS, HOLDS
-from dpcipher.paper.storage import (
+from experiments.paper.claims import FAILS, HOLDS
+from experiments.paper.storage import (
     BANKRUPTCY,
     LARGEST,
     ORDERS,

@@ -16,7 +16,6 @@ from dpcipher.cli.reference import walk
 from dpcipher.demo.people import SCHEMA, invent_people
 from dpcipher.inference.family import FAMILIES
 from dpcipher.methods import METHODS
-from dpcipher.paper.reproduce import PARTS
 
 ROOT = Path(__file__).parents[2]
 TREE = dict(walk())
@@ -86,7 +85,6 @@ def test_help_and_completion_load_none_of_the_libraries() -> None:
     [
         ("dpcipher model a.parquet y~x --family ", FAMILIES),
         ("dpcipher evaluate a.csv s.yaml b.csv --family ", FAMILIES),
-        ("dpcipher reproduce ", (*PARTS, "all")),
     ],
 )
 def test_choices_are_the_ones_of_the_library(typed: str, offered: tuple[str, ...]) -> None:

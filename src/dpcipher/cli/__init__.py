@@ -26,7 +26,6 @@ COMMANDS = {
     "report": "Write a publishable page about a release and its rows.",
     "model": "Fit a regression to a release; intervals hold its noise.",
     "compare": "Compare methods on private rows. Curator only.",
-    "reproduce": "Reproduce the paper's figures and tables. NOT PRIVATE.",
     "release": "Make keys; sign, verify and show releases.",
     "ledger": "Create a ledger, show what was spent, verify releases.",
     "audit": "Check this installation: samplers, mechanisms, methods.",

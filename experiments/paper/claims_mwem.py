@@ -6,13 +6,13 @@ import numpy as np
 
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
-from dpcipher.paper.claims import FAILS, HOLDS, Claim, Finding, Margins, ratio_line, series
-from dpcipher.paper.claims_methods import by_argument
-from dpcipher.paper.claims_tables import MOST
-from dpcipher.paper.contenders import FDH, LIMITS, MWEM, ROUNDS, tvd
-from dpcipher.paper.population import POPULATION, SHAPE
-from dpcipher.paper.view import View
 from dpcipher.tables.domain import Floats
+from experiments.paper.claims import FAILS, HOLDS, Claim, Finding, Margins, ratio_line, series
+from experiments.paper.claims_methods import by_argument
+from experiments.paper.claims_tables import MOST
+from experiments.paper.contenders import FDH, LIMITS, MWEM, ROUNDS, tvd
+from experiments.paper.population import POPULATION, SHAPE
+from experiments.paper.view import View
 
 # "Highly dependent": by at least a half; a loss that matters: a tenth.
 HIGHLY, LOSS = 1.5, 1.1

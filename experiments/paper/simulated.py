@@ -15,9 +15,10 @@ import numpy as np
 
 from dpcipher.inference.combine import combine
 from dpcipher.inference.logit import fit_logit
-from dpcipher.paper import models
-from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import (
+from dpcipher.tables.domain import Counts, Floats
+from experiments.paper import models
+from experiments.paper.blocks import Arrays, Blocks, Say, split
+from experiments.paper.contenders import (
     CIPHER,
     FDH,
     LIMITS,
@@ -33,16 +34,15 @@ from dpcipher.paper.contenders import (
     tune_rounds,
     tvd,
 )
-from dpcipher.paper.population import (
+from experiments.paper.population import (
     COEFFICIENTS,
     POPULATION,
     REGRESSIONS,
     Population,
     random_coefficients,
 )
-from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.rivals import RIVALS, SIMULATED_SCHEMA, Rival
-from dpcipher.tables.domain import Counts, Floats
+from experiments.paper.readings import LITERAL
+from experiments.paper.rivals import RIVALS, SIMULATED_SCHEMA, Rival
 
 SIZES = (200, 500)
 # Epsilon is a power of e, written like this.

@@ -14,14 +14,14 @@ from dpcipher.inference.drawn import Drawn
 from dpcipher.inference.family import Family
 from dpcipher.inference.release_models import draw_coefficients, make_task
 from dpcipher.inference.task import Task
-from dpcipher.paper.contenders import Stack
-from dpcipher.paper.rivals import SIMULATED_SCHEMA
 from dpcipher.privacy.choose import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.table import margin
+from experiments.paper.contenders import Stack
+from experiments.paper.rivals import SIMULATED_SCHEMA
 
 NAME = "models of one release"
 BOUNDS = ("estimate", "low", "high")

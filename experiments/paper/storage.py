@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from dpcipher.paper.claims import FAILS, HOLDS, Claim, Finding
 from dpcipher.tables.domain import Shape
+from experiments.paper.claims import FAILS, HOLDS, Claim, Finding
 
 ORDERS = (1, 2, 3, 4)
 LARGEST = 12

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from dpcipher.comparison.runs import Journal
-from dpcipher.paper.contenders import Stack
+from experiments.paper.contenders import Stack
 
 Arrays = Mapping[str, Stack]
 Say = Callable[[str], None]

@@ -3,12 +3,12 @@
 import numpy as np
 
 from dpcipher.inference.sss import CATEGORIES
-from dpcipher.paper.claims import Claim, Finding, Margins, percents, series
-from dpcipher.paper.claims_inference import line_over_n, trio
-from dpcipher.paper.claims_tables import BOTH
-from dpcipher.paper.contenders import FDH, Contender
-from dpcipher.paper.view import MIDDLE, SMALL, View
 from dpcipher.tables.domain import Floats
+from experiments.paper.claims import Claim, Finding, Margins, percents, series
+from experiments.paper.claims_inference import line_over_n, trio
+from experiments.paper.claims_tables import BOTH
+from experiments.paper.contenders import FDH, Contender
+from experiments.paper.view import MIDDLE, SMALL, View
 
 # "Similar" odds are within a factor; "does not improve" is by less than this in log-odds.
 ODDS, NO_GAIN = 1.5, 0.25

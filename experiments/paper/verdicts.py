@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dpcipher.paper.claims import (
+from experiments.paper.claims import (
     CONDITIONAL,
     CONFIRMED,
     HOLDS,
@@ -18,17 +18,17 @@ from dpcipher.paper.claims import (
     judge,
     markdown_table,
 )
-from dpcipher.paper.claims_bankruptcy import BANKRUPTCY_CLAIMS
-from dpcipher.paper.claims_inference import INFERENCE_CLAIMS
-from dpcipher.paper.claims_methods import METHOD_CLAIMS
-from dpcipher.paper.claims_mwem import MWEM_CLAIMS
-from dpcipher.paper.claims_significance import SIGNIFICANCE_CLAIMS
-from dpcipher.paper.claims_tables import TABLE_CLAIMS
-from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.sparks import draw_spark
-from dpcipher.paper.storage import STORAGE_CLAIMS
-from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
-from dpcipher.paper.view import View
+from experiments.paper.claims_bankruptcy import BANKRUPTCY_CLAIMS
+from experiments.paper.claims_inference import INFERENCE_CLAIMS
+from experiments.paper.claims_methods import METHOD_CLAIMS
+from experiments.paper.claims_mwem import MWEM_CLAIMS
+from experiments.paper.claims_significance import SIGNIFICANCE_CLAIMS
+from experiments.paper.claims_tables import TABLE_CLAIMS
+from experiments.paper.readings import LITERAL
+from experiments.paper.sparks import draw_spark
+from experiments.paper.storage import STORAGE_CLAIMS
+from experiments.paper.summary import BankruptcySummary, SimulatedSummary
+from experiments.paper.view import View
 
 STORAGE, TABLES, MODELS, METHODS, BANKRUPTCY = (
     "Storage",

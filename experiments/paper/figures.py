@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcipher.paper import bankruptcy, models
-from dpcipher.paper.claims import Condition
-from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender
-from dpcipher.paper.plotting import Bars, Line, Panel, draw_bars, draw_panels
-from dpcipher.paper.rivals import RIVALS, TIMED
-from dpcipher.paper.simulated import NAMES, POWERS, SIZES
-from dpcipher.paper.storage import LARGEST, ORDERS, PANELS, full_cells, parameters, stored_cells
-from dpcipher.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, SimulatedSummary
-from dpcipher.paper.view import View, cost
 from dpcipher.tables.domain import Floats
+from experiments.paper import bankruptcy, models
+from experiments.paper.claims import Condition
+from experiments.paper.contenders import CIPHER, FDH, MWEM, OURS, Contender
+from experiments.paper.plotting import Bars, Line, Panel, draw_bars, draw_panels
+from experiments.paper.rivals import RIVALS, TIMED
+from experiments.paper.simulated import NAMES, POWERS, SIZES
+from experiments.paper.storage import LARGEST, ORDERS, PANELS, full_cells, parameters, stored_cells
+from experiments.paper.summary import ORIGINAL, PRINTED, BankruptcySummary, SimulatedSummary
+from experiments.paper.view import View, cost
 
 PLACES = tuple(NAMES.values())
 # The forms of MWEM, by order.

@@ -21,13 +21,13 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
-from dpcipher.paper.many_mwem import mwem_cells, mwem_many
-from dpcipher.paper.readings import LITERAL, SWEPT
 from dpcipher.privacy.noise import SeededNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.tables.domain import Axes, Counts, Domain, Floats
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
+from experiments.paper.many_mwem import mwem_cells, mwem_many
+from experiments.paper.readings import LITERAL, SWEPT
 
 Stack = NDArray[Any]
 

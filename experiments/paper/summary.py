@@ -9,14 +9,14 @@ import numpy as np
 
 from dpcipher.inference.combine import t_quantile
 from dpcipher.inference.sss import CATEGORIES, sss
-from dpcipher.paper import bankruptcy, models
-from dpcipher.paper.bankruptcy_data import load
-from dpcipher.paper.contenders import ROUNDS, Stack
-from dpcipher.paper.population import POPULATION, REGRESSIONS
-from dpcipher.paper.replicates import replicated_mean, replicated_sum
-from dpcipher.paper.rivals import RIVALS
-from dpcipher.paper.simulated import POWERS, RIVAL_EVERY, SIZES, SimulatedBlock, blocks, tasks
 from dpcipher.tables.domain import Floats
+from experiments.paper import bankruptcy, models
+from experiments.paper.bankruptcy_data import load
+from experiments.paper.contenders import ROUNDS, Stack
+from experiments.paper.population import POPULATION, REGRESSIONS
+from experiments.paper.replicates import replicated_mean, replicated_sum
+from experiments.paper.rivals import RIVALS
+from experiments.paper.simulated import POWERS, RIVAL_EVERY, SIZES, SimulatedBlock, blocks, tasks
 
 ORIGINAL = "original"
 ESTIMATES = ("estimate", "variance", "dof")

@@ -1,4 +1,4 @@
-"""The qualitative bankruptcy data of the paper's second experiment, and its schema with two compound columns.
+"""The qualitative bankruptcy data of the paper's second experiment, and its schema: five attributes, two of which cross two columns each.
 
 The data are not part of this project. They are a public data set of the UCI Machine Learning Repository (number 281,
 "Qualitative_Bankruptcy"): 250 businesses, six qualities rated P, A or N by experts, and whether the business went bankrupt (B, NB).
@@ -7,8 +7,10 @@ The data are not part of this project. They are a public data set of the UCI Mac
 import csv
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -41,15 +43,19 @@ NAMES = (
 OUTCOME = NAMES.index("Class")
 
 # The supplement crosses what it expects to be associated, so that its pairs hold one 4-way, six 3-way and three 2-way tables.
+CROSSED: Mapping[str, tuple[str, ...]] = {
+    "IndustrialRisk×Competitiveness": ("IndustrialRisk", "Competitiveness"),
+    "ManagementRisk": ("ManagementRisk",),
+    "FinancialFlexibility": ("FinancialFlexibility",),
+    "Class×Credibility": ("Class", "Credibility"),
+    "OperatingRisk": ("OperatingRisk",),
+}
+LEVELS = {name: ("NB", "B") if name == "Class" else ("P", "A", "N") for name in NAMES}
 SCHEMA = Schema(
-    (
-        *(Column(name, "categorical", levels=("P", "A", "N")) for name in NAMES[:-1]),
-        Column("Class", "categorical", levels=("NB", "B")),
-    ),
-    compounds={
-        "Class×Credibility": ("Class", "Credibility"),
-        "IndustrialRisk×Competitiveness": ("IndustrialRisk", "Competitiveness"),
-    },
+    tuple(
+        Column(attr, "categorical", levels=tuple(map(" ".join, product(*(LEVELS[name] for name in names)))))
+        for attr, names in CROSSED.items()
+    )
 )
 
 
@@ -81,8 +87,11 @@ def load(folder: Path | None) -> Bankruptcy:
     rows = [row for row in rows if row[-1] in ("B", "NB")]
     if digest(rows) != DIGEST:
         raise TableFileError(f"{path} does not hold the rows of the paper's data: {_where()}")
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(NAMES)}
-    return Bankruptcy(SCHEMA.encode(pa.table(columns)))
+    cells = {
+        attr: [" ".join(row[NAMES.index(name)] for name in names) for row in rows]
+        for attr, names in CROSSED.items()
+    }
+    return Bankruptcy(SCHEMA.encode(pa.table(cells)))
 
 
 def digest(rows: list[tuple[str, ...]]) -> str:
@@ -112,8 +121,9 @@ def columns_of_cells() -> NDArray[np.int64]:
     """The level of each of the seven columns in every cell of the full table: cells by columns."""
     codes = np.indices(SCHEMA.shape).reshape(len(SCHEMA.shape), -1)
     levels = np.empty((codes.shape[1], len(NAMES)), dtype=np.int64)
-    for attr, code in zip(SCHEMA.attrs, codes, strict=True):
-        parts = SCHEMA.parts(attr)
-        for part, level in zip(parts, np.unravel_index(code, [part.size for part in parts]), strict=True):
-            levels[:, NAMES.index(part.name)] = level
+    for names, code in zip(CROSSED.values(), codes, strict=True):
+        for name, level in zip(
+            names, np.unravel_index(code, [len(LEVELS[name]) for name in names]), strict=True
+        ):
+            levels[:, NAMES.index(name)] = level
     return levels

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import MissingExtra
 from dpcipher.inference.design import one_hot
-from dpcipher.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
-from dpcipher.paper.blocks import Arrays, Blocks, Say, split
-from dpcipher.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
-from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.rivals import RIVALS, Rival
-from dpcipher.paper.simulated import (
+from dpcipher.tables.domain import Counts, Floats
+from experiments.paper.bankruptcy_data import DIGEST, OUTCOME, SCHEMA, Bankruptcy, columns_of_cells, load
+from experiments.paper.blocks import Arrays, Blocks, Say, split
+from experiments.paper.contenders import ROUNDS, Contender, Stack, tune_rounds
+from experiments.paper.readings import LITERAL
+from experiments.paper.rivals import RIVALS, Rival
+from experiments.paper.simulated import (
     GROUPS,
     METHODS,
     OURS_GROUP,
@@ -33,7 +34,6 @@ from dpcipher.paper.simulated import (
     combine_identified,
     fit_sets,
 )
-from dpcipher.tables.domain import Counts, Floats
 
 SETS = (1, 5)
 BLOCK = 10

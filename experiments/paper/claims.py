@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dpcipher.inference.combine import t_quantile
-from dpcipher.paper.readings import LITERAL
-from dpcipher.paper.replicates import freedom, standard_error
 from dpcipher.tables.domain import Floats
+from experiments.paper.readings import LITERAL
+from experiments.paper.replicates import freedom, standard_error
 
 HOLDS, FAILS, OPEN, UNDECIDABLE = "holds", "does not hold", "too few repeats", "not decidable"
 OUTCOMES = (HOLDS, FAILS, OPEN, UNDECIDABLE)

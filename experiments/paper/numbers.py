@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from dpcipher.paper import bankruptcy, models
-from dpcipher.paper.claims import markdown_table
-from dpcipher.paper.contenders import CIPHER, CONTENDERS, FDH, MWEM, OURS, ROUNDS, Contender
-from dpcipher.paper.figures import RIVAL_NAMES
-from dpcipher.paper.rivals import TIMED
-from dpcipher.paper.simulated import NAMES, POWERS, SIZES
-from dpcipher.paper.summary import PRINTED, BankruptcySummary, Inference, SimulatedSummary
-from dpcipher.paper.view import cost
 from dpcipher.tables.domain import Floats
+from experiments.paper import bankruptcy, models
+from experiments.paper.claims import markdown_table
+from experiments.paper.contenders import CIPHER, CONTENDERS, FDH, MWEM, OURS, ROUNDS, Contender
+from experiments.paper.figures import RIVAL_NAMES
+from experiments.paper.rivals import TIMED
+from experiments.paper.simulated import NAMES, POWERS, SIZES
+from experiments.paper.summary import PRINTED, BankruptcySummary, Inference, SimulatedSummary
+from experiments.paper.view import cost
 
 _EPSILONS = [f"ε = {NAMES[power]}" for power in POWERS]
 

@@ -2,10 +2,21 @@
 
 import numpy as np
 
-from dpcipher.paper.claims import FAILS, HOLDS, OPEN, Claim, Finding, Margins, every, ratio_line, series, span
-from dpcipher.paper.contenders import FDH, Contender
-from dpcipher.paper.view import LARGE, SMALL, View
 from dpcipher.tables.domain import Floats
+from experiments.paper.claims import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Finding,
+    Margins,
+    every,
+    ratio_line,
+    series,
+    span,
+)
+from experiments.paper.contenders import FDH, Contender
+from experiments.paper.view import LARGE, SMALL, View
 
 # "Similar" is within a tenth; "in general" and "overall" are more than half; a claim about all is more than nine tenths.
 SIMILAR, MOST, NEARLY_ALL = 1.1, 0.5, 0.9

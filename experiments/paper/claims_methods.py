@@ -8,7 +8,8 @@ import numpy as np
 
 from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
-from dpcipher.paper.claims import (
+from dpcipher.tables.domain import Floats
+from experiments.paper.claims import (
     FAILS,
     HOLDS,
     OURS,
@@ -20,14 +21,13 @@ from dpcipher.paper.claims import (
     ratio_line,
     series,
 )
-from dpcipher.paper.claims_tables import BOTH, MOST
-from dpcipher.paper.contenders import CIPHER, FDH, Contender, margins, tvd
-from dpcipher.paper.population import POPULATION, SHAPE
-from dpcipher.paper.readings import RIDGES
-from dpcipher.paper.rivals import RIVALS, TIMED
-from dpcipher.paper.simulated import FEWER_SETS, POWERS, SETS, SIZES
-from dpcipher.paper.view import View
-from dpcipher.tables.domain import Floats
+from experiments.paper.claims_tables import BOTH, MOST
+from experiments.paper.contenders import CIPHER, FDH, Contender, margins, tvd
+from experiments.paper.population import POPULATION, SHAPE
+from experiments.paper.readings import RIDGES
+from experiments.paper.rivals import RIVALS, TIMED
+from experiments.paper.simulated import FEWER_SETS, POWERS, SETS, SIZES
+from experiments.paper.view import View
 
 # "Relatively insensitive": by at most a quarter.
 LITTLE = 1.25

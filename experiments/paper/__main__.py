@@ -1,14 +1,16 @@
-"""`dpcipher reproduce`: the paper's figures and tables beside ours. Seeded noise: NOT PRIVATE."""
+"""`python -m experiments.paper`: the paper's figures and tables beside ours. Seeded noise: NOT PRIVATE."""
 
+import json
 from pathlib import Path
 
 import click
 
-from dpcipher.cli import options, output
+from dpcipher.errors import DpcipherError
+from experiments.paper.reproduce import PARTS, reproduce
 
 
-@click.command("reproduce")
-@click.argument("part", type=click.Choice(("storage", "experiment1", "experiment2", "all")))
+@click.command("reproduce", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("part", type=click.Choice((*PARTS, "all")))
 @click.option(
     "--repeats",
     type=int,
@@ -32,14 +34,17 @@ from dpcipher.cli import options, output
     help="The folder with the bankruptcy data; by default the one that DPCIPHER_DATA names.",
 )
 @click.option("--workers", type=int, help="Processes to use; by default one for each core.")
-@options.output(
+@click.option(
+    "-o",
+    "--output",
     "folder",
-    "The folder to write into; run again to go on after a kill.",
-    folder=True,
+    type=click.Path(file_okay=False, path_type=Path),
     default=Path("reproduction"),
+    show_default=True,
+    help="The folder to write into; run again to go on after a kill.",
 )
-@options.as_json
-def command(
+@click.option("--json", "json_", is_flag=True, help="Print the verdicts as JSON.")
+def main(
     part: str,
     repeats: int,
     second_repeats: int | None,
@@ -53,14 +58,12 @@ def command(
 
     \b
     Examples:
-      dpcipher reproduce storage
-      dpcipher reproduce all --repeats 1000 --data data -o reproduction
-      dpcipher reproduce all --reading all --data data -o reproduction
+      python -m experiments.paper storage
+      python -m experiments.paper all --repeats 1000 --data data -o reproduction
+      python -m experiments.paper all --reading all --data data -o reproduction
     """
-    from dpcipher.paper.reproduce import reproduce
-
-    with output.progress() as say:
-        reproduction = reproduce(
+    try:
+        done = reproduce(
             part,
             folder,
             repeats=repeats,
@@ -68,6 +71,12 @@ def command(
             reading=reading,
             data=data,
             workers=workers,
-            say=say,
+            say=lambda text: click.echo(text, err=True),
         )
-    output.show(reproduction.text, reproduction.to_dict(), as_json=json_)
+    except DpcipherError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(json.dumps(done.to_dict(), indent=2, ensure_ascii=False) if json_ else done.text)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m experiments.paper")

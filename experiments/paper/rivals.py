@@ -22,10 +22,10 @@ from dpcipher.methods import (
     PrivBayes,
     Synthesizer,
 )
-from dpcipher.paper.contenders import Drawn, Stack, draw_rows
 from dpcipher.privacy.choose import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts, Floats
+from experiments.paper.contenders import Drawn, Stack, draw_rows
 
 SIMULATED_SCHEMA = Schema.from_domain({"V1": 2, "V2": 2, "V3": 3, "V4": 3})
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dpcipher.files import write_text
-from dpcipher.paper import models
-from dpcipher.paper.blocks import STAMP
-from dpcipher.paper.claims import markdown_table
-from dpcipher.paper.errata import ERRATA
-from dpcipher.paper.numbers import (
+from experiments.paper import models
+from experiments.paper.blocks import STAMP
+from experiments.paper.claims import markdown_table
+from experiments.paper.errata import ERRATA
+from experiments.paper.numbers import (
     coverage_table,
     random_table,
     reading_table,
@@ -18,12 +18,12 @@ from dpcipher.paper.numbers import (
     svm_table,
     tvd_table,
 )
-from dpcipher.paper.population import COEFFICIENTS, SEED
-from dpcipher.paper.readings import SWEPT
-from dpcipher.paper.simulated import NAMES, POPULATIONS, POWERS, RIVAL_EVERY
-from dpcipher.paper.storage import checks
-from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
-from dpcipher.paper.verdicts import Judged, counts, rule_table, verdict_table
+from experiments.paper.population import COEFFICIENTS, SEED
+from experiments.paper.readings import SWEPT
+from experiments.paper.simulated import NAMES, POPULATIONS, POWERS, RIVAL_EVERY
+from experiments.paper.storage import checks
+from experiments.paper.summary import BankruptcySummary, SimulatedSummary
+from experiments.paper.verdicts import Judged, counts, rule_table, verdict_table
 
 LINK = "reproduction"
 
@@ -33,7 +33,7 @@ Eugenio and Liu, *Construction of Differentially Private Empirical Distributions
 Equations with l₂ Regularization* (arXiv 1812.05671). Every sentence of its abstract, results and discussion that states a result, judged; every
 figure and table of its experiments, computed again. {stamp}.
 
-    dpcipher reproduce all --repeats 1000 --reading all --data FOLDER -o reproduction
+    python -m experiments.paper all --repeats 1000 --reading all --data FOLDER -o reproduction
 
 {repeats} The run can be stopped and started again; it goes on with what is missing and ends with the same numbers.
 """

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcipher.errors import ParameterError
-from dpcipher.paper import bankruptcy
-from dpcipher.paper.claims import OURS as OUR_ENGINE
-from dpcipher.paper.claims import Condition
-from dpcipher.paper.contenders import CIPHER, FDH, MWEM, OURS, ROUNDS, Contender
-from dpcipher.paper.population import SHAPE
-from dpcipher.paper.storage import full_cells, parameters
-from dpcipher.paper.summary import BankruptcySummary, SimulatedSummary
 from dpcipher.tables.domain import Floats
+from experiments.paper import bankruptcy
+from experiments.paper.claims import OURS as OUR_ENGINE
+from experiments.paper.claims import Condition
+from experiments.paper.contenders import CIPHER, FDH, MWEM, OURS, ROUNDS, Contender
+from experiments.paper.population import SHAPE
+from experiments.paper.storage import full_cells, parameters
+from experiments.paper.summary import BankruptcySummary, SimulatedSummary
 
 # Places of epsilon: "small" is every epsilon below 1, "large" every one above.
 SMALL, MIDDLE, LARGE = slice(0, 2), slice(1, 4), slice(3, 5)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from dpcipher.paper.bankruptcy import FDH, SETS
-from dpcipher.paper.claims import UNDECIDABLE, Claim, Finding, Margins, percents
-from dpcipher.paper.contenders import Contender
-from dpcipher.paper.summary import PRINTED
-from dpcipher.paper.view import View
 from dpcipher.tables.domain import Floats
+from experiments.paper.bankruptcy import FDH, SETS
+from experiments.paper.claims import UNDECIDABLE, Claim, Finding, Margins, percents
+from experiments.paper.contenders import Contender
+from experiments.paper.summary import PRINTED
+from experiments.paper.view import View
 
 BAD = ("Worst", "II-", "I-")
 # "About half" is 50 ± 5 per cent; "roughly constant" and "does not improve" are by at most five points.

@@ -6,8 +6,8 @@ replicated values (ratios, differences, roots, logarithms) carries the error alo
 
 import numpy as np
 
-from dpcipher.paper.contenders import Stack
 from dpcipher.tables.domain import Floats
+from experiments.paper.contenders import Stack
 
 GROUPS = 50
 

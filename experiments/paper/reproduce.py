@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from dpcipher.errors import ParameterError, TableFileError, did_you_mean
-from dpcipher.paper import bankruptcy, figures, simulated
-from dpcipher.paper.bankruptcy_data import load
-from dpcipher.paper.blocks import STAMP, Say
-from dpcipher.paper.claims import OURS, Condition, Finding, Verdict
-from dpcipher.paper.page import LINK, write_page
-from dpcipher.paper.plotting import figure
-from dpcipher.paper.readings import LITERAL, chosen
-from dpcipher.paper.replicates import standard_error
-from dpcipher.paper.storage import checks
-from dpcipher.paper.summary import (
+from dpcipher.tables.domain import Floats
+from experiments.paper import bankruptcy, figures, simulated
+from experiments.paper.bankruptcy_data import load
+from experiments.paper.blocks import STAMP, Say
+from experiments.paper.claims import OURS, Condition, Finding, Verdict
+from experiments.paper.page import LINK, write_page
+from experiments.paper.plotting import figure
+from experiments.paper.readings import LITERAL, chosen
+from experiments.paper.replicates import standard_error
+from experiments.paper.storage import checks
+from experiments.paper.summary import (
     BankruptcySummary,
     Card,
     Inference,
@@ -27,8 +28,7 @@ from dpcipher.paper.summary import (
     summarise_bankruptcy,
     summarise_simulated,
 )
-from dpcipher.paper.verdicts import counts, judge_all
-from dpcipher.tables.domain import Floats
+from experiments.paper.verdicts import counts, judge_all
 
 PARTS = ("storage", "experiment1", "experiment2")
 # The second experiment gets a tenth of the repeats: its tables have forty times the cells, and it has one original, not thousands.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpcipher.files import write_text
-from dpcipher.paper.claims import Verdict
-from dpcipher.paper.plotting import FAMILIES
+from experiments.paper.claims import Verdict
+from experiments.paper.plotting import FAMILIES
 
 WIDTH, HEIGHT, EDGE = 150, 56, 6
 _DASHES = ("", "4 2", "1 2", "6 2 1 2")

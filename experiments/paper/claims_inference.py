@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from dpcipher.paper.claims import Claim, Finding, Margins, every, percents, series
-from dpcipher.paper.claims_tables import BOTH
-from dpcipher.paper.contenders import FDH, Contender
-from dpcipher.paper.replicates import exactly
-from dpcipher.paper.view import LARGE, SMALL, View
 from dpcipher.tables.domain import Floats
+from experiments.paper.claims import Claim, Finding, Margins, every, percents, series
+from experiments.paper.claims_tables import BOTH
+from experiments.paper.contenders import FDH, Contender
+from experiments.paper.replicates import exactly
+from experiments.paper.view import LARGE, SMALL, View
 
 # "Not much difference": a quarter in bias, five points in coverage; "near-nominal" and "severe" in coverage of a 95 % interval.
 LITTLE, POINTS, NEAR, SEVERE = 1.25, 0.05, 0.90, 0.80
