@@ -7,8 +7,9 @@ The flow, and the names that stand for it:
 Each name is loaded when it is first used: importing the package loads none of the libraries behind it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -120,10 +121,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
+def _draft(
+    data: object,
+    *,
+    dictionary: "str | PathLike[str] | Mapping[str, object] | None" = None,
+    tell: Callable[[str], object] = lambda _: None,
+) -> "Schema":
     """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
 
-    `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
+    Columns that a data `dictionary` describes are taken from there, as `import_dictionary` takes them. `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
 
     >>> import pandas as pd
     >>> from dpcipher import Schema
@@ -131,7 +137,7 @@ def _draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "
     ('age', 'sex')
     """
     # It belongs to the curator's room, which no other room may import; here stands its name alone.
-    return import_module("dpcipher.curator.draft").draft(data, tell=tell)  # type: ignore[no-any-return]
+    return import_module("dpcipher.curator.draft").draft(data, dictionary=dictionary, tell=tell)  # type: ignore[no-any-return]
 
 
 def _check(schema: "Schema", data: object) -> "SchemaCheck":
