@@ -211,7 +211,7 @@ def test_the_command_compares_and_resumes(tmp_path) -> None:
     again = CliRunner().invoke(main, [*call, "--json"])
     assert len(json.loads(again.stdout)["cells"]) == 8
     assert "0 of 8" not in again.stderr
-    wrong = CliRunner().invoke(main, [*call[:5], "uniformm", *call[6:]])
+    wrong = CliRunner().invoke(main, [*call[:4], "uniformm", *call[5:]])
     assert wrong.exit_code == 1
     assert "did you mean 'uniform'" in wrong.stderr
 
