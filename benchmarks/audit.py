@@ -14,7 +14,7 @@ from dpcipher.audits import audit as front
 from dpcipher.audits.audit import THOROUGH, Audit, Effort, audit
 from dpcipher.audits.check import EACH
 from dpcipher.audits.samplers import MECHANISMS, chi_square
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise
 
 EFFORT = Effort(

@@ -29,7 +29,7 @@ from common import (
 )
 
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 EPSILONS = {"e-2": math.exp(-2), "1": 1.0, "e2": math.exp(2)}

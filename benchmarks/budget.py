@@ -24,12 +24,12 @@ from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.rows import solve_rows
 from dpcipher.methods.cipher import Cipher
 from dpcipher.methods.independent import Independent
-from dpcipher.privacy.accounting import rho_for
-from dpcipher.privacy.choose import Draws, SeededChooser
+from dpcipher.privacy.budget import rho_for
+from dpcipher.privacy.draws import Draws, SeededChooser
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.prediction import independent
-from dpcipher.selection.scores import SpanningFirst
+from dpcipher.selection.rounds import SpanningFirst
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
 

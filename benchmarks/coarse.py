@@ -20,7 +20,7 @@ from raw_errors import METRICS, errors
 
 import dpcipher as dc
 from dpcipher.release.release import Release
-from dpcipher.request import shares
+from dpcipher.request import request as shares
 from dpcipher.schema import Column, Schema
 from dpcipher.selection import find
 

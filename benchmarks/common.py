@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import Reconciled, reconcile
 from dpcipher.tables.domain import Domain
 from dpcipher.tables.measurement import Measurement, Noise

@@ -19,8 +19,8 @@ from common import markdown, peak_megabytes, real, write_page
 
 import dpcipher as dc
 from dpcipher.curator.kernel import TableCounter
-from dpcipher.request.limits import few_joint_tables
 from dpcipher.schema.column import Column
+from dpcipher.tables.covering import few_joint_tables
 
 BLOCK = 2**17
 MANY_LEVELS = (1_250, 2_500, 5_000)

@@ -19,7 +19,7 @@ from dpcipher.drawing.svg import element, image, standalone, text
 from dpcipher.engines.solve import solve_set
 from dpcipher.errors import SolveError
 from dpcipher.inference.models import fit_models
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.query import answer, interval
 from dpcipher.release.reconcile import Reconciled

@@ -17,8 +17,8 @@ from dpcipher.methods.base import Synthesizer
 from dpcipher.methods.cipher import Cipher
 from dpcipher.methods.full_histogram import FullHistogram
 from dpcipher.methods.independent import Independent
-from dpcipher.privacy.choose import Draws
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 from experiments.paper.population import POPULATION
 

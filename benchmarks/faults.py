@@ -20,7 +20,7 @@ import injected
 import kills
 from steps import LEDGER, SCHEMA, new_ledger, published, released_not_charged, rows
 
-from dpcipher.privacy import Ledger
+from dpcipher.privacy.ledger import Ledger
 
 CHARGE_SECONDS, MEASURE_SECONDS = 0.15, 0.6  # the longest life of a child
 PROCESSES, REQUESTS, GRANTS = 16, 1_000, 1_000

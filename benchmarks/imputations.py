@@ -18,7 +18,7 @@ from dpcipher.inference.models import Models
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema import Column
 
 SETS, DRAWS, EPSILONS = 5, 200, {"e^-1": np.exp(-1), "1": 1.0}

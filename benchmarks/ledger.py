@@ -13,7 +13,9 @@ from pathlib import Path
 
 from common import markdown, write_page
 
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Unit
 
 EARLIER = (1, 100, 1000, 5000)
 REPEATS = 20

@@ -16,7 +16,7 @@ from common import data_folder, markdown, real, tvd_rows, write_page
 
 from dpcipher.methods import METHODS, MWEM, JunctionTree, PrivBayes, Synthesizer
 from dpcipher.methods.mwem import Measurement
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 SMALL = Schema.from_domain({"a": 2, "b": 2, "c": 3, "d": 3})

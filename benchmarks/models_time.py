@@ -14,7 +14,7 @@ from common import markdown, write_page
 
 from dpcipher.inference.models import fit_models
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 

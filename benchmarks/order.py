@@ -16,7 +16,7 @@ from scipy.stats import wasserstein_distance
 import dpcipher as dc
 from dpcipher.engines.denoise.denoise import denoise
 from dpcipher.engines.solve import orders_of
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.schema.column import Column
 

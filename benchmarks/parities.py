@@ -14,7 +14,7 @@ import numpy as np
 from common import markdown, write_page
 
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 ROWS = 20_000

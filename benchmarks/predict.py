@@ -20,8 +20,8 @@ from sklearn.metrics import roc_auc_score
 sys.path.append(str(Path(__file__).parent / "judges"))
 
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 from tables import load
 

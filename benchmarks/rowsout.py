@@ -30,7 +30,7 @@ from dpcipher.joint.chain import Chain
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
 from dpcipher.joint.report import SolveReport
-from dpcipher.privacy.noise import OpenDPNoise
+from dpcipher.privacy.draws import OpenDPNoise
 from dpcipher.schema import Column, Schema
 from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows, margin, pair_margins

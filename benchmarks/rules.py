@@ -28,8 +28,7 @@ from dpcipher.methods import (
     PrivBayes,
     Uniform,
 )
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import Draws, SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema import Column, Schema

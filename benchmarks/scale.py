@@ -27,8 +27,7 @@ from count import Columns, blocks, seconds
 import dpcipher as dc
 from dpcipher.curator.counts import receive
 from dpcipher.curator.kernel import SORTED_ROWS, TableCounter
-from dpcipher.selection.limits import foreseen_tables
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.target import SelectionTarget, foreseen_tables
 
 C_LOOP = r"""
 #include <stdint.h>

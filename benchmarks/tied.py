@@ -12,7 +12,7 @@ import pyarrow as pa
 from common import Codes, Floats, asked_repeats, markdown, table, tvd_rows, write_page
 
 from dpcipher.methods.cipher import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.rules import implied
 from dpcipher.schema.schema import Schema
 

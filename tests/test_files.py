@@ -9,7 +9,9 @@ import pytest
 from dpcipher.drawing.curator_only import private_folder, write
 from dpcipher.errors import TableFileError
 from dpcipher.files import clear_leftovers, replacing, write_new, write_text
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Unit
 
 
 class Interrupted(Exception):

@@ -20,10 +20,9 @@ from dp_recorder.auditing.metrics import dist_l2, dist_linf
 
 import dpcipher as dc
 from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
-from dpcipher.privacy.choose import Draws, OpenDPChooser
+from dpcipher.privacy.draws import Draws, OpenDPChooser, OpenDPNoise, split_like
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.noise import OpenDPNoise, split_like
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.session import Choice, Question, Session
 from dpcipher.tables.measurement import Noise
 

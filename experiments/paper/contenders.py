@@ -21,7 +21,7 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import Reading
 from dpcipher.engines.table import solve_table
 from dpcipher.errors import ParameterError
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.reconcile import reconcile
 from dpcipher.tables.domain import Axes, Counts, Domain, Floats
 from dpcipher.tables.measurement import Measurement, Noise

@@ -22,7 +22,7 @@ from dpcipher.methods import (
     PrivBayes,
     Synthesizer,
 )
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts, Floats
 from experiments.paper.contenders import Drawn, Stack, draw_rows

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpcipher.privacy.ledger import Ledger
     from dpcipher.release.release import Release
     from dpcipher.release.trust import trust
-    from dpcipher.request.auto import Auto
+    from dpcipher.request.request import Auto
     from dpcipher.schema.grouped import Grouped
     from dpcipher.schema.schema import Schema
     from dpcipher.scoring.evaluate import evaluate
@@ -85,7 +85,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Auto": "request.auto",
+    "Auto": "request.request",
     "Grouped": "schema.grouped",
     "Joint": "joint.joint",
     "Ledger": "privacy.ledger",

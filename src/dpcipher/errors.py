@@ -28,7 +28,7 @@ text is a release.
 import math
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 # Comparing takes time that grows with the square of the length; names that a file made up may be as long and as many as it likes.
@@ -120,6 +120,13 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcipher."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, DpcipherWarning, stacklevel=level)
+
+
+Progress = Callable[[str], None]  # is told what long work does now
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
 
 
 def shown_count(count: int) -> str:

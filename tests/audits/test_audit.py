@@ -18,8 +18,10 @@ from dpcipher.audits.subjects import SUBJECTS
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError
 from dpcipher.methods import METHODS
-from dpcipher.privacy import NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
-from dpcipher.privacy.choose import OpenDPChooser
+from dpcipher.privacy import budget
+from dpcipher.privacy.budget import noise_for
+from dpcipher.privacy.draws import NoiseSource, OpenDPChooser, OpenDPNoise, SeededNoise
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 FEW = Effort(sampler=4_000, mechanism=3_000, choice=2_000, method=4_000, independence=12, levels=200)
@@ -123,7 +125,7 @@ def test_a_sensitivity_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     """A unit that forgets that a replaced row leaves one cell and enters another."""
     monkeypatch.setattr(Unit, "l1", property(lambda self: self.max_rows))
     monkeypatch.setattr("dpcipher.audits.methods.SUBJECTS", SUBJECTS[2:3])
-    remembered = (mechanism_for, noise._cost)
+    remembered = (noise_for, budget.cost)
     for function in remembered:
         function.cache_clear()
     failed = [check for check in question_checks(np.random.default_rng(0)) if not check.passed]

@@ -7,8 +7,9 @@ import pytest
 
 from dpcipher.audits.check import Check
 from dpcipher.audits.levels import drawn_check, level_checks, replay_check
-from dpcipher.privacy import Unit, partitions
+from dpcipher.privacy import partitions
 from dpcipher.privacy.partitions import PartitionSelection
+from dpcipher.privacy.terms import Unit
 
 
 def test_finding_levels_passes() -> None:

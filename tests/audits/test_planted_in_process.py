@@ -17,11 +17,10 @@ from dpcipher.audits.releases import release_checks
 from dpcipher.curator import counts as count
 from dpcipher.curator import measure
 from dpcipher.methods import multinomial_dirichlet
-from dpcipher.privacy import noise
+from dpcipher.privacy import budget
 from dpcipher.privacy.events import Spending
 from dpcipher.privacy.partitions import PartitionSelection
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request import request, session
 from dpcipher.request.session import Counted, Session
 from dpcipher.tables.query import Query
@@ -51,7 +50,7 @@ def the_cap_of_levels_ranks_true_counts(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: PartitionSelection, counts: Any, source: Any, most: int) -> tuple[str, ...]:
         texts = sorted(counts)
         true = np.array([counts[text] for text in texts], dtype=np.int64)
-        noisy = source.add_named(texts, true, self.mechanism)
+        noisy = source.add_named(texts, true, self.noise)
         passed = [
             (-int(counts[text]), text)
             for number, text in zip(noisy, texts, strict=True)
@@ -164,7 +163,7 @@ WRONG: list[Plant] = [
 @pytest.mark.parametrize("plant", WRONG, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_is_caught(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some row of the audit of releases fails; the others of these tests show that none does without the bug."""
-    remembered = (noise.mechanism_for, noise._cost)
+    remembered = (budget.noise_for, budget.cost)
     plant(monkeypatch)
     for function in remembered:
         function.cache_clear()

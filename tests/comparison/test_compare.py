@@ -21,7 +21,7 @@ from dpcipher.comparison.private_rows import read_rows
 from dpcipher.drawing.curator_only import WATERMARK
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.methods import MWEM, FullHistogram, Uniform
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate
 

@@ -9,10 +9,9 @@ import numpy as np
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import RowCounts
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.select import select
@@ -45,7 +44,7 @@ def run(
         PrivateRows(RowCounts(codes.astype(np.int32), shape), Draws.seeded(seed)),
     )
     tables = select(session, auto, sets=sets)
-    return session, Chosen(tables, session.remarked("selection"))
+    return session, Chosen(tables, session.remarks["selection"])
 
 
 def shares(session: Session) -> dict[str, Fraction]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcipher.privacy.noise import NoiseSource, OpenDPNoise
+from dpcipher.privacy.draws import NoiseSource, OpenDPNoise
 
 
 @pytest.fixture(name="handed")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcipher.curator.counts import Tally, count_batches, count_codes, empty_tally
+from dpcipher.curator.counts import Tally, count_batches, count_codes
 from dpcipher.errors import DataError
 from dpcipher.privacy.terms import Privacy
 from dpcipher.schema.schema import Schema
@@ -67,7 +67,7 @@ def test_chunks_and_row_order_do_not_change_the_counts(
 
 def test_no_batches_count_as_zero_rows() -> None:
     """An empty source gives tables of zeros, of the declared shapes."""
-    assert same(empty_tally(SCHEMA, TABLES), count_batches([], SCHEMA, TABLES))
+    assert same(by_hand([]), count_batches([], SCHEMA, TABLES))
 
 
 @given(ROWS, st.integers(1, 3), st.data())

@@ -20,11 +20,11 @@ from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import open_counts, receive
 from dpcipher.errors import BudgetError, DataError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS
-from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, Unit
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.draws import Draws, NoiseSource, OpenDPNoise
+from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import discovery_share, selection_for
 from dpcipher.request.session import Session
-from dpcipher.request.shares import discovery_share, selection_for
 from dpcipher.tables.domain import Counts
 from dpcipher.tables.measurement import Noise
 

@@ -17,10 +17,9 @@ from dpcipher.curator.measure import measure
 from dpcipher.errors import BudgetError, DataError
 from dpcipher.methods import Cipher
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.release import Release
-from dpcipher.request.auto import Auto
-from dpcipher.request.shares import coarse_share, finding_share
+from dpcipher.request.request import Auto, coarse_share, finding_share
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.rows import Zero

@@ -17,9 +17,8 @@ from dpcipher.curator.counts import LocalRows
 from dpcipher.curator.kernel import Columns
 from dpcipher.errors import DataError, DpcipherError, LedgerExceeded, SchemaError
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import OpenDPChooser
+from dpcipher.privacy.draws import OpenDPChooser, OpenDPNoise
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.release.release import Release
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
@@ -56,7 +55,7 @@ def test_no_row_is_kept_where_few_tables_can_be_asked_for(monkeypatch: pytest.Mo
     schema = Schema.from_domain({"age": 90, "sex": 2, "job": 90, "pay": 90, "town": 90})
     frame = pd.DataFrame(np.random.default_rng(1).integers(0, schema.shape, (600, 5)), columns=schema.attrs)
     assert len(chosen(frame, schema).measurements) >= 5
-    monkeypatch.setattr("dpcipher.selection.limits.MOST_TABLES", 3)
+    monkeypatch.setattr("dpcipher.selection.target.MOST_TABLES", 3)
     with pytest.raises(AssertionError, match="rows are kept"):
         chosen(frame, schema)
 
@@ -117,7 +116,7 @@ def test_what_fails_after_the_charge_stays_charged(tmp_path: Path, monkeypatch: 
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "run", broken)
+        patch.setattr(module, "select", broken)
         with pytest.raises(ZeroDivisionError):
             chosen(rows(), ledger=path, create=True)
     assert [entry.checksum for entry in Ledger.open(path).entries] == [None]

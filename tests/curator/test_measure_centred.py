@@ -14,9 +14,8 @@ from dpcipher.audits.transcript import compare, record
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import RowCounts
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import ROWS

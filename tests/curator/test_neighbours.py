@@ -19,7 +19,7 @@ from dpcipher.curator.measure import measure
 from dpcipher.errors import BudgetError, DataError, ParameterError
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.schema import Column, Schema
 
 CODES = Column("x", "categorical", levels=[1, 2, "N"], other="N", missing="level")

@@ -16,7 +16,7 @@ from dpcipher.methods.growth import Growth
 from dpcipher.methods.junction_tree import Dependence, TreeScores
 from dpcipher.methods.mwem import Cell, CellScores, TableScores
 from dpcipher.methods.scores import GRID, PairScores
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.session import Choice, Counted, Question
 from dpcipher.selection.find import Intervals
 from dpcipher.selection.prediction import GRAIN

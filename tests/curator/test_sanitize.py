@@ -15,9 +15,8 @@ from dpcipher.curator.answers import release_of
 from dpcipher.curator.counts import receive
 from dpcipher.curator.measure import measure
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError, SchemaError
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws, OpenDPNoise
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import OpenDPNoise
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request

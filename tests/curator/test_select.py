@@ -14,10 +14,9 @@ from choosing import columns, run
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import TableCounts
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import Auto
 from dpcipher.request.session import Choice, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.prediction import GRAIN

@@ -9,9 +9,9 @@ import pytest
 from choosing import columns, run, shares
 
 from dpcipher.methods import Cipher, Independent
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Unit
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 
 PAIR = "c3 × c7"

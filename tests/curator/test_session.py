@@ -14,10 +14,9 @@ from dpcipher.curator.measure import open_session
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.methods.mwem import Cell
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Account, Ledger
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.request.session import Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Query

@@ -17,10 +17,9 @@ from dpcipher.curator.spark import spark_tally
 from dpcipher.errors import DataError, MissingExtra
 from dpcipher.methods import PrivBayes
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Account, Ledger
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.query import Query
 

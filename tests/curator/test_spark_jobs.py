@@ -16,8 +16,7 @@ from dpcipher.curator.counts import open_counts, receive
 from dpcipher.curator.measure import measure, open_session
 from dpcipher.errors import DataError, ParameterError, TableFileError
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.schema import Column, Schema
 from dpcipher.tables.query import Query
 

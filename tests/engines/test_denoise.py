@@ -23,7 +23,7 @@ from dpcipher.engines.denoise.shrink import (
 )
 from dpcipher.engines.raking import nearest, sweep_to
 from dpcipher.errors import SolveError
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise
 from dpcipher.tables.table import count_rows
 from release.measured import noisy, reconcile, runs

@@ -14,7 +14,7 @@ from dpcipher.engines.wide import MOST_SETS, _one_by_one
 from dpcipher.errors import DpcipherWarning, ReleaseError, SolveError
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.schema.rows import Zero

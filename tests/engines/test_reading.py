@@ -8,7 +8,7 @@ import pytest
 import dpcipher as dc
 from dpcipher.engines.reading import READINGS
 from dpcipher.errors import ParameterError
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 
 
 @pytest.fixture(scope="module")

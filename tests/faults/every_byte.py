@@ -13,7 +13,9 @@ from steps import joint, published
 import dpcipher as dc
 from dpcipher.errors import DpcipherError
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Unit
 
 Says = Callable[[Path], object]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from steps import COST, LEDGER, UNIT, measure, new_ledger, released_not_charged
 
 from dpcipher.errors import LedgerExceeded
-from dpcipher.privacy import Ledger
+from dpcipher.privacy.ledger import Ledger
 
 NAMES = 700  # targets that are written in turn, so that later runs find what earlier ones left
 

@@ -20,8 +20,10 @@ import forge
 import saved
 
 from dpcipher.joint.joint import Joint
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.records import EMPTY, HashChain
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 

@@ -13,7 +13,9 @@ import dpcipher as dc
 from dpcipher.errors import DpcipherError, LedgerExceeded
 from dpcipher.io.write import write_table
 from dpcipher.pages.report import report
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Unit
 
 UNIT = Unit("add-remove")
 COST = Budget.parse(epsilon=0.01)

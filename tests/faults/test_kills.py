@@ -11,7 +11,7 @@ import kills
 from steps import LEDGER, SCHEMA, measure, new_ledger, released_not_charged, rows
 
 import dpcipher as dc
-from dpcipher.privacy import Ledger
+from dpcipher.privacy.ledger import Ledger
 
 
 def test_forty_kills_while_charging(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ import pytest
 from kills import forked
 
 from dpcipher.errors import LedgerDamaged, LedgerError, LedgerExceeded
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
+from dpcipher.privacy.terms import Unit
 
 fcntl = pytest.importorskip("fcntl")
 UNIT = Unit("add-remove")

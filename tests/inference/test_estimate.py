@@ -5,8 +5,8 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.drawn import middle
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.inference.estimate import middle
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise, NoiseKind
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3})

@@ -13,7 +13,7 @@ from dpcipher.cli import main
 from dpcipher.errors import ParameterError, SizeError
 from dpcipher.inference.combine import RULES, Combined, Rule, combine
 from dpcipher.joint.imputed import Imputed
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema import Column
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Noise

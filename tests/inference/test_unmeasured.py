@@ -8,10 +8,10 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import dpcipher as dc
-from dpcipher.inference.assumptions import smallest_unmeasured
-from dpcipher.inference.unmeasured import leave_open
+from dpcipher.inference.unmeasured import leave_open, smallest_unmeasured
 from dpcipher.posteriors.prior import Levels, contrast_sd
 from dpcipher.posteriors.raking import rake
+from dpcipher.tables.query import Query
 
 
 def odds(tables: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ def test_raking_a_pair_is_the_table_with_that_odds_ratio_and_those_margins() -> 
         return float(np.log(cell * (0.7 - 0.6 + cell) / ((0.3 - cell) * (0.6 - cell))) - ratio)
 
     cell = 0.3 * expit(brentq(miss, -8, 8))
-    assert rake(start, goal, [(0,), (1,)])[0, 0, 0] == pytest.approx(cell, abs=1e-6)
+    assert rake(start, goal, [Query((0,)), Query((1,))])[0, 0, 0] == pytest.approx(cell, abs=1e-6)
 
 
 def test_nothing_to_open_changes_nothing() -> None:

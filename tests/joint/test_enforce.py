@@ -28,7 +28,7 @@ from dpcipher.methods import (
     Synthesizer,
     Uniform,
 )
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.rules import compiled

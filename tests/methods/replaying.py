@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpcipher.methods import Synthesizer
-from dpcipher.privacy.choose import Chooser, Draws, SeededChooser
-from dpcipher.privacy.noise import NoiseSource, SeededNoise
+from dpcipher.privacy.draws import Chooser, Draws, NoiseSource, SeededChooser, SeededNoise
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Noise
 

@@ -7,8 +7,7 @@ from test_contract import SCHEMA, planted
 
 from dpcipher.errors import NotPrivate, SizeError
 from dpcipher.methods import Cipher, FullHistogram, Independent, Modips, Uniform
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import Draws, SeededNoise
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query

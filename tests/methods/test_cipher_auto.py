@@ -6,9 +6,9 @@ from replaying import check_neighbours, neighbours, run
 
 from dpcipher.errors import ParameterError, SchemaError, WorkloadError
 from dpcipher.methods import Cipher
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 
 SHAPE = (2, 3, 2, 2, 3)

@@ -11,7 +11,7 @@ from replaying import check_neighbours, neighbours
 
 from dpcipher.errors import DataError, LedgerError, LedgerExceeded, ParameterError
 from dpcipher.methods import METHODS, Cipher, Synthesizer
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema

@@ -22,7 +22,7 @@ from dpcipher.methods import (
 )
 from dpcipher.methods.base import Fitted
 from dpcipher.methods.priv_bayes import MAX_TABLE_CELLS
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.rows import Zero
 from dpcipher.schema.schema import Schema
 

@@ -10,9 +10,8 @@ from test_contract import MADE, SCHEMA, planted
 
 from dpcipher.errors import DpcipherWarning, SolveError
 from dpcipher.methods import Cipher, FullHistogram, Independent, cipher
-from dpcipher.privacy.choose import Draws, SeededChooser
+from dpcipher.privacy.draws import Draws, NoiseSource, SeededChooser, SeededNoise
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.noise import NoiseSource, SeededNoise
 
 EMPTY = pd.DataFrame({attr: np.zeros(0, dtype=np.int64) for attr in SCHEMA.attrs})
 # Its rows are drawn from a prior, so that no noise can drown them.

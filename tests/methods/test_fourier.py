@@ -20,7 +20,7 @@ from dpcipher.methods.fourier import (
     n_coefficients,
     nearest_table,
 )
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 SETS = downward(SCHEMA, 2)

@@ -13,7 +13,7 @@ from dpcipher.methods import JunctionTree
 from dpcipher.methods.clique_trees import cliques, junction_tree, merged
 from dpcipher.methods.growth import Growth
 from dpcipher.methods.scores import GRID
-from dpcipher.privacy.choose import Chooser, Draws
+from dpcipher.privacy.draws import Chooser, Draws
 from dpcipher.schema.schema import Schema
 
 

@@ -39,7 +39,7 @@ def test_the_page_runs(page: dict[str, object]) -> None:
 def test_the_worked_example_learns_and_keeps_its_promise(page: dict[str, object]) -> None:
     """The star recovers its tables with a large budget, and replay on neighbours finds nothing undeclared."""
     counts = planted(4000)
-    from dpcipher.privacy.choose import Draws
+    from dpcipher.privacy.draws import Draws
 
     star = page["Star"](epsilon=3000.0, unit="replace", centre="c")
     fitted = star.fit_counts(counts, SCHEMA, draws=Draws.seeded(1)).joint.core.probabilities

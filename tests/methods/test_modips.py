@@ -7,7 +7,7 @@ from test_contract import SCHEMA, planted
 
 from dpcipher.errors import WorkloadError
 from dpcipher.methods import Modips
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 

@@ -15,7 +15,7 @@ from dpcipher.errors import BudgetError, LedgerExceeded
 from dpcipher.methods import MultinomialDirichlet
 from dpcipher.methods.dirichlet_prior import failure, least_prior, probable_prior
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema

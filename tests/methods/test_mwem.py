@@ -10,7 +10,7 @@ from test_contract import SCHEMA, planted
 from dpcipher.methods import MWEM
 from dpcipher.methods.mwem import Measurement, replay
 from dpcipher.methods.scores import GRID
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]

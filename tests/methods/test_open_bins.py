@@ -14,8 +14,8 @@ from dpcipher.comparison.compare import compare
 from dpcipher.errors import ParameterError
 from dpcipher.methods import METHODS, MultinomialDirichlet, Uniform
 from dpcipher.methods.multinomial_dirichlet import least_prior
+from dpcipher.request.request import finding_share
 from dpcipher.request.session import Session
-from dpcipher.request.shares import finding_share
 from dpcipher.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -11,7 +11,7 @@ from test_contract import SCHEMA, planted
 from dpcipher.errors import DpcipherWarning, ParameterError
 from dpcipher.methods import PrivBayes
 from dpcipher.methods.scores import GRID, degree_within, maximal_parents
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 
 BINARY = Schema.from_domain(dict.fromkeys("abcdef", 2))

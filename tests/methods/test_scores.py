@@ -19,7 +19,7 @@ from dpcipher.methods.scores import (
     pair_scores,
     sensitivity,
 )
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 
 
 def all_tables(shape: tuple[int, int], n_rows: int):

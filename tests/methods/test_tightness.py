@@ -25,7 +25,7 @@ from dpcipher.methods import (
     Synthesizer,
     Uniform,
 )
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 
 UNITS = ("add-remove", "replace")

@@ -13,7 +13,7 @@ from dpcipher.joint.network import Network
 from dpcipher.methods import Cipher, Independent, JunctionTree, PrivBayes, Synthesizer, Uniform
 from dpcipher.methods.base import Fitted
 from dpcipher.methods.junction_tree import _reconciled
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement

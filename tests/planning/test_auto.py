@@ -15,10 +15,9 @@ from dpcipher.curator.counts import TableCounts
 from dpcipher.methods.cipher import Cipher
 from dpcipher.planning.plan import Plan, plan
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.rounds import MAX_TVD
@@ -61,7 +60,7 @@ def run(
         PrivateRows(TableCounts(table), Draws.seeded(2)),
     )
     select(session, Auto(max_cells=max_cells), sets=sets)
-    return session.remarked("selection"), session
+    return session.remarks["selection"], session
 
 
 @pytest.mark.parametrize(

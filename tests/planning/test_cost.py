@@ -18,7 +18,7 @@ from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.solve import solve
 from dpcipher.engines.table import solve_table
 from dpcipher.planning.cost import Cost, estimate_cost, seconds_per_operation
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.request.request import Request
@@ -91,7 +91,7 @@ def test_memory_of_measuring(shape: tuple[int, ...], n_rows: int) -> None:
     request = order(shape)
     rows = request.schema.decode(invented(request, n_rows), np.random.default_rng(0))
     draws = Draws.secure()
-    draws.noise.add(np.zeros(1, np.int64), request.mechanisms[0])
+    draws.noise.add(np.zeros(1, np.int64), request.noises[0])
     foreseen = estimate_cost(request, n_rows).measure_bytes
     measured = peak(lambda: release_of(receive(rows, request.schema).tally(request.axes), request, draws))
     assert within_a_factor_of_two(foreseen, measured), (foreseen, measured)

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpcipher.planning.forecast import best_weights, expected_tvd, reconciled_sds
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpcipher as dc
-from dpcipher.curator import spill
+from dpcipher.curator import held
 from dpcipher.curator.counts import receive
 
 SCHEMA = dc.Schema.from_domain({"a": 256, "b": 257, "c": 70_000})
@@ -36,7 +36,7 @@ def test_the_plan_names_the_file_where_rows_are_many(n_rows: int | None) -> None
     plan = dc.plan(SCHEMA, workload=LARGE, n_rows=n_rows, **TERMS)
     assert "temporary file without a name, in the folder of TMPDIR" in str(plan)
     assert plan.held is not None
-    assert plan.held.in_file is (None if n_rows is None else 7 * n_rows > spill.MEMORY_BYTES)
+    assert plan.held.in_file is (None if n_rows is None else 7 * n_rows > held.MEMORY_BYTES)
 
 
 def test_nothing_is_held_where_tables_are_given_or_foreseen_or_the_full_table_is_small() -> None:

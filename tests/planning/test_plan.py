@@ -8,15 +8,16 @@ import pandas as pd
 import pytest
 
 from dpcipher.curator.answers import release_of
-from dpcipher.curator.counts import empty_tally
+from dpcipher.curator.counts import count_codes
 from dpcipher.curator.measure import measure
 from dpcipher.planning.plan import Plan, plan
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.request import Request
 from dpcipher.schema.schema import Schema
 
 SCHEMA = Schema.from_domain({"age": 8, "sex": 2, "region": 5, "income": 6})
+NOBODY = np.empty((0, 4), dtype=np.int32)
 
 
 def make(**changes: object) -> Plan:
@@ -30,12 +31,12 @@ def test_cells_and_noise_are_those_of_the_release() -> None:
     order = Request.parse(
         SCHEMA, Privacy.parse(epsilon=0.7, unit="add-remove", max_rows=3), workload=2, sets=2
     )
-    release = release_of(empty_tally(SCHEMA, order.axes), order, Draws.seeded(1))
+    release = release_of(count_codes(NOBODY, SCHEMA.shape, order.axes), order, Draws.seeded(1))
     first = [table for table in release.measurements if table.set == 0]
-    assert [(t.attrs, t.n_cells, t.mechanism) for t in foreseen.tables] == [
+    assert [(t.attrs, t.n_cells, t.noise) for t in foreseen.tables] == [
         (SCHEMA.attrs_on(t.query.axes), t.values.size, t.noise) for t in first
     ]
-    assert foreseen.tables[0].mechanism.scale == pytest.approx(3 * 2 * 6 / 0.7)
+    assert foreseen.tables[0].noise.scale == pytest.approx(3 * 2 * 6 / 0.7)
 
 
 def test_expected_error_is_what_a_release_shows() -> None:
@@ -43,7 +44,7 @@ def test_expected_error_is_what_a_release_shows() -> None:
     foreseen = make(workload=[("age", "sex", "region", "income")])
     order = Request.parse(SCHEMA, Privacy.parse(epsilon=1, unit="add-remove"), workload=[SCHEMA.attrs])
     draws = Draws.seeded(3)
-    empty = empty_tally(SCHEMA, [(0, 1, 2, 3)])
+    empty = count_codes(NOBODY, SCHEMA.shape, [(0, 1, 2, 3)])
     drawn = np.concatenate(
         [release_of(empty, order, draws).measurements[0].values.ravel() for _ in range(60)]
     )
@@ -91,7 +92,7 @@ def test_enough_rows_give_no_warning() -> None:
 def test_rho_and_delta_are_planned_too() -> None:
     """Gaussian plans weigh by cells^(2/3) and have the scale of the accounting."""
     foreseen = make(epsilon=None, rho=0.5)
-    assert foreseen.tables[0].mechanism.scale == pytest.approx(np.sqrt(6 / (2 * 0.5)))
+    assert foreseen.tables[0].noise.scale == pytest.approx(np.sqrt(6 / (2 * 0.5)))
     ratio = foreseen.tables[2].weight / foreseen.tables[0].weight
     sizes = foreseen.tables[2].n_cells / foreseen.tables[0].n_cells
     assert ratio == pytest.approx(sizes ** (2 / 3), rel=1e-4)
@@ -138,6 +139,31 @@ def test_what_measure_refuses_plan_refuses(wrong: dict[str, object]) -> None:
     """A plan that succeeds is no promise if it accepts what the session does not."""
     with pytest.raises(ValueError, match=r"must|not"):
         make(**wrong)
+
+
+def test_a_plan_accepts_the_largest_budget_that_measure_accepts() -> None:
+    """The least noise that can be called noise on every table; no weights, and no first question about a range, could have less."""
+    rows = pd.DataFrame({name: [0] for name in SCHEMA.attrs})
+    largest = {"epsilon": 6 * 64, "unit": "add-remove"}
+    release = measure(rows, SCHEMA, **largest)
+    assert {table.noise.scale for table in release.measurements} == {1 / 64}
+    assert {table.noise for table in plan(SCHEMA, **largest).tables} == {
+        table.noise for table in release.measurements
+    }
+    with pytest.raises(ValueError, match="lower the budget"):
+        make(epsilon=6 * 64 + 1)
+    unbounded = Schema.from_dict(
+        {
+            "columns": {
+                "pay": {"kind": "integer", "min": 0, "max": "auto", "bins": "auto"},
+                "sex": {"kind": "boolean"},
+            }
+        }
+    )
+    frame = pd.DataFrame({"pay": [1, 2, 300] * 5, "sex": [True, False, True] * 5})
+    generous = {"workload": "auto", "epsilon": 60_000, "unit": "add-remove"}
+    assert measure(frame, unbounded, **generous).schema.shape
+    assert plan(unbounded, **generous, n_rows=15).bins
 
 
 @pytest.mark.parametrize("workload", [2, "auto"])

@@ -7,9 +7,9 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.shares import selection_for
+from dpcipher.request.request import selection_for
 from dpcipher.schema import Column
 
 CITY = Column("city", "categorical", levels="discover", pattern="[A-Z]+", max_length=3, max_levels=5)
@@ -46,7 +46,7 @@ def test_tables_get_what_finding_leaves() -> None:
     plan = dc.plan(SCHEMA, workload=1, epsilon=1.0, delta=1e-6, unit="add-remove")
     frame = pd.DataFrame({"city": ["AB"] * 10, "sex": True, "x": 1})
     release = dc.measure(frame, SCHEMA, epsilon=1.0, delta=1e-6, unit="add-remove", workload=1)
-    assert plan.tables[0].mechanism.scale == pytest.approx(release.measurements[0].noise.scale, rel=1e-12)
+    assert plan.tables[0].noise.scale == pytest.approx(release.measurements[0].noise.scale, rel=1e-12)
     assert plan.privacy.budget.epsilon == 1
 
 

@@ -14,7 +14,7 @@ from dpcipher.errors import NotPrivate
 from dpcipher.planning import plan as planning
 from dpcipher.planning.plan import WORTH
 from dpcipher.planning.simulate import SimulatedRows
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.request.session import Decision, Session
 from dpcipher.selection.select import select

@@ -6,7 +6,7 @@ NOISE_BUGS = (
     Bug(
         "wrong sensitivity factor under replacement",
         "Kifer and Machanavajjhala 2011, two kinds of neighbours",
-        "privacy/unit.py",
+        "privacy/terms.py",
         'return self.max_rows if self.relation == "add-remove" else 2 * self.max_rows\n',
         "return self.max_rows\n",
         "curator/test_neighbours.py::test_random_neighbours_of_random_frames",
@@ -22,7 +22,7 @@ NOISE_BUGS = (
     Bug(
         "weights above 1 stretch the scores of a choice",
         "devised here",
-        "selection/scores.py",
+        "selection/rounds.py",
         "np.round(importance / importance.max() * 256)",
         "np.round(importance * 256)",
         "curator/test_select.py::test_no_question_tells_neighbours_apart_by_more_than_it_declares",
@@ -39,48 +39,48 @@ NOISE_BUGS = (
         "unsplit budget: every table gets all of it",
         "Dwork and Roth 2014, section 3.5: composition forgotten",
         "request/request.py",
-        "mechanism_for(left.share(share), unit)",
-        "mechanism_for(left.composable(), unit)",
+        "noise_for(left.share(share), unit)",
+        "noise_for(left.composable(), unit)",
         "curator/test_sanitize.py",
     ),
     Bug(
         "float noise, rounded",
         "Mironov 2012",
-        "privacy/noise.py",
-        "        return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)",
-        """        noise = np.random.default_rng().laplace(0, mechanism.scale, counts.shape)
-        return counts + np.rint(noise).astype(np.int64)""",
+        "privacy/draws.py",
+        "        return np.asarray(_measurement(noise)(counts), dtype=np.int64)",
+        """        drawn = np.random.default_rng().laplace(0, noise.scale, counts.shape)
+        return counts + np.rint(drawn).astype(np.int64)""",
         "privacy/test_noise.py",
     ),
     Bug(
         "noise on observed cells only",
         "Korolova et al. 2009",
-        "privacy/noise.py",
-        "return self._noisy(np.ascontiguousarray(counts).reshape(-1), mechanism).reshape(counts.shape)",
-        "return np.where(counts > 0, self._noisy(counts.reshape(-1), mechanism).reshape(counts.shape), counts)",
+        "privacy/draws.py",
+        "return self._noisy(np.ascontiguousarray(counts).reshape(-1), noise).reshape(counts.shape)",
+        "return np.where(counts > 0, self._noisy(counts.reshape(-1), noise).reshape(counts.shape), counts)",
         "privacy/test_noise.py",
     ),
     Bug(
         "one noise for all tables of a set",
         "devised here",
-        "privacy/noise.py",
-        "        return split_like(self._noisy(np.concatenate(tables), mechanism), tables)",
-        """        drawn = self._noisy(0 * max(tables, key=len), mechanism)
+        "privacy/draws.py",
+        "        return split_like(self._noisy(np.concatenate(tables), noise), tables)",
+        """        drawn = self._noisy(0 * max(tables, key=len), noise)
         return [counts + drawn[: counts.size] for counts in tables]""",
         "curator/test_sanitize.py::test_noise_is_drawn_anew_for_every_cell_of_every_table",
     ),
     Bug(
         "scale halved",
         "Ding et al. 2018 (StatDP)",
-        "privacy/noise.py",
-        "laplace_scale(share.amount, moved.l1))",
-        "laplace_scale(share.amount, moved.l1) / 2)",
+        "privacy/budget.py",
+        "float_up(moved.l1 / share.amount))",
+        "float_up(moved.l1 / share.amount) / 2)",
         "audits/test_audit.py::test_this_installation_passes",
     ),
     Bug(
         "the exponential mechanism without its factor 2",
         "McSherry and Talwar 2007",
-        "privacy/choose.py",
+        "privacy/budget.py",
         "float_up(2 * sensitivity / share.amount)",
         "float_up(sensitivity / share.amount)",
         "audits/test_audit.py::test_this_installation_passes",
@@ -88,19 +88,19 @@ NOISE_BUGS = (
     Bug(
         "noise kept, and used again for the next table",
         "devised here: no likelihood ratio of one table shows it",
-        "privacy/noise.py",
-        "        return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)",
+        "privacy/draws.py",
+        "        return np.asarray(_measurement(noise)(counts), dtype=np.int64)",
         """        kept = self.__dict__.setdefault("kept", {})
         blank = np.zeros_like(counts)
-        if (mechanism, counts.size) not in kept:
-            kept[mechanism, counts.size] = np.asarray(_measurement(mechanism)(blank), dtype=np.int64)
-        return counts + kept[mechanism, counts.size]""",
+        if (noise, counts.size) not in kept:
+            kept[noise, counts.size] = np.asarray(_measurement(noise)(blank), dtype=np.int64)
+        return counts + kept[noise, counts.size]""",
         "audits/test_audit.py::test_this_installation_passes",
     ),
     Bug(
         "rows of a person thought to lie in different cells",
         "group privacy: Dwork and Roth 2014, section 2.3",
-        "privacy/unit.py",
+        "privacy/terms.py",
         'return self.max_rows**2 if self.relation == "add-remove" else 2 * self.max_rows**2',
         'return self.max_rows if self.relation == "add-remove" else 2 * self.max_rows',
         "audits/test_audit.py::test_this_installation_passes",
@@ -156,16 +156,16 @@ NOISE_BUGS = (
     Bug(
         "noise from a seed",
         "dpsynth, whose command line seeds with 0; DataSynthesizer, default seed",
-        "privacy/noise.py",
-        "        return np.asarray(_measurement(mechanism)(counts), dtype=np.int64)",
-        """        draw = _discrete_laplace if mechanism.kind == "laplace" else _discrete_gaussian
-        return counts + draw(np.random.default_rng(0), mechanism.scale, counts.size)""",
+        "privacy/draws.py",
+        "        return np.asarray(_measurement(noise)(counts), dtype=np.int64)",
+        """        draw = _discrete_laplace if noise.kind == "laplace" else _discrete_gaussian
+        return counts + draw(np.random.default_rng(0), noise.scale, counts.size)""",
         "privacy/test_noise.py::test_two_runs_differ_and_tables_keep_their_shape",
     ),
     Bug(
         "a biased sampler is accepted",
         "OpenDP issue 2638",
-        "privacy/noise.py",
+        "privacy/draws.py",
         "OPENDP_MINIMUM = (0, 14, 2)",
         "OPENDP_MINIMUM = (0, 9, 0)",
         "privacy/test_noise.py::test_biased_versions_of_opendp_are_refused",
@@ -173,7 +173,7 @@ NOISE_BUGS = (
     Bug(
         "scales rounded to the nearest float",
         "Casacuberta et al. 2022",
-        "privacy/accounting.py",
+        "privacy/budget.py",
         "return near if Fraction(near) >= value else math.nextafter(near, math.inf)",
         "return near",
         "privacy/test_accounting.py::test_laplace_scale_is_rounded_toward_privacy",
@@ -181,7 +181,7 @@ NOISE_BUGS = (
     Bug(
         "rho rounded up",
         "Casacuberta et al. 2022",
-        "privacy/accounting.py",
+        "privacy/budget.py",
         "-minus_rho(t) - _SLACK * (e + size) / alpha",
         "-minus_rho(t) * 1.0001",
         "privacy/test_accounting.py::test_rho_is_safe_and_tight",
@@ -189,7 +189,7 @@ NOISE_BUGS = (
     Bug(
         "every pure mechanism taken for a choice: epsilon²/8",
         "Cesar and Rogers 2021: for bounded range alone",
-        "privacy/accounting.py",
+        "privacy/budget.py",
         "return epsilon**2 / 2",
         "return epsilon**2 / 8",
         "privacy/test_accounting.py::test_rho_of_pure_mechanisms",

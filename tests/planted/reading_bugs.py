@@ -149,8 +149,8 @@ READING_BUGS = (
         "progress that tells the number of rows",
         "own history: escaped tests that look at whole quarters of a large file",
         "curator/measure.py",
-        '    say("charging the ledger and drawing noise")\n',
-        '    say(f"charging the ledger and drawing noise for {counts.n_rows} rows")\n',
+        '    progress("charging the ledger and drawing noise")\n',
+        '    progress(f"charging the ledger and drawing noise for {counts.n_rows} rows")\n',
         "privacy/test_replay.py::test_a_measurement_tells_a_neighbour_by_its_answers_alone[pairs]",
     ),
 )

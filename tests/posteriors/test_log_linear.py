@@ -102,7 +102,7 @@ def test_halves_are_the_interactions_written_out(tables: list[Axes], split: int)
     rng, shape = np.random.default_rng(0), (2, 3, 4, 2)
     of_axes = tuple(contrasts(Levels(size, size)) for size in shape)
     parts = tuple(closure(tables)[1:])
-    halves = Halves(parts, of_axes, split)
+    halves = Halves(parts, tuple(enumerate(of_axes)), shape, split)
     coefficients, slopes = rng.normal(size=(3, halves.size)), rng.normal(size=(3, 48))
     expected, place = np.zeros((3, *shape)), 0
     for part in parts:

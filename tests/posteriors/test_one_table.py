@@ -17,8 +17,8 @@ from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
-from dpcipher.posteriors.whole_counts import SummedNoise, WholeCounts
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.posteriors.whole_counts import WholeCounts
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Noise
@@ -43,7 +43,7 @@ def test_summed_noise_has_the_law_of_the_sum(name: str, scale: float, cells: int
     law = one / one.sum()
     for _ in range(cells - 1):
         law = np.convolve(law, one / one.sum(), mode="same")
-    noise = SummedNoise(Noise(name, scale), cells)  # type: ignore[arg-type]
+    noise = WholeCounts(np.zeros(1), Noise(name, scale), cells)  # type: ignore[arg-type]
     likely = int((law[200:] > 1e-11).sum())
     ours = noise.log_law[:likely]
     assert ours == pytest.approx(np.log(law[200 : 200 + likely] / law[200]), abs=1e-3)
@@ -55,7 +55,7 @@ def test_summed_noise_has_the_law_of_the_sum(name: str, scale: float, cells: int
 def test_counts_are_summed_out_exactly(scale: float) -> None:
     """Value and derivative are those of Poisson and Laplace chances summed over all counts, also for noisy counts below 0."""
     seen = np.array([-9.0, -1.0, 0.0, 1.0, 7.0, 130.0])
-    counts = WholeCounts(seen, SummedNoise(Noise("laplace", scale), 1))
+    counts = WholeCounts(seen, Noise("laplace", scale), 1)
     for rate in (1e-5, 0.01, 0.4, 3.3, 20.0, 160.0):
         value, slope = counts(np.full((1, len(seen)), np.log(rate)))
         true = np.arange(2_000)
@@ -68,7 +68,7 @@ def test_counts_are_summed_out_exactly(scale: float) -> None:
 
 def test_true_counts_are_drawn_from_their_law() -> None:
     """Draws of the count behind a noisy one have the chances of Bayes' rule."""
-    counts = WholeCounts(np.array([4.0, -2.0]), SummedNoise(Noise("laplace", 1.5), 1))
+    counts = WholeCounts(np.array([4.0, -2.0]), Noise("laplace", 1.5), 1)
     drawn = counts.draw(np.log(np.full((40_000, 2), 3.0)), np.random.default_rng(1))
     true = np.arange(60)
     for cell, seen in enumerate((4, -2)):

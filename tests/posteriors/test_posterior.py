@@ -13,7 +13,7 @@ import dpcipher as dc
 from dpcipher.errors import ParameterError, ReleaseError, SizeError, SolveError, WorkloadError
 from dpcipher.posteriors import sampler
 from dpcipher.posteriors.prior import CONTRAST_SD
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement, Noise

@@ -67,7 +67,7 @@ def test_draws_have_the_spreads_of_least_squares(sets: tuple[tuple[str, ...], ..
 def test_draws_use_pairs_in_groups_of_levels() -> None:
     """Columns with every level, two pairs in runs and one in named groups that cross them: sums over groups spread as least squares says."""
     runs, named = Groups.runs((0, 2), 6), Groups.of_lists([[0, 3, 5], [1, 2, 4]], 6, ("odd", "even"))
-    wide, narrow = Noise("gaussian", 60.0), Noise("gaussian", 12.0)
+    wide, narrow = Noise("gaussian", 60.0), Noise("gaussian", 20.0)
     queries = [
         Query((0,)),
         Query((1,)),
@@ -88,9 +88,49 @@ def test_draws_use_pairs_in_groups_of_levels() -> None:
         error = np.asarray(noisy.std_error(table_of(SCHEMA, query)).values)
         np.testing.assert_allclose(own.std(axis=0), error, rtol=0.15)
         assert (np.abs(own.mean(axis=0) - query.apply(COUNTS, (0, 1, 2))) < 0.4 * error).all()
-    exact = replace(measured[3], noise=Noise("none", 0.0))
-    with pytest.raises(SolveError, match="exact tables in groups"):
-        dc.posterior(Release(SCHEMA, (*measured[:3], exact), Statement("declared")), "a")
+
+
+def test_exact_tables_in_groups_of_levels_are_met() -> None:
+    """An exact pair in crossing named groups beside noisy levels: every draw has it, and levels spread as least squares says."""
+    named = Groups.of_lists([[0, 3, 5], [1, 2, 4]], 6, ("odd", "even"))
+    exact, levels = Query((0, 1), (named, None)), COUNTS.sum(axis=(1, 2))
+    wide, none = Noise("gaussian", 60.0), Noise("none", 0.0)
+    measured = [
+        Measurement(Query((0,)), levels, wide),
+        Measurement(Query((2,)), COUNTS.sum(axis=(0, 1)), wide),
+        Measurement(exact, exact.apply(COUNTS, (0, 1, 2)), none),
+    ]
+    noisy = Release(SCHEMA, tuple(measured), Statement("declared"))
+    drawn = dc.posterior(noisy, ("a", "b"), draws=400, seed=8, population=False)
+    counts = drawn.draws * drawn.rows[:, None, None]
+    sums = named.merge(counts, 1)
+    np.testing.assert_allclose(sums, np.broadcast_to(measured[2].values, sums.shape), rtol=1e-9)
+    error = noisy.std_error("a").values
+    np.testing.assert_allclose(counts.sum(axis=2).std(axis=0), error, rtol=0.2)
+    assert np.abs(counts.sum(axis=2).mean(axis=0) - levels).max() < 0.4 * error.max()
+
+
+def test_contrasts_are_drawn_from_as_least_squares_has_them() -> None:
+    """Contrasts of two columns and of both beside the number of rows; those of a column that is not asked for say nothing."""
+    noise = Noise("gaussian", 40.0)
+    queries = [Query((0,), contrasts=(0,)), Query((1,), contrasts=(1,)), Query((0, 1), contrasts=(0, 1))]
+    measured = [
+        Measurement(Query(()), np.array(COUNTS.sum()), noise),
+        Measurement(Query((2,)), COUNTS.sum((0, 1)), noise),
+    ]
+    for query in queries:
+        size = int(np.prod([SCHEMA.shape[axis] for axis in query.contrasts]))
+        answer = query.apply(COUNTS, (0, 1, 2))
+        measured.append(Measurement(query, answer, Noise("gaussian", 40.0 * size)))
+    noisy = Release(SCHEMA, tuple(measured), Statement("declared"))
+    drawn = dc.posterior(noisy, ("a", "b"), draws=800, seed=9, population=False)
+    counts, error = drawn.draws * drawn.rows[:, None, None], noisy.std_error(("a", "b")).values
+    np.testing.assert_allclose(counts.std(axis=0), error, rtol=0.15)
+    assert np.abs(counts.mean(axis=0) - COUNTS.sum(axis=2)).max() < 0.4 * error.max()
+    assert [table.axes for table in gather(noisy, (0,)).tables] == [(), (0,)]
+    exact = replace(measured[2], noise=Noise("none", 0.0))
+    with pytest.raises(SolveError, match="exact contrasts"):
+        gather(Release(SCHEMA, (*measured[:2], exact, *measured[3:]), Statement("declared")), (0,))
 
 
 def test_one_table_of_two_columns_and_of_one() -> None:

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import dpcipher as dc
+from dpcipher.posteriors.evidence import gather
+from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.prior import CONTRAST_SD
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.schema.rows import Zero
 from dpcipher.tables.domain import Floats
 from dpcipher.tables.measurement import Measurement, Noise
@@ -65,3 +68,32 @@ def test_a_table_with_a_zero_agrees_with_brute_force(scales: tuple[float, ...]) 
         assert (ours[:, 0, 2] == 0).all()
         assert ours.mean(axis=0)[POSSIBLE] == pytest.approx(mean[POSSIBLE], abs=0.1 * spread.max())
         assert ours.std(axis=0)[POSSIBLE] == pytest.approx(spread, rel=0.15)
+
+
+def test_every_sum_has_the_noise_of_its_own_cells() -> None:
+    """Of five cells that can be, one level of a sums two and the other three: spreads and precisions are those of least squares."""
+    counts, noise = np.where(POSSIBLE, 1_000, 0), Noise("gaussian", 20.0)
+    stated = dc.Release.from_tables({("a", "b"): counts}, SCHEMA, scale=1.0).statement
+    release = dc.Release(SCHEMA, (Measurement(Query((0, 1)), counts, noise),), stated)
+    drawn = dc.posterior(release, "a", draws=2_000, seed=4, population=False)
+    spread = (drawn.draws * drawn.rows[:, None]).std(axis=0)
+    assert spread == pytest.approx(20 * np.sqrt([2, 3]), rel=0.07)
+    assert release.std_error("a").values == pytest.approx(20 * np.sqrt([2, 3]))
+    assert gather(release, (0,)).tables[0].law.variance.tolist() == [800, 1_200]
+
+
+def test_pairs_of_a_table_with_uneven_sums_are_drawn_from_uncorrelated_sums() -> None:
+    """A table of four columns with zeros, one of them summed out: its sums over pairs have one variance, whatever each cell sums."""
+    schema = dc.Schema(
+        dc.Schema.from_domain({"a": 2, "b": 3, "c": 2, "d": 3}).columns,
+        zeros=(Zero({"a": 0, "d": 2}), Zero({"b": 1, "c": 1, "d": 0})),
+    )
+    counts = np.where(schema.domain.possible((0, 1, 2, 3)), 200, 0)
+    release = dc.Release.from_tables({tuple("abcd"): counts}, schema, scale=4.0)
+    evidence = gather(release, (0, 1, 2))
+    sums = PairSums(LogLinear(evidence.levels, ((0, 1), (0, 2), (1, 2)), evidence.possible), evidence)
+    assert len(np.unique(evidence.tables[0].law.variance)) == 3
+    noise = (
+        np.random.default_rng(3).normal(size=(20_000, 12)) * evidence.tables[0].law.variance.ravel() ** 0.5
+    )
+    assert np.cov(sums.sums(noise).T) == pytest.approx(np.diag(sums.variance), abs=0.06 * sums.variance.max())

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dpcipher.errors import LedgerError, LedgerExceeded, ParameterError
-from dpcipher.privacy import Budget, Ledger
-from dpcipher.privacy.ledger import Account
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
 
 ONE = Budget.parse(epsilon=1)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy import Budget, positive_fraction
-from dpcipher.privacy.accounting import rho_for, zcdp_to_epsilon
+from dpcipher.privacy.budget import Budget, positive_fraction, rho_for, zcdp_to_epsilon
 from effort import at_most
 
 BAD_NUMBERS = [
@@ -150,7 +149,7 @@ def test_every_budget_that_is_accepted_can_be_read_back(value: Fraction) -> None
     ids=["endless", "endless small", "long", "large"],
 )
 def test_numbers_that_no_file_could_hold_are_refused(value: object) -> None:
-    """An endless exponent, and more digits than are read back, are slips of the pen."""
+    """An endless exponent, and more digits than are read back, are typing errors."""
     with pytest.raises(BudgetError, match="epsilon"):
         Budget.parse(epsilon=value)
 
@@ -162,27 +161,18 @@ def test_a_budget_that_could_not_be_read_back_is_not_written() -> None:
             Budget(epsilon=value).as_dict()
 
 
+@pytest.mark.parametrize("words", [{"epsilon": 0.7}, {"rho": 0.3}, {"epsilon": 0.7, "delta": 1e-6}])
 @settings(deadline=None)
-@given(st.lists(st.floats(1e-9, 1e5), min_size=1, max_size=40), st.sampled_from(["pure", "zcdp", "approx"]))
-def test_split_loses_and_invents_nothing(weights: list[float], kind: str) -> None:
-    """The parts add up to the whole exactly, in the order and proportion of the weights."""
-    budget = {
-        "pure": Budget.parse(epsilon=0.7), "zcdp": Budget.parse(rho=0.3), "approx": Budget.parse(epsilon=0.7, delta=1e-6),
-    }[kind]  # fmt: skip
-    whole, parts = budget.composable(), budget.split(weights)
-    amounts = [part.rho if whole.rho else part.epsilon for part in parts]
-    assert sum(amounts) == (whole.rho or whole.epsilon)
+@given(parts=st.lists(st.fractions(Fraction(1, 10**9), 10**5), min_size=1, max_size=40))
+def test_shares_lose_and_invent_nothing(words: dict[str, float], parts: list[Fraction]) -> None:
+    """The parts add up to the whole exactly, in their proportions: (epsilon, delta) is shared out as rho."""
+    budget = Budget.parse(**words)
+    shares = [budget.share(part / sum(parts)) for part in parts]
+    assert all(share.kind == budget.composable().kind for share in shares)
+    assert sum(share.amount for share in shares) == budget.amount
     assert all(
-        a * Fraction(repr(weights[0])) == amounts[0] * Fraction(repr(w))
-        for a, w in zip(amounts, weights, strict=True)
+        share.amount * parts[0] == shares[0].amount * part for share, part in zip(shares, parts, strict=True)
     )
-
-
-@pytest.mark.parametrize("bad", [[], [0], [1, -1], [1, float("nan")], ["1"], [True], [None]])
-def test_split_refuses_bad_weights(bad: list[object]) -> None:
-    """A table of weight zero would get infinite noise, and nan would spoil the sum."""
-    with pytest.raises(BudgetError, match="weight"):
-        Budget.parse(epsilon=1).split(bad)
 
 
 def test_epsilon_at_states_every_kind_in_the_same_terms() -> None:

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import chisquare
 
 from dpcipher.errors import BudgetError, ParameterError
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Chooser, OpenDPChooser, SeededChooser, choice_cost, choice_scale
+from dpcipher.privacy.budget import Budget, choice_cost, choice_scale
+from dpcipher.privacy.draws import Chooser, OpenDPChooser, SeededChooser
 
 SCORES = np.array([0, 1, 3, 3, -2], dtype=np.int64)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import chisquare
 
-from dpcipher.privacy.choose import Draws, draw_posterior_counts
+from dpcipher.privacy.draws import Draws, draw_posterior_counts
 
 
 def dirichlet_multinomial(drawn: tuple[int, ...], alphas: np.ndarray) -> float:

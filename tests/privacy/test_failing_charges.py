@@ -1,8 +1,9 @@
 """Charges of rho with delta: approximate zCDP, added up and converted, against exact laws of small mechanisms."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 from dpcipher.errors import BudgetError, LedgerError, LedgerExceeded
-from dpcipher.privacy import Budget, Ledger, Unit, compose
-from dpcipher.privacy.accounting import rho_for, zcdp_to_epsilon
+from dpcipher.privacy.budget import Budget, rho_for, zcdp_to_epsilon
+from dpcipher.privacy.composition import NOTHING, Total
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.records import HashChain, read_chain
+from dpcipher.privacy.terms import Unit
+
+
+def compose(costs: Iterable[Budget]) -> Total:
+    """Charges added up."""
+    return reduce(Total.plus, costs, NOTHING)
+
 
 Floats = NDArray[np.float64]
 ROW = Unit("add-remove")

@@ -14,7 +14,7 @@ from dpcipher.cli import main
 from dpcipher.errors import LedgerExceeded
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.ledger import Ledger
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 
 SCHEMA = dc.Schema.from_domain({"smokes": 2, "ill": 2})
 PEOPLE = pd.DataFrame({"smokes": [0, 1] * 50, "ill": [0, 0, 1, 1] * 25})

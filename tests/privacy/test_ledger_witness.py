@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from dpcipher.errors import LedgerDamaged, LedgerError
-from dpcipher.privacy import Budget, Ledger, Unit
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.records import read_chain
+from dpcipher.privacy.terms import Unit
 
 UNIT = Unit("add-remove")
 TENTH = Budget.parse(epsilon=0.1)

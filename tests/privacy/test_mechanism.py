@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import BudgetError, ParameterError
-from dpcipher.privacy import Budget, Unit, mechanism_for
-from dpcipher.privacy.noise import cost
+from dpcipher.privacy.budget import Budget, cost, noise_for
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 ONE = Unit("add-remove")
@@ -58,17 +58,17 @@ def test_names_are_checked() -> None:
 def test_the_noise_costs_its_share_and_hardly_less(unit: Unit, budget: dict[str, float]) -> None:
     """The exact cost of the chosen noise is within the share, and within 1e-12 of it."""
     share = Budget.parse(**budget)
-    charged, whole = cost(mechanism_for(share, unit), unit), share.composable()
+    charged, whole = cost(noise_for(share, unit), unit), share.composable()
     spent, allowed = charged.rho or charged.epsilon, whole.rho or whole.epsilon
     assert allowed * (1 - Fraction(1, 10**12)) <= spent <= allowed
 
 
 def test_tables_cost_what_the_text_book_says() -> None:
     """28 tables at epsilon 1 take scale 28; replacement doubles it, three rows a person triple it."""
-    share = Budget.parse(epsilon=1).split([1] * 28)[0]
-    scales = [mechanism_for(share, unit).scale for unit in (ONE, Unit("replace"), Unit("add-remove", 3))]
+    share = Budget.parse(epsilon=1).share(Fraction(1, 28))
+    scales = [noise_for(share, unit).scale for unit in (ONE, Unit("replace"), Unit("add-remove", 3))]
     assert scales == [28.0, 56.0, 84.0]
-    gaussian = mechanism_for(Budget.parse(rho=0.5).split([1] * 4)[0], Unit("replace", 3))
+    gaussian = noise_for(Budget.parse(rho=0.5).share(Fraction(1, 4)), Unit("replace", 3))
     assert gaussian.scale == pytest.approx(math.sqrt(2) * 3 * 2, rel=1e-13)
 
 
@@ -77,7 +77,7 @@ def test_budgets_that_buy_no_noise_or_too_much_are_refused(budget: dict[str, flo
     """Between nothing and overflow."""
     unit = Unit("add-remove", 10**6) if min(budget.values()) < 1 else ONE
     with pytest.raises(ParameterError, match="scale"):
-        mechanism_for(Budget.parse(**budget), unit)
+        noise_for(Budget.parse(**budget), unit)
 
 
 def test_describe_names_law_and_scale() -> None:

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpcipher.errors import DpcipherError, NotPrivate, ParameterError
-from dpcipher.privacy import Budget, NoiseSource, OpenDPNoise, SeededNoise, Unit, mechanism_for, noise
-from dpcipher.privacy.accounting import float_up
+from dpcipher.privacy import draws
+from dpcipher.privacy.budget import Budget, float_up, noise_for
+from dpcipher.privacy.draws import NoiseSource, OpenDPNoise, SeededNoise
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 N_DRAWS = 100_000
@@ -111,8 +113,8 @@ UNITS = [Unit("add-remove"), Unit("replace"), Unit("add-remove", 3), Unit("repla
 )
 def test_the_certificate_of_opendp_is_within_the_share(unit: Unit, budget: dict[str, float]) -> None:
     """OpenDP's own privacy map, computed without us, does not exceed what each table was given."""
-    for share in Budget.parse(**budget).split([1, 2, 3.3]):
-        mechanism = mechanism_for(share, unit)
+    for share in map(Budget.parse(**budget).share, (Fraction(1, 6), Fraction(1, 3), Fraction(1, 2))):
+        mechanism = noise_for(share, unit)
         allowed = float_up(share.rho or share.epsilon or Fraction(0))
         certified = OpenDPNoise().certificate(mechanism, unit)
         assert allowed * (1 - 1e-12) <= certified <= allowed
@@ -209,7 +211,7 @@ def test_biased_versions_of_opendp_are_refused(
 ) -> None:
     """The version is checked when noise is drawn, not only when the package is installed."""
     monkeypatch.setattr(importlib.metadata, "version", lambda package: version)
-    load = noise.opendp.__wrapped__
+    load = draws.opendp.__wrapped__
     if accepted:
         assert load().__name__ == "opendp.prelude"
     else:
@@ -227,7 +229,7 @@ def test_tables_that_are_drawn_together_keep_their_places(monkeypatch: pytest.Mo
         return right(self, counts, mechanism)
 
     monkeypatch.setattr(OpenDPNoise, "_noisy", watched)
-    monkeypatch.setattr("dpcipher.privacy.noise.CELLS_AT_ONCE", 2_000)
+    monkeypatch.setattr("dpcipher.privacy.draws.CELLS_AT_ONCE", 2_000)
     fine, coarse = Noise("laplace", 0.05), Noise("gaussian", 1000.0)
     shapes = [(3, 4), (200,), (1,), (20, 30), (2_500,), (0, 3)]
     mechanisms = [fine, coarse, fine, fine, fine, coarse]

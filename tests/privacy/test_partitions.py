@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy import Budget, SeededNoise, Unit, mechanism_for
-from dpcipher.privacy.noise import cost
+from dpcipher.privacy.budget import Budget, cost, noise_for
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.privacy.partitions import PartitionSelection, named_alone, tail, threshold_for
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 DELTA = Fraction(1, 20)
@@ -73,9 +74,7 @@ def test_the_threshold_is_the_lowest_that_hides_every_lone_person(
 
 def law(counts: Counter[str], chosen: PartitionSelection) -> dict[frozenset[str], float]:
     """The exact probability of every set of named texts."""
-    chance = {
-        text: exact_tail(chosen.mechanism.scale, chosen.threshold - n) for text, n in counts.items() if n
-    }
+    chance = {text: exact_tail(chosen.noise.scale, chosen.threshold - n) for text, n in counts.items() if n}
     sets = (itertools.compress(chance, bits) for bits in itertools.product((0, 1), repeat=len(chance)))
     return {
         (named := frozenset(texts)): math.prod(p if text in named else 1 - p for text, p in chance.items())
@@ -88,7 +87,7 @@ def law(counts: Counter[str], chosen: PartitionSelection) -> dict[frozenset[str]
 )
 def test_whole_outputs_keep_the_charge_on_every_neighbour(unit: Unit) -> None:
     """The exact divergence of the named sets of neighbours, one person with any rows, stays within (rho, delta) converted."""
-    mechanism = mechanism_for(Budget.parse(rho=0.2), unit)
+    mechanism = noise_for(Budget.parse(rho=0.2), unit)
     chosen = PartitionSelection.calibrated(mechanism, DELTA, unit)
     spent = Budget(rho=cost(mechanism, unit).rho, delta=DELTA)
     base = Counter({"a": chosen.threshold, "b": 1, "c": max(1, chosen.threshold - 1)})
@@ -144,7 +143,7 @@ def test_some_25_rows_are_enough_at_epsilon_1_for_the_whole_budget() -> None:
     """All of (1, 1e-6), half of delta for failures, finds a text of 25 rows half of the time."""
     cost = Budget.parse(epsilon=1, delta=1e-6).failing()
     chosen = PartitionSelection.calibrated(
-        mechanism_for(cost, Unit("add-remove")), cost.failure, Unit("add-remove")
+        noise_for(cost, Unit("add-remove")), cost.failure, Unit("add-remove")
     )
     assert chosen.threshold == chosen.found_at(0.5) == 25
 
@@ -158,10 +157,10 @@ def test_laplace_noise_finds_no_levels() -> None:
 def test_draws_of_lone_texts_stay_within_delta() -> None:
     """A person with two lone texts, 100,000 times: named about as often as the exact law says, and at most delta."""
     unit = Unit("add-remove", 2)
-    chosen = PartitionSelection.calibrated(mechanism_for(Budget.parse(rho=0.5), unit), DELTA, unit)
+    chosen = PartitionSelection.calibrated(noise_for(Budget.parse(rho=0.5), unit), DELTA, unit)
     trials = 100_000
-    noisy = SeededNoise(3).add(np.ones((trials, 2), dtype=np.int64), chosen.mechanism)
+    noisy = SeededNoise(3).add(np.ones((trials, 2), dtype=np.int64), chosen.noise)
     share = float((noisy >= chosen.threshold).any(axis=1).mean())
-    exact = 1 - (1 - exact_tail(chosen.mechanism.scale, chosen.threshold - 1)) ** 2
+    exact = 1 - (1 - exact_tail(chosen.noise.scale, chosen.threshold - 1)) ** 2
     assert share == pytest.approx(exact, abs=5 * math.sqrt(exact / trials))
     assert share <= float(DELTA)

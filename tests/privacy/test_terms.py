@@ -9,9 +9,9 @@ import pytest
 import dpcipher as dc
 from dpcipher.errors import BudgetError, ParameterError
 from dpcipher.methods import METHODS
-from dpcipher.privacy import Budget, Unit
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Cap, Privacy
+from dpcipher.privacy.budget import Budget
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Cap, Privacy, Unit
 
 SCHEMA = dc.Schema.from_domain({"a": 2, "b": 3})
 COUNTS = np.array([[40, 30, 7], [11, 60, 52]])

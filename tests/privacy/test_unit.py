@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ParameterError
-from dpcipher.privacy import Unit
+from dpcipher.privacy.terms import Unit
 
 
 def worst_distances(relation: str, rows: int, cells: int) -> tuple[int, int]:

@@ -135,7 +135,7 @@ def test_a_group_costs_what_a_level_costs() -> None:
     """One row more moves one count by one, in groups as in levels: plan and measure give both the same noise, and sets their own."""
     plan = dc.plan(SCHEMA, workload=TABLES, sets=2, n_rows=3000, **TERMS)
     release = dc.measure(PEOPLE, SCHEMA, workload=TABLES, sets=2, **TERMS)
-    assert {table.mechanism for table in plan.tables} == {one.noise for one in release.measurements}
+    assert {table.noise for table in plan.tables} == {one.noise for one in release.measurements}
     assert [table.n_cells for table in plan.tables] == [100, 6, 200, 4]
     assert release.sets == 2
     assert "age (3 groups) × sex" in str(plan)

@@ -10,8 +10,7 @@ import dpcipher as dc
 from dpcipher.errors import BudgetError, DpcipherError, LedgerError
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.auto import Auto
-from dpcipher.request.request import Request
+from dpcipher.request.request import Auto, Request
 from dpcipher.schema import Column
 from dpcipher.schema.workload import Workload
 from dpcipher.tables.query import Query
@@ -26,7 +25,7 @@ def test_shares_are_exact_and_add_up_to_all_sets() -> None:
     weights = {("a", "b"): 0.1, ("c",): 0.2}
     request = Request.parse(SCHEMA, TERMS, workload=[("a", "b"), ("c",)], weights=weights, sets=3)
     assert request.shares == (Fraction(1, 9), Fraction(2, 9))
-    assert [noise.scale for noise in request.mechanisms] == [9, 4.5]
+    assert [noise.scale for noise in request.noises] == [9, 4.5]
     assert request.purpose == {"tables": 2, "sets": 3, "mechanism": "laplace"}
 
 
@@ -37,7 +36,7 @@ def test_what_finding_leaves_pays_for_the_tables() -> None:
     closed = request.on(OPEN.closed({"age": [0.0, 10.0, 20.0, 100.0]}), Budget(epsilon=Fraction(1, 2)))
     assert closed.given.tables == request.given.tables
     assert closed.given.cells == (3 * 2,)
-    assert closed.mechanisms[0].scale == 2
+    assert closed.noises[0].scale == 2
 
 
 @pytest.mark.parametrize(

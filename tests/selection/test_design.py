@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.terms import Unit
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.allocation import NoiseModel
-from dpcipher.selection.design import FEW_COLUMNS, NEGLIGIBLE, SmallTable, design_tables, is_small, orders_of
+from dpcipher.selection.design import FEW_COLUMNS, NEGLIGIBLE, SmallTable, design_tables
 from dpcipher.selection.target import SelectionTarget
 from release.measured import noisy, reconcile
 
@@ -87,7 +87,7 @@ def chosen(schema: dict[str, int], auto: Auto, rows: float = 500.0) -> dict[tupl
     """The tables of a design at rho = .01, or None."""
     target = SelectionTarget.of(auto, Schema.from_domain(schema))
     noise = NoiseModel(Budget.parse(rho=0.01), Unit("replace"))
-    return design_tables(target, noise, rows, orders_of(target))
+    return design_tables(target, noise, rows, target.orders)
 
 
 def test_every_column_is_covered_and_no_table_is_wider_than_allowed() -> None:
@@ -126,4 +126,4 @@ def test_many_columns_are_measured_by_a_design_only_where_noise_is_small() -> No
 )
 def test_designs_are_for_whole_tables_whose_columns_count_alike(auto: Auto, small_enough: bool) -> None:
     """Not where the whole is too large, or some tables count more than others."""
-    assert is_small(SelectionTarget.of(auto, Schema.from_domain({"a": 2, "b": 3, "c": 4}))) == small_enough
+    assert SelectionTarget.of(auto, Schema.from_domain({"a": 2, "b": 3, "c": 4})).is_small == small_enough

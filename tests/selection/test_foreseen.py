@@ -10,16 +10,14 @@ import pytest
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import CountedTables, CountSource, RowCounts, count_codes
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import Auto
 from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection import limits as foreseen
-from dpcipher.selection.limits import foreseen_tables
+from dpcipher.selection import target as foreseen
 from dpcipher.selection.select import select
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.target import SelectionTarget, foreseen_tables
 from dpcipher.tables.measurement import Measurement
 
 SHAPES = ((40, 9, 3, 2, 16, 5, 7), (4, 1, 4, 4, 4, 1, 4, 4, 4, 4), (2,) * 14)

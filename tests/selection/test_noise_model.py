@@ -6,10 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import choice_scale
-from dpcipher.privacy.noise import SeededNoise, mechanism_for
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.budget import Budget, choice_scale, noise_for
+from dpcipher.privacy.draws import SeededNoise
+from dpcipher.privacy.terms import Unit
 from dpcipher.selection.allocation import NoiseModel
 from dpcipher.selection.rounds import COLUMNS, ONE_WAY, READING, column_share, pair_round
 
@@ -19,7 +18,7 @@ WHOLES = [Budget.parse(epsilon=0.3), Budget.parse(rho=0.004)]
 
 def part(whole: Budget, share: Fraction) -> Budget:
     """A share of a budget, exactly."""
-    return whole.split([share, 1 - share])[0]
+    return whole.share(share)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -30,17 +29,19 @@ class TestNoise:
     def test_a_table(self, whole: Budget, unit: Unit) -> None:
         """Each set has an equal part of the share."""
         for share in (Fraction(1, 3), Fraction(1, 200)):
-            variance = mechanism_for(part(whole, share / 5), unit).variance
+            variance = noise_for(part(whole, share / 5), unit).variance
             assert NoiseModel(whole, unit, 5).precision(float(share)) == pytest.approx(1 / variance, rel=1e-3)
 
     def test_a_cell(self, whole: Budget, unit: Unit) -> None:
         """The discrete noise itself, also where it is far below one row; never less than the least that a session draws."""
         for factor, share in ((1, Fraction(1, 7)), (40, Fraction(1, 2))):
             budget = Budget.parse(**{name: value * factor for name, value in vars(whole).items() if value})
-            deviation = math.sqrt(mechanism_for(part(budget, share / 2), unit).variance)
-            assert NoiseModel(budget, unit, 2).cell(share) == pytest.approx(deviation, rel=1e-4)
+            deviation = math.sqrt(noise_for(part(budget, share / 2), unit).variance)
+            assert NoiseModel(budget, unit, 2).discrete_precision(float(share)) ** -0.5 == pytest.approx(
+                deviation, rel=1e-4
+            )
         generous = Budget.parse(**{name: 10**6 for name, value in vars(whole).items() if value})
-        assert 0 < NoiseModel(generous, unit).cell(Fraction(1)) < 1e-6
+        assert 0 < NoiseModel(generous, unit).discrete_precision(1.0) ** -0.5 < 1e-6
 
     def test_distances(self, whole: Budget, unit: Unit) -> None:
         """Each of forty distances that one person moves by l1: the L1 or L2 length of all of them sets the noise."""
@@ -62,7 +63,7 @@ class TestNoise:
     def test_all_pairs_measured_alike(self, whole: Budget, unit: Unit) -> None:
         """The mean TVD of noise alone, drawn."""
         sizes, rows, noise = [4, 6, 9, 6, 25, 10], 4000, SeededNoise(1)
-        mechanism = mechanism_for(part(whole, Fraction(1, len(sizes))), unit)
+        mechanism = noise_for(part(whole, Fraction(1, len(sizes))), unit)
         drawn = [
             np.abs(noise.add(np.zeros(size * 400, dtype=np.int64), mechanism)).sum() / 400 / 2 / rows
             for size in sizes
@@ -71,7 +72,7 @@ class TestNoise:
 
     def test_triples(self, whole: Budget, unit: Unit) -> None:
         """Noise on a triple of four levels, without what its pairs tell: (3/4)³ of its variance, summed over 64 cells and halved."""
-        mechanism = mechanism_for(part(whole, Fraction(1, 30)), unit)
+        mechanism = noise_for(part(whole, Fraction(1, 30)), unit)
         left = math.sqrt(mechanism.variance * (3 / 4) ** 3)
         expected = 64 * math.sqrt(2 / math.pi) * left / 2
         assert NoiseModel(whole, unit).triple_error(4, 1 / 30) == pytest.approx(expected, rel=1e-3)
@@ -125,7 +126,7 @@ def test_columns_come_first_where_pairs_are_told_apart_by_what_they_predict() ->
     noise = NoiseModel(Budget.parse(rho=1e-3), Unit("add-remove"))
     share = column_share(noise, shape, rows, pair_round(noise, sizes, 40, rows))
     assert ONE_WAY < share < COLUMNS
-    rng, sd = np.random.default_rng(0), noise.cell(share / 40)
+    rng, sd = np.random.default_rng(0), noise.discrete_precision(float(share / 40)) ** -0.5
     errors = rng.normal(0, sd, (2_000, 2, 3))
     errors -= errors.mean(axis=2, keepdims=True)
     moved = np.abs(errors[:, 0, :, None] / 3 + errors[:, 1, None, :] / 3).sum(axis=(1, 2)).mean()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.selection.prediction import MAX_SAMPLE, posterior_distances
 from dpcipher.tables.measurement import Noise
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from dpcipher.privacy.choose import SeededChooser
-from dpcipher.selection.scores import SpanningFirst
+from dpcipher.privacy.draws import SeededChooser
+from dpcipher.selection.rounds import SpanningFirst
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcipher.errors import ParameterError, WorkloadError
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.target import SelectionTarget
 

@@ -31,7 +31,7 @@ from dpcipher.audits.samplers import MECHANISMS, sampler_statistics
 from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import Released
 from dpcipher.errors import DpcipherWarning, ParameterError, did_you_mean
-from dpcipher.privacy.noise import OpenDPNoise
+from dpcipher.privacy.draws import OpenDPNoise
 
 
 @dataclass(frozen=True)

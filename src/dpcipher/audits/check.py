@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 
 ALPHA = 1e-6  # the chance that a right installation fails, over all rows together
 N_CHECKS = 300  # an upper bound on the number of rows, among which it is shared

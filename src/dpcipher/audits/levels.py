@@ -20,9 +20,8 @@ from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import open_counts, receive
 from dpcipher.methods import Cipher
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
-from dpcipher.privacy.terms import Cap, Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.draws import Draws
+from dpcipher.privacy.terms import Cap, Privacy, Unit
 from dpcipher.request.session import Session
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.audits.transcript import Question
-from dpcipher.privacy.noise import SeededNoise
+from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.domain import Counts, Floats
 from dpcipher.tables.measurement import Noise
 

@@ -13,10 +13,9 @@ from dpcipher.audits.evidence import epsilon_of, lower_bound, mu_on_integers, ra
 from dpcipher.audits.losses import additive_losses, choice_losses
 from dpcipher.audits.subjects import UNITS
 from dpcipher.methods.dirichlet_prior import least_prior
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import OpenDPChooser, choice_cost, draw_posterior_counts
-from dpcipher.privacy.noise import OpenDPNoise, cost, mechanism_for
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.budget import Budget, choice_cost, cost, noise_for
+from dpcipher.privacy.draws import OpenDPChooser, OpenDPNoise, draw_posterior_counts
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.domain import Counts, Floats
 from dpcipher.tables.measurement import Noise
 
@@ -27,7 +26,7 @@ def mechanism_checks(trials: int, slow_trials: int) -> Iterator[Check]:
     """Noise on a table; choices and the urn, which are drawn one by one and get `slow_trials`."""
     for unit in UNITS:
         for budget in (Budget(epsilon=Fraction(1)), Budget(rho=Fraction(1, 2))):
-            yield noise_check(mechanism_for(budget, unit), unit, trials)
+            yield noise_check(noise_for(budget, unit), unit, trials)
     yield choice_check(slow_trials)
     yield urn_check(slow_trials)
 

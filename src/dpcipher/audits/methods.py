@@ -13,7 +13,7 @@ from dpcipher.audits.losses import answered_loss, losses
 from dpcipher.audits.subjects import BUDGETS, SUBJECTS, UNITS, Subject
 from dpcipher.audits.transcript import Transcript, Violation, compare, record
 from dpcipher.methods import Synthesizer
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.domain import Floats
 
 WIDE_NOISE = (0.1, None)  # a budget whose noise has few ties

@@ -19,9 +19,9 @@ from dpcipher.audits.transcript import Violation, compare, record
 from dpcipher.curator.measure import measure
 from dpcipher.methods import MultinomialDirichlet
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.release import Release
-from dpcipher.request.auto import Auto
+from dpcipher.request.request import Auto
 from dpcipher.schema.grouped import Grouped
 from dpcipher.schema.schema import Schema
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2, norm
 
-from dpcipher.privacy.noise import NoiseSource
+from dpcipher.privacy.draws import NoiseSource
 from dpcipher.tables.domain import Counts, Floats
 from dpcipher.tables.measurement import Noise
 

@@ -25,8 +25,8 @@ from dpcipher.methods import (
     Synthesizer,
     Uniform,
 )
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.auto import Auto
+from dpcipher.privacy.terms import Unit
+from dpcipher.request.request import Auto
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 

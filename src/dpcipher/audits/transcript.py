@@ -17,9 +17,17 @@ from numpy.typing import NDArray
 from dpcipher.errors import DpcipherError
 from dpcipher.methods import Synthesizer
 from dpcipher.methods.base import Fitted
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Chooser, Draws, OpenDPChooser, SeededChooser
-from dpcipher.privacy.noise import Moved, NoiseSource, OpenDPNoise, SeededNoise, split_like
+from dpcipher.privacy.budget import Budget, Moved
+from dpcipher.privacy.draws import (
+    Chooser,
+    Draws,
+    NoiseSource,
+    OpenDPChooser,
+    OpenDPNoise,
+    SeededChooser,
+    SeededNoise,
+    split_like,
+)
 from dpcipher.release.release import Release
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Counts

@@ -71,7 +71,6 @@ def verify(ctx: click.Context, path: Path, releases: tuple[Path, ...], json_: bo
     ALTERED         its charge paid for a release with another checksum
     another ledger  it was charged elsewhere; no fault
     no ledger       unrecorded, or declared by its publisher; no fault
-    cannot tell     not in this ledger, and of an early format that does not name its own; no fault
 
     The exit code is 1 if a release was rolled back or altered, or if the ledger is not what its witness saw.
 

@@ -173,7 +173,7 @@ evidence = _together(
 )
 
 
-# The names of `dpcipher.inference.family`, which are needed before anything is loaded.
+# The names of `dpcipher.inference.regression`, which are needed before anything is loaded.
 family = click.option(
     "--family",
     type=click.Choice(("logistic", "multinomial", "ordinal", "linear", "poisson")),
@@ -382,7 +382,7 @@ def tables_or_workload(
             "--target says which tables the choice should serve"
         )
     if workload == "auto":
-        from dpcipher.request.auto import Auto
+        from dpcipher.request.request import Auto
 
         return Auto(**given)
     if given:

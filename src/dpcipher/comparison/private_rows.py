@@ -14,10 +14,10 @@ from dpcipher.curator.persons import kept_codes
 from dpcipher.curator.texts import PrivateTexts, numbered, private_texts
 from dpcipher.errors import ParameterError
 from dpcipher.io.source import open_declared
-from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.schema.open_schema import recoded
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import stand_in_texts
+from dpcipher.tables.covering import FULL_TABLE_CELLS
 from dpcipher.tables.domain import Codes
 from dpcipher.tables.table import count_rows
 

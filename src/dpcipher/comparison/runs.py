@@ -18,7 +18,7 @@ from dpcipher.curator.counts import CountSource
 from dpcipher.errors import ParameterError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import Synthesizer
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.distances import choose_tables, distances
 from dpcipher.tables.domain import Codes

@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.curator.counts import CountedTables, CountSource, Tally
-from dpcipher.privacy.choose import Draws, draw_posterior_counts
+from dpcipher.errors import Progress
+from dpcipher.privacy.budget import Moved
+from dpcipher.privacy.draws import CELLS_AT_ONCE, Draws, draw_posterior_counts
 from dpcipher.privacy.ledger import Account
-from dpcipher.privacy.noise import CELLS_AT_ONCE, Moved
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.records import Charge
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement, Status, software
 from dpcipher.request.request import Request
-from dpcipher.request.session import Choice, Question, Recoding, Say, Session, Source
+from dpcipher.request.session import Choice, Question, Recoding, Session, Source
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts
 from dpcipher.tables.measurement import Noise
@@ -57,7 +58,9 @@ class PrivateRows(Source):
         """Counted, with fresh noise on every number."""
         return self._draws.noise.add(np.asarray(question.of(self._counts), dtype=np.int64), noise)
 
-    def answers(self, questions: Sequence[Question], noises: Sequence[Noise], say: Say) -> list[Counts]:
+    def answers(
+        self, questions: Sequence[Question], noises: Sequence[Noise], progress: Progress
+    ) -> list[Counts]:
         """The same of many, which are handed to the sampler together; a question that is asked again is counted once."""
         counted: dict[int, Counts] = {}
         for question in questions:
@@ -69,7 +72,7 @@ class PrivateRows(Source):
             tables,
             noises,
             progress=lambda done: (
-                say(f"drawing noise: {done / cells:.0%} of {cells:,} cells")
+                progress(f"drawing noise: {done / cells:.0%} of {cells:,} cells")
                 if cells > CELLS_AT_ONCE
                 else None
             ),
@@ -108,8 +111,9 @@ class PrivateRows(Source):
 
     def statement(self, privacy: Privacy, n_rows: int | None, certificate: Mapping[str, Any]) -> Statement:
         """Who drew, who charged, and what the sampler says of it."""
+        status: Status = "unrecorded" if self._charge is None else "certified"
         return Statement(
-            status=self._status,
+            status=status if self._draws.is_private else "NOT PRIVATE",
             n_rows=n_rows,
             **privacy.stated(),
             certificate=certificate,
@@ -117,12 +121,6 @@ class PrivateRows(Source):
             software=software(),
             created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         )
-
-    @property
-    def _status(self) -> Status:
-        if not self._draws.is_private:
-            return "NOT PRIVATE"
-        return "unrecorded" if self._charge is None else "certified"
 
     def close(self, checksum: str, file: str) -> None:
         """Mark the charge in the ledger."""

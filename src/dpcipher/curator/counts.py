@@ -10,7 +10,7 @@ source after a charge. Only a session asks, and nothing leaves without noise.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,19 +19,18 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
+from dpcipher.curator.held import HeldRows, recoded_columns
 from dpcipher.curator.kernel import SORTED_ROWS, Columns, TableCounter, in_threads, joined_columns
 from dpcipher.curator.persons import limited_rows
-from dpcipher.curator.spill import HeldRows, recoded_columns
-from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered, private_texts
-from dpcipher.errors import ParameterError
+from dpcipher.curator.texts import NO_TEXTS, Dictionaries, PrivateTexts, numbered
+from dpcipher.errors import ParameterError, Progress, silent
 from dpcipher.io.header import describe_ignored
 from dpcipher.io.source import Source, open_declared
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.limits import FULL_TABLE_CELLS
 from dpcipher.request.session import Recoding
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.covering import joint_tables
+from dpcipher.tables.covering import FULL_TABLE_CELLS, at_once, joint_tables
 from dpcipher.tables.domain import Axes, Codes, Counts
 from dpcipher.tables.table import margin
 
@@ -45,11 +44,6 @@ class Tally:
 
     n_rows: int
     tables: tuple[Counts, ...]
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
-            self.n_rows + other.n_rows, tuple(a + b for a, b in zip(self.tables, other.tables, strict=True))
-        )
 
 
 class CountSource(ABC):
@@ -127,7 +121,7 @@ class RowCounts(CountSource):
 
     def expect(self, tables: Sequence[Axes]) -> None:
         """Nothing is counted until the first is asked for; then some at a time are, and kept until the next are."""
-        self._expected = list(_within(list(dict.fromkeys(tables)), self._shape, PASS_CELLS))
+        self._expected = list(self._passes(list(dict.fromkeys(tables))))
         self._counted = {}
 
     def _counts(self, axes: Axes) -> Counts:
@@ -140,12 +134,15 @@ class RowCounts(CountSource):
 
     def many(self, tables: Sequence[Axes]) -> Iterator[Counts]:
         """Some tables at a time, each time in one pass over the rows."""
-        for some in _within(tables, self._shape, PASS_CELLS):
+        for some in self._passes(tables):
             counter = TableCounter(self._shape, some)
             counting = in_threads if len(self._pieces) > 1 else map
             for _ in counting(counter.add, self._pieces):
                 pass
             yield from counter.tables()
+
+    def _passes(self, tables: Sequence[Axes]) -> Iterator[list[Axes]]:
+        return at_once(tables, lambda axes: math.prod(self._shape[axis] for axis in axes), PASS_CELLS)
 
     def recoded(self, codes: Recoding, shape: tuple[int, ...]) -> CountSource:
         """The columns of those axes anew, the others as they are."""
@@ -178,33 +175,6 @@ def columns_of(codes: Codes | Columns) -> Columns:
     return [np.ascontiguousarray(codes[:, axis]) for axis in range(codes.shape[1])]
 
 
-def _within(tables: Sequence[Axes], shape: tuple[int, ...], most_cells: int) -> Iterator[list[Axes]]:
-    """Tables in their order, so many at a time that their cells are within bounds; at least one."""
-    some: list[Axes] = []
-    n_cells = 0
-    for axes in tables:
-        cells = math.prod(shape[axis] for axis in axes)
-        if some and n_cells + cells > most_cells:
-            yield some
-            some, n_cells = [], 0
-        some.append(axes)
-        n_cells += cells
-    if some:
-        yield some
-
-
-Say = Callable[[str], None]
-
-
-def _silent(_: str) -> None:
-    """Tell nobody."""
-
-
-def empty_tally(schema: Schema, tables: Sequence[Axes]) -> Tally:
-    """Zero rows."""
-    return Tally(0, tuple(np.zeros([schema.shape[a] for a in axes], dtype=np.int64) for axes in tables))
-
-
 def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence[Axes]) -> Tally:
     """Coded rows to counts of every table."""
     counter = TableCounter(shape, tables)
@@ -213,10 +183,7 @@ def count_codes(codes: Codes | Columns, shape: tuple[int, ...], tables: Sequence
 
 
 def count_batches(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    tables: Sequence[Axes],
-    privacy: Privacy | None = None,
+    batches: Iterable[pa.RecordBatch], schema: Schema, tables: Sequence[Axes], privacy: Privacy | None = None
 ) -> Tally:
     """Add up the kernel's counts over a stream of batches, each encoded and counted by whichever core is free."""
     counter = TableCounter(schema.shape, tables)
@@ -246,26 +213,13 @@ def coded_rows(
 CHUNK_ROWS = 2**17  # coded rows are kept in pieces of about so many
 
 
-class Incoming(ABC):
-    """Private rows that have not been read yet; `kind` is the library that holds them. Either method reads them, once."""
-
-    kind: str
-    extra = ""  # how many columns are not in the schema, in words
-    drops_blank_rows = False  # so that the number of rows that are read is not the table's
-    texts: Dictionaries = NO_TEXTS
-
-    @abstractmethod
-    def tally(self, tables: Sequence[Axes]) -> Tally:
-        """The true counts of these tables."""
-
-    @abstractmethod
-    def rows(self) -> list[Columns]:
-        """The codes of all rows that count, in pieces."""
-
-
 @final
-class LocalRows(Incoming):
-    """Rows of a file, a frame or a stream."""
+class LocalRows:
+    """Rows of a file, a frame or a stream, which have not been read yet; either method reads them, once.
+
+    `kind` is the library that holds them, `extra` says how many columns are not in the schema. Where the reader drops blank rows, the number of
+    rows that are read is not the table's.
+    """
 
     def __init__(
         self,
@@ -273,10 +227,10 @@ class LocalRows(Incoming):
         schema: Schema,
         privacy: Privacy | None,
         texts: Dictionaries = NO_TEXTS,
-        say: Say = _silent,
+        progress: Progress = silent,
     ) -> None:
         self.kind, self._source, self._schema, self._privacy = source.kind, source, schema, privacy
-        self.texts, self._say = texts, say
+        self.texts, self._progress = texts, progress
         self.drops_blank_rows = source.drops_blank_rows
         self.extra = describe_ignored(source.names, wanted_columns(schema, privacy))
 
@@ -295,14 +249,14 @@ class LocalRows(Incoming):
 
     def _batches(self) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """After it, nothing is left open in an engine that the rows come from, even where a row was refused."""
-        return closing(self._source.with_progress(wanted_columns(self._schema, self._privacy), self._say))
+        return closing(self._source.with_progress(wanted_columns(self._schema, self._privacy), self._progress))
 
 
 @final
-class SparkRows(Incoming):
+class SparkRows:
     """Rows of a Spark data frame, encoded where they are."""
 
-    kind = "spark"
+    kind, extra, drops_blank_rows, texts = "spark", "", False, NO_TEXTS
 
     def __init__(self, frame: Any, schema: Schema, privacy: Privacy | None) -> None:
         self._frame, self._schema, self._privacy = frame, schema, privacy
@@ -320,6 +274,9 @@ class SparkRows(Incoming):
         return spark_rows(self._frame, self._schema, self._privacy)
 
 
+Incoming = LocalRows | SparkRows
+
+
 def is_spark(data: object) -> bool:
     """Whether `data` is a Spark data frame, told without importing Spark."""
     return any(
@@ -328,9 +285,11 @@ def is_spark(data: object) -> bool:
     )
 
 
-def receive(data: Any, schema: Schema, privacy: Privacy | None = None, *, say: Say = _silent) -> Incoming:
+def receive(
+    data: Any, schema: Schema, privacy: Privacy | None = None, *, progress: Progress = silent
+) -> Incoming:
     """Open private rows, of whatever kind, without reading them. Those of an open schema will be coded on its grid."""
-    texts = private_texts(schema)
+    texts = {column.name: PrivateTexts(column) for column in schema.columns if column.discovers}
     if privacy is not None and privacy.cap is not None and privacy.cap.column in texts:
         raise ParameterError(
             f"person column ({privacy.cap.column}) must not be one whose levels are found and published; leave it out of the schema"
@@ -343,7 +302,7 @@ def receive(data: Any, schema: Schema, privacy: Privacy | None = None, *, say: S
                 "in one process; write the frame to Parquet and measure that"
             )
         return SparkRows(data, schema, privacy)
-    return LocalRows(open_declared(data, declared), schema, privacy, texts, say)
+    return LocalRows(open_declared(data, declared), schema, privacy, texts, progress)
 
 
 def wanted_columns(schema: Schema, privacy: Privacy | None) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.request.limits import BLOCK_ROWS, JOINT_ROWS, few_joint_tables
+from dpcipher.tables.covering import BLOCK_ROWS, JOINT_ROWS, few_joint_tables
 from dpcipher.tables.domain import Axes, CodeColumn, Counts
 from dpcipher.tables.table import margin
 

@@ -5,27 +5,27 @@ The order is the contract: check, have it signed, price every question, read and
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from dpcipher.curator.answers import PrivateRows
 from dpcipher.curator.counts import open_counts, receive
-from dpcipher.errors import LedgerError, warn
+from dpcipher.errors import LedgerError, Progress, silent, warn
 from dpcipher.files import PaidFor
 from dpcipher.io.write import check_writable
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Account, Ledger
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
-from dpcipher.request.auto import Auto
-from dpcipher.request.request import Request, check_person
-from dpcipher.request.session import Say, Session, silent
+from dpcipher.request.request import Auto, Request, check_person
+from dpcipher.request.session import Session
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.find import check_finding
-from dpcipher.selection.limits import check_auto, foreseen_tables
-from dpcipher.selection.select import run
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.edges import planned_tables
+from dpcipher.selection.find import check_finding, find
+from dpcipher.selection.select import select
+from dpcipher.selection.target import SelectionTarget, check_auto, foreseen_tables
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import Measurement
 
@@ -91,8 +91,9 @@ def measure(
     )
     account = Account(ledger, name, create, label)
     request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
-    if request.auto is not None:
-        check_auto(request)
+    auto, tell = request.auto, progress or silent
+    if auto is not None:
+        check_auto(auto, schema)
     if schema.is_open:
         check_finding(schema, privacy, sets)
     target = None
@@ -100,18 +101,26 @@ def measure(
         path = ledger.path if isinstance(ledger, Ledger) else ledger
         check_writable(save, (".parquet",), force=force, inputs=(data, path))
         target = save if isinstance(save, PaidFor) else PaidFor(save, force=force)
-    say = progress or silent
-    opened = open_session(
+    session = open_session(
         data,
         schema,
         privacy,
         account,
         purpose=request.purpose,
-        tables=request.axes if request.auto is None else None,
-        foreseen=None if request.auto is None else foreseen_tables(SelectionTarget.of(request.auto, schema)),
-        say=say,
+        tables=request.axes if auto is None else None,
+        foreseen=None if auto is None else foreseen_tables(SelectionTarget.of(auto, schema)),
+        progress=tell,
     )
-    return _finished(opened, run(request, opened, say=say), target, say)
+    if schema.is_open:
+        find(session, planned_tables(request), sets=sets, progress=tell)
+    tables: Sequence[Measurement]
+    if auto is not None:
+        tables = select(session, auto, sets=sets, progress=tell)
+    else:
+        if schema.is_open:
+            request = request.on(session.schema, session.part(Fraction(1)))
+        tables = session.measure_all(request, progress=tell)
+    return _finished(session, tables, target, tell)
 
 
 def open_session(
@@ -125,7 +134,7 @@ def open_session(
     needs_n_rows: bool = False,
     tables: Sequence[Axes] | None = None,
     foreseen: Sequence[Axes] | None = None,
-    say: Say = silent,
+    progress: Progress = silent,
 ) -> Session:
     """Check the terms and the ledger, read the private rows, and charge the ledger with the whole budget, in that order.
 
@@ -138,34 +147,36 @@ def open_session(
     cost = privacy.charge(may_fail or schema.discovers)
     check_person(schema, privacy.cap)
     account.check(privacy, cost)
-    incoming = receive(data, schema, privacy, say=say)
+    incoming = receive(data, schema, privacy, progress=progress)
     if incoming.drops_blank_rows:
         privacy = replace(privacy, every_row_counts=False)
     if needs_n_rows:
         privacy.require_n_rows()
     if incoming.extra:
-        say(incoming.extra)
-    say("counting" if tables is not None else "reading")
+        progress(incoming.extra)
+    progress("counting" if tables is not None else "reading")
     if schema.is_open:
         tables = foreseen = None
     counts = open_counts(incoming, schema, tables, foreseen=foreseen)
-    say("charging the ledger and drawing noise")
+    progress("charging the ledger and drawing noise")
     asked = {**purpose, "asked": privacy.budget.describe(), "schema": schema.fingerprint()}
     charge = account.charge(privacy, cost, asked)
     source = PrivateRows(counts, Draws.secure(), charge=charge, account=account, kind=incoming.kind)
     return Session(schema, privacy, source, may_fail=may_fail)
 
 
-def _finished(opened: Session, tables: Sequence[Measurement], target: PaidFor | None, say: Say) -> Release:
+def _finished(
+    session: Session, tables: Sequence[Measurement], target: PaidFor | None, progress: Progress
+) -> Release:
     """The release: written where it was asked for, and then recorded in the ledger. It is paid for, so what goes wrong now is a warning."""
-    release = opened.release(tables)
+    release = session.release(tables)
     if target is not None:
-        say("writing the release")
+        progress("writing the release")
         asked = target.path
         if why := target.write(lambda path: release.save(path, force=target.force), anywhere=True):
             warn(f"{asked}: {why}; the release is paid for, and was written to {target.path}")
     try:
-        opened.close(release.checksum, file="" if target is None else target.path.name)
+        session.close(release.checksum, file="" if target is None else target.path.name)
     except LedgerError as error:
         kept = "" if target is None else f" and written to {target.path}"
         said = f"{error}. The release is paid for{kept}, and can be used; only that it is finished was not recorded in the ledger"

@@ -1,7 +1,7 @@
 """Rows of persons: whose each is, and at most `max_rows` of each.
 
 Rows are compared within a person only. Where all rows with their persons are too many for memory, they go to files without a name
-(`curator.spill`), partition by partition: which partition a person is in depends on the name alone.
+(`curator.held`), partition by partition: which partition a person is in depends on the name alone.
 """
 
 import zlib
@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcipher.curator import spill
+from dpcipher.curator import held
+from dpcipher.curator.held import UnnamedFile, says_what_is_full
 from dpcipher.curator.kernel import Columns, in_threads, joined_columns
-from dpcipher.curator.spill import UnnamedFile, says_what_is_full
 from dpcipher.curator.texts import NO_TEXTS, Dictionaries, numbered
 from dpcipher.errors import DataError
 from dpcipher.io.source import Source
@@ -34,11 +34,7 @@ PARTITIONS = 64
 
 
 def limited_rows(
-    batches: Iterable[pa.RecordBatch],
-    schema: Schema,
-    cap: Cap,
-    max_rows: int,
-    texts: Dictionaries = NO_TEXTS,
+    batches: Iterable[pa.RecordBatch], schema: Schema, cap: Cap, max_rows: int, texts: Dictionaries = NO_TEXTS
 ) -> Iterator[Columns]:
     """Coded rows, at most `max_rows` of each person."""
     owned = in_threads(lambda batch: owned_rows(batch, schema, cap, texts), batches)
@@ -67,19 +63,19 @@ def limited_owned(
 
     All rows of a person are in one partition, so that it does not matter in which. `hashes` are asked for when all rows are there.
     """
-    held: list[Owned] = []
+    waiting: list[Owned] = []
     n_bytes, partitions = 0, None
     for names, columns in owned:
         n_bytes += names.nbytes + sum(column.nbytes for column in columns)
-        held.append((names, columns))
-        if partitions is None and n_bytes > spill.MEMORY_BYTES:
+        waiting.append((names, columns))
+        if partitions is None and n_bytes > held.MEMORY_BYTES:
             partitions = [_Partition() for _ in range(PARTITIONS)]
         if partitions is not None:
-            while held:
-                _distribute(*held.pop(), partitions)
+            while waiting:
+                _distribute(*waiting.pop(), partitions)
     numbers = hashes()
-    if held:
-        yield limit_person(held, max_rows, numbers)
+    if waiting:
+        yield limit_person(waiting, max_rows, numbers)
     for partition in partitions or ():
         if partition.is_used:
             yield limit_person(partition.read(), max_rows, numbers)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dpcipher.curator.counts import Tally, wanted_columns
+from dpcipher.curator.held import HeldRows
 from dpcipher.curator.kernel import Columns
 from dpcipher.curator.spark_workers import (
     BLOCK,
@@ -26,7 +27,6 @@ from dpcipher.curator.spark_workers import (
     assembled,
     columns_of_block,
 )
-from dpcipher.curator.spill import HeldRows
 from dpcipher.errors import DataError, DpcipherError, MissingExtra, TableFileError
 from dpcipher.io.header import check_names
 from dpcipher.privacy.terms import Privacy

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dpcipher.curator.kernel import Columns, TableCounter
 from dpcipher.curator.persons import Owned, limit_owned, limited_owned, owned_rows
-from dpcipher.errors import DpcipherError
+from dpcipher.errors import DataError, DpcipherError
 from dpcipher.privacy.terms import Cap
 from dpcipher.schema.narrow import code_type
 from dpcipher.schema.schema import Schema
@@ -147,9 +147,9 @@ class Blocks:
                 yield batch_of(BLOCK, [None], [columns])
                 return
             for start in range(0, len(columns[0]), ROUND_ROWS):
-                yield batch_of(
-                    BLOCK, [block_bytes([codes[start : start + ROUND_ROWS] for codes in columns])], [None]
-                )
+                rows = slice(start, start + ROUND_ROWS)
+                codes = b"".join(np.ascontiguousarray(column[rows]).tobytes() for column in columns)
+                yield batch_of(BLOCK, [codes], [None])
 
 
 def _coded(batches: Batches, schema: Schema, max_rows: int | None) -> Iterator[Columns | Refused]:
@@ -164,15 +164,11 @@ def _coded(batches: Batches, schema: Schema, max_rows: int | None) -> Iterator[C
         yield refusal_of(wrong)
 
 
-class _Refusal(DpcipherError):
-    """What an earlier worker refused."""
-
-
 def _owned(batches: Batches, shape: Shape) -> Iterator[Owned]:
     for batch in batches:
         refusal = first_refusal(batch)
         if refusal is not None:
-            raise _Refusal(refusal)
+            raise DataError(refusal)  # of an earlier worker
         yield batch.column(0).cast(pa.large_string()), columns_of_rows(batch.column(1), shape)
 
 
@@ -241,11 +237,6 @@ def columns_of_rows(rows: pa.Array, shape: Shape) -> Columns:
         np.ascontiguousarray(table[:, stop - width : stop]).view(code_type(size)).reshape(-1)
         for size, width, stop in zip(shape, widths, stops, strict=True)
     ]
-
-
-def block_bytes(columns: Columns) -> bytes:
-    """Codes column after column, which have their narrowest types already."""
-    return b"".join(np.ascontiguousarray(codes).tobytes() for codes in columns)
 
 
 def columns_of_block(block: bytes, shape: Shape) -> Columns:

@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 from dpcipher.engines.rows_step import SWEEPS, UNKNOWNS, Barred, Crossings, Equation, fit_link
 from dpcipher.engines.targets import (
     Fit,
-    Say,
     Targets,
     moved_last,
     mutual_information,
     order_attributes,
     pair_information,
-    silent,
 )
-from dpcipher.errors import ParameterError
+from dpcipher.errors import ParameterError, Progress, silent
 from dpcipher.joint.chain import Chain
 from dpcipher.joint.link import draw_column
 from dpcipher.tables.domain import Axes, Codes, Floats, Shape, maximal
@@ -44,7 +42,7 @@ def solve_rows(
     sweeps: int = SWEEPS,
     last: int | None = None,
     seed: int = 0,
-    say: Say = silent,
+    say: Progress = silent,
 ) -> tuple[Chain, Fit]:
     """Fit a chain to the targets over `population` rows (by default about as many as the data has).
 

@@ -16,8 +16,8 @@ from dpcipher.engines.paper import solve_paper
 from dpcipher.engines.reading import READINGS, Reading
 from dpcipher.engines.rows import solve_rows
 from dpcipher.engines.table import MAX_CELLS, solve_table
-from dpcipher.engines.targets import Fit, Say, Targets, silent
-from dpcipher.errors import ParameterError, SizeError, SolveError, did_you_mean, shown_count
+from dpcipher.engines.targets import Fit, Targets
+from dpcipher.errors import ParameterError, Progress, SizeError, SolveError, did_you_mean, shown_count, silent
 from dpcipher.joint.dense import DenseTable
 from dpcipher.joint.joint import Core, Joint, with_rule_cost
 from dpcipher.joint.network import Network, Node
@@ -50,7 +50,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> Joint: ...
 @overload
 def solve(
@@ -61,7 +61,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> list[Joint]: ...
 @overload
 def solve(
@@ -70,7 +70,7 @@ def solve(
     draws: int,
     columns: str | Sequence[str] | None = None,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> list[Joint]: ...
 @overload
 def solve(
@@ -81,7 +81,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> Joint | list[Joint]: ...
 def solve(
     release: Release,
@@ -93,7 +93,7 @@ def solve(
     reading: str | Reading = "literal",
     lam: float | None = None,
     seed: int = 0,
-    progress: Say | None = None,
+    progress: Progress | None = None,
 ) -> Joint | list[Joint]:
     """The joint distribution behind a release.
 
@@ -163,7 +163,7 @@ def _check_no_engine(**given: bool) -> None:
             raise ParameterError(f"{name} must be left out with draws: {NO_ENGINE}")
 
 
-def _of_set(say: Say, number: int, of: int) -> Say:
+def _of_set(say: Progress, number: int, of: int) -> Progress:
     return lambda text: say(f"set {number + 1} of {of}: {text}")
 
 
@@ -174,7 +174,7 @@ def solve_set(
     engine: str = "auto",
     reading: Reading = LITERAL,
     seed: int = 0,
-    say: Say = silent,
+    say: Progress = silent,
 ) -> Joint:
     """The joint distribution behind one set of a release; its health holds the warnings, for the caller to give."""
     name, why = pick(engine, release.schema.shape)
@@ -286,7 +286,7 @@ def predicted(release: Release) -> int | None:
     return release.schema.attrs.index(name) if name in release.schema.attrs else None
 
 
-def _ours(name: str, reconciled: Reconciled, release: Release, seed: int, say: Say) -> tuple[Core, Fit]:
+def _ours(name: str, reconciled: Reconciled, release: Release, seed: int, say: Progress) -> tuple[Core, Fit]:
     """Our engines: denoise the reconciled tables, then fit."""
     say("denoising the tables")
     targets = denoise(reconciled, orders_of(release.schema))

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dpcipher.engines import raking
 from dpcipher.engines.additive import LinkedGoal, conditional
 from dpcipher.engines.raking import Goal, gaps, rake
-from dpcipher.engines.targets import Fit, Say, Targets, order_attributes, silent
-from dpcipher.errors import ParameterError, SizeError, SolveError, WorkloadError
+from dpcipher.engines.targets import Fit, Targets, order_attributes
+from dpcipher.errors import ParameterError, Progress, SizeError, SolveError, WorkloadError, silent
 from dpcipher.tables.domain import Axes, Floats, Shape, maximal
 from dpcipher.tables.table import Cell, broadcast_over
 
@@ -46,7 +46,7 @@ def solve_table(
     order: tuple[int, ...] | None = None,
     sweeps: int = 200,
     tolerance: float | None = None,
-    say: Say = silent,
+    say: Progress = silent,
 ) -> tuple[Floats, Fit]:
     """The joint of all attributes, dense, axes in schema order, and how well it meets `targets`.
 

@@ -6,7 +6,7 @@ attribute with the most information about the others. Where the dependence is a 
 and Prim's algorithm reaches every attribute over the edge to its only neighbour among those already visited: its parent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -16,13 +16,6 @@ from scipy.special import rel_entr
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape
 from dpcipher.tables.query import Query
 from dpcipher.tables.table import margin, stacked
-
-Say = Callable[[str], None]  # told what is going on
-
-
-def silent(_: str) -> None:
-    """Tell nobody."""
-
 
 # Mutual information is compared to this many decimals: permuting levels moves the last bits of a sum, and a tie must stay one.
 _DECIMALS = 10

@@ -19,16 +19,14 @@ from dpcipher.errors import DpcipherWarning, ParameterError, WorkloadError
 from dpcipher.joint.joint import Joint
 from dpcipher.methods import shown
 from dpcipher.methods.outcome import require_possible
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Draws
+from dpcipher.privacy.budget import Budget, noise_for
+from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.ledger import Account, Ledger
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.terms import Cap, Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Cap, Privacy, Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
+from dpcipher.request.request import after_finding
 from dpcipher.request.session import Session
-from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.edges import PlannedTables
@@ -110,7 +108,7 @@ class Synthesizer(ABC):
         if self._needs_n_rows:
             self.privacy.require_n_rows()
         # A method divides its budget; what cannot be divided is refused here, before anything is charged.
-        mechanism_for(self.privacy.budget.split([1, _PARTS - 1])[0], self.protects)
+        noise_for(self.privacy.budget.share(Fraction(1, _PARTS)), self.protects)
 
     @cached_property
     def budget(self) -> Budget:
@@ -231,7 +229,7 @@ class Synthesizer(ABC):
         if schema.is_open:
             check_finding(schema, self.privacy, self._coarse_sets)
         finest = min(Fraction(1, _PARTS), self._finest(schema))
-        mechanism_for(after_finding(self.budget, schema).split([finest, 1 - finest])[0], self.protects)
+        noise_for(after_finding(self.budget, schema).share(finest), self.protects)
 
     def _foreseen(self, schema: Schema) -> Sequence[Axes] | None:
         """All tables that the method may ask for, where they are known beforehand and few: then no row is kept."""

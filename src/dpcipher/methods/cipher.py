@@ -17,16 +17,14 @@ from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.privacy.budget import Budget
 from dpcipher.release.reconcile import check_size
 from dpcipher.release.release import Release
-from dpcipher.request.auto import Auto, parse_auto
+from dpcipher.request.request import FINEST, Auto, parse_auto, table_shares
 from dpcipher.request.session import Session
-from dpcipher.request.shares import FINEST, table_shares
 from dpcipher.schema.grouped import query_of
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
 from dpcipher.selection.edges import PlannedTables, chosen_pairs, typical_tables
-from dpcipher.selection.limits import check_options, foreseen_tables
 from dpcipher.selection.select import select
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.target import SelectionTarget, check_auto, foreseen_tables
 from dpcipher.tables.domain import Attrs, Axes
 
 
@@ -79,7 +77,7 @@ class Cipher(Synthesizer):
         pick(self.engine, schema.shape)
         auto = self._auto()
         if auto is not None:
-            check_options(auto, schema)
+            check_auto(auto, schema)
             return
         shares = self._shares(schema)
         queries = [query_of(schema, attrs) for attrs, _ in shares]

@@ -21,7 +21,7 @@ from dpcipher.joint.joint import Joint
 from dpcipher.methods.base import Synthesizer, tables_of
 from dpcipher.methods.outcome import dense_joint
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.session import Expected, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Floats, Shape, closure

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.methods.scores import Pair, maximal_parents
-from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.draws import Chooser
 from dpcipher.tables.domain import Axes, Shape
 
 MAX_CANDIDATES = 40_000

@@ -30,9 +30,9 @@ from dpcipher.methods.outcome import (
     network_joint,
     no_total,
 )
-from dpcipher.privacy.choose import Chooser
+from dpcipher.privacy.draws import Chooser
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.reconcile import Reconciled
 from dpcipher.release.release import Release
 from dpcipher.request.session import Expected, Question, Session, TrueCounts

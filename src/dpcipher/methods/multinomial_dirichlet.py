@@ -17,8 +17,8 @@ from dpcipher.methods.base import Synthesizer, check_whole
 from dpcipher.methods.dirichlet_prior import least_prior, probable_prior
 from dpcipher.methods.outcome import possible, require_table
 from dpcipher.privacy.budget import Budget
+from dpcipher.request.request import after_finding
 from dpcipher.request.session import Session
-from dpcipher.request.shares import after_finding
 from dpcipher.schema.schema import Schema
 from dpcipher.selection.edges import PlannedTables
 

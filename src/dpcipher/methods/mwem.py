@@ -19,7 +19,7 @@ from dpcipher.methods.base import Synthesizer, check_whole, tables_of
 from dpcipher.methods.outcome import ROWS_SHARE, Total, dense_joint, first_total, require_table
 from dpcipher.methods.scores import GRID
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.session import Choice, Expected, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Attrs, Axes, Counts, Floats, Shape

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.request.session import Choice, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Counts, Floats

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from dpcipher.errors import DpcipherError
 from dpcipher.planning.forecast import TablePlan
-from dpcipher.privacy.budget import Budget
-from dpcipher.request.request import Request
+from dpcipher.privacy.budget import Budget, noise_within
+from dpcipher.request.request import Request, after_finding
 from dpcipher.schema.grouped import said
 from dpcipher.schema.open_column import AUTO
 from dpcipher.selection.allocation import NoiseModel
@@ -46,13 +45,12 @@ def clear_rows(noise: NoiseModel, sizes: Sequence[int]) -> int:
     return math.ceil(noise.distance(len(sizes), float(READING)) / GOOD_NOISE) if sizes else 0
 
 
-def designed_advice(orders: Sequence[str]) -> str:
-    """That nothing need be looked at."""
-    return f"nothing need be looked at: the table is small, and {' and '.join(orders)} follow from the noise and the number of rows"
-
-
-def selection_advice(noise: NoiseModel, columns: int, sizes: Sequence[int], tvd: float | None) -> str:
-    """Whether to select tables, or to measure all candidate pairs with equal shares."""
+def selection_advice(
+    noise: NoiseModel, columns: int, sizes: Sequence[int], tvd: float | None, designed: Sequence[str]
+) -> str:
+    """Whether to select tables, or to measure all candidate pairs with equal shares; for a small table the orders that are `designed`."""
+    if designed:
+        return f"nothing need be looked at: the table is small, and {' and '.join(designed)} follow from the noise and the number of rows"
     if not sizes:
         return "there is no pair to choose: workload=1 measures the same"
     if tvd is None:
@@ -108,10 +106,10 @@ def _gaussian_sd(request: Request) -> float | None:
     budget = request.privacy.budget
     if budget.epsilon is None or budget.delta is not None:
         return None
+    gaussian = Budget(epsilon=budget.epsilon, delta=DELTA)
+    left = after_finding(gaussian, request.schema).composable()
+    share = Fraction(1, len(request.shares) * request.sets)
     try:
-        other = replace(request.privacy, budget=Budget(epsilon=budget.epsilon, delta=DELTA))
-        equal = (Fraction(1, len(request.shares) * request.sets),) * len(request.shares)
-        gaussian = replace(request, privacy=other, shares=equal)
-        return max(math.sqrt(mechanism.variance) for mechanism in gaussian.mechanisms)
+        return math.sqrt(noise_within(left, share, request.privacy.unit).variance)
     except DpcipherError:
         return None

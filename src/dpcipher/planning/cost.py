@@ -7,10 +7,9 @@ of two; it is off by more where the number of raking sweeps, which depends on th
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,10 @@ from dpcipher.engines import rows, table
 from dpcipher.engines.denoise import denoise
 from dpcipher.engines.solve import pick
 from dpcipher.engines.targets import Targets
-from dpcipher.request.limits import (
+from dpcipher.request.request import Request
+from dpcipher.schema.narrow import code_type
+from dpcipher.selection.target import SelectionTarget, foreseen_tables
+from dpcipher.tables.covering import (
     ALL_JOINT_CELLS,
     BLOCK_ROWS,
     FULL_TABLE_CELLS,
@@ -26,10 +28,6 @@ from dpcipher.request.limits import (
     MEMORY_BYTES,
     few_joint_tables,
 )
-from dpcipher.request.request import Request
-from dpcipher.schema.narrow import code_type
-from dpcipher.selection.limits import foreseen_tables
-from dpcipher.selection.target import SelectionTarget
 
 USUAL_ROWS = 10_000  # where no number of rows was given
 BATCH_ROWS = 2**18
@@ -56,10 +54,6 @@ class Cost:
     measure_bytes: int
     solve_seconds: float
     solve_bytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for programs."""
-        return asdict(self)
 
     def lines(self) -> list[str]:
         """The cost for people."""
@@ -144,10 +138,6 @@ class Held:
     row_bytes: int
     n_bytes: int | None
     in_file: bool | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for programs."""
-        return asdict(self)
 
     def line(self) -> str:
         """For people."""

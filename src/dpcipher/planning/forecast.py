@@ -68,7 +68,7 @@ class TablePlan:
 
     attrs: Attrs
     n_cells: int
-    mechanism: Noise
+    noise: Noise
     sd: float
     absolute: float
     reconciled_sd: float | None
@@ -81,7 +81,7 @@ class TablePlan:
 
 def table_plan(
     attrs: Attrs,
-    mechanism: Noise,
+    noise: Noise,
     n_cells: int,
     n_rows: int | None,
     *,
@@ -90,21 +90,21 @@ def table_plan(
     weight: float,
 ) -> TablePlan:
     """The plan of one table: `after` is the deviation of a reconciled cell, `solved` the distance of the solved table, where they are known."""
-    absolute = mechanism.mean_absolute
-    # A reconciled cell averages many noises, so its error is close to normal; that of a table alone is its own.
-    after_absolute = None if after is None else min(after * NORMAL_ABSOLUTE, absolute)
+
+    def tvd(absolute: float | None) -> float | None:
+        return None if absolute is None or n_rows is None else expected_tvd(absolute, n_cells, n_rows)
+
     return TablePlan(
         attrs,
         n_cells,
-        mechanism,
-        sd=math.sqrt(mechanism.variance),
-        absolute=absolute,
+        noise,
+        sd=math.sqrt(noise.variance),
+        absolute=noise.mean_absolute,
         reconciled_sd=after,
         count=None if n_rows is None else n_rows / n_cells,
-        tvd=None if n_rows is None else expected_tvd(absolute, n_cells, n_rows),
-        reconciled_tvd=None
-        if n_rows is None or after_absolute is None
-        else expected_tvd(after_absolute, n_cells, n_rows),
+        tvd=tvd(noise.mean_absolute),
+        # A reconciled cell averages many noises, so its error is close to normal; that of a table alone is its own.
+        reconciled_tvd=tvd(None if after is None else min(after * NORMAL_ABSOLUTE, noise.mean_absolute)),
         weight=weight,
         solved_tvd=solved,
     )

@@ -5,8 +5,8 @@ where answers decide what is asked next.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
 from math import sqrt
@@ -20,48 +20,31 @@ from dpcipher.drawing.curator_only import UNSIGNED
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.errors import ParameterError
 from dpcipher.planning import page
-from dpcipher.planning.advice import (
-    clear_rows,
-    designed_advice,
-    noise_warnings,
-    range_warnings,
-    selection_advice,
-)
+from dpcipher.planning.advice import clear_rows, noise_warnings, range_warnings, selection_advice
 from dpcipher.planning.cost import Cost, Held, estimate_cost, held_rows
 from dpcipher.planning.forecast import TablePlan, best_weights, reconciled_sds, solved_tvds, table_plan
 from dpcipher.planning.simulate import (
+    BinPlan,
+    LevelPlan,
     SimulatedRows,
     Undecided,
     evenly,
-    rehearse_finding,
+    level_plan,
+    plan_bins,
     with_expected_bins,
     with_expected_levels,
 )
-from dpcipher.privacy.budget import percent, show
-from dpcipher.privacy.events import Event, TablesMeasured
-from dpcipher.privacy.noise import mechanism_for
+from dpcipher.privacy.budget import noise_within
 from dpcipher.privacy.terms import Privacy
-from dpcipher.request.auto import Auto
-from dpcipher.request.request import Request, check_person
+from dpcipher.request.request import Auto, Request, check_person, coarse_share, discovery_share, finding_share
 from dpcipher.request.session import Choice, Counted, Decision, Question, Session
-from dpcipher.request.shares import (
-    after_levels,
-    coarse_share,
-    discovery_share,
-    finding_share,
-    selection_for,
-    table_shares,
-)
 from dpcipher.schema.schema import Schema
-from dpcipher.selection.allocation import GUMBEL, NoiseModel
-from dpcipher.selection.design import design_tables, is_small
-from dpcipher.selection.edges import bin_risk, clear_of_noise, planned_tables
+from dpcipher.selection.allocation import NoiseModel
+from dpcipher.selection.design import design_tables
 from dpcipher.selection.find import check_finding
-from dpcipher.selection.limits import check_auto, fitting_orders
 from dpcipher.selection.rounds import n_cells
-from dpcipher.selection.search import level_share, open_searches
 from dpcipher.selection.select import Distances, Scores, select
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.target import SelectionTarget, check_auto, fitting_orders
 from dpcipher.tables.domain import Attrs, Axes
 from dpcipher.tables.measurement import Measurement, Noise
 
@@ -69,8 +52,6 @@ WORTH = "tables worth measuring"
 MANY_ROWS = 10**9  # stands for a number of rows that was not given
 # Errors after reconciling and solving need all tables in memory; beyond this many cells they are left out.
 RECONCILE_CELLS = 2_000_000
-USUALLY = 0.95
-TEXTS = 256  # that rows are taken to hold: the second is half as frequent as the first, the third a third, and so on
 
 
 @dataclass(frozen=True)
@@ -85,69 +66,6 @@ class Step:
     tables: int | None
     of: int
     sd: float | None
-
-
-@dataclass(frozen=True)
-class BinPlan:
-    """The search for the bins of one open column.
-
-    At most `share` of the budget is spent, over at most `levels` levels, each with noise of standard deviation `sd` on the count of an interval. At most
-    `most` bins are found, and an interval is cut where its noisy count is above `rows_to_cut`. `found` has the bins that a rehearsal found of rows that are even,
-    bell-shaped, skewed or of few values, and `expected` their mean: these need a number of rows. Coarse counts of the bins then take `coarse`. A range that is
-    to be found stands out of the noise from `rows_to_find` rows on; None where it is declared.
-    """
-
-    column: str
-    share: Fraction
-    levels: int
-    sd: float
-    most: int
-    expected: int | None
-    rows_to_cut: int | None
-    is_unbounded: bool
-    coarse: Fraction = Fraction(0)
-    found: Mapping[str, int] = field(default_factory=dict)
-    rows_to_find: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for programs."""
-        return vars(self) | {"share": str(self.share), "coarse": str(self.coarse), "found": dict(self.found)}
-
-
-@dataclass(frozen=True)
-class LevelPlan:
-    """What finding levels takes of the budget, and what it finds: a text of `half` rows every other time, of `usually` rows 19 times out of 20.
-
-    No more than `most` texts of a column can have so many rows, and `expected` of them do where the k-th text is a k-th as frequent as the first: these need a
-    number of rows.
-    """
-
-    columns: tuple[str, ...]
-    share: Fraction
-    delta: Fraction
-    threshold: int
-    half: int
-    usually: int
-    most: int | None = None
-    expected: int | None = None
-
-    def lines(self) -> list[str]:
-        """For people."""
-        names = ", ".join(self.columns)
-        found = f"a text of {self.half:,} rows is found every other time, of {self.usually:,} rows 19 times out of 20"
-        if self.expected is not None:
-            found += f"; about {self.expected:,} in a column where the k-th text is 1/k as frequent as the first, never more than {self.most:,}"
-        cost = f"{percent(self.share)} of the budget, and delta = {show(self.delta)} that a lone text shows"
-        return [f"Levels   {names}: {found}; {cost}. Rarer texts become other."]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for programs."""
-        return {
-            **vars(self),
-            "columns": list(self.columns),
-            "share": str(self.share),
-            "delta": str(self.delta),
-        }
 
 
 @dataclass(frozen=True)
@@ -191,9 +109,7 @@ class Plan(Shown, Drawable):
     warnings: tuple[str, ...] = ()
     held: Held | None = None  # what is held of the rows until the release is done
     headings: Mapping[str, str] = field(default_factory=dict)  # what the columns are, for people
-    bins: tuple[
-        BinPlan, ...
-    ] = ()  # of columns whose bins are found: tables are planned with as many as are expected
+    bins: tuple[BinPlan, ...] = ()  # where bins are found: tables are planned with as many as are expected
     levels: LevelPlan | None = None  # what will be found where levels are left open
     selection: SelectionPlan | None = None  # where tables are selected
     stamp: str = UNSIGNED  # that of the schema: sizes of a draft are private facts
@@ -268,106 +184,138 @@ def plan(
     )
     rows = _checked_rows(n_rows)
     check_person(schema, privacy.cap)
-    request = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
+    request = likely = Request.parse(schema, privacy, workload=workload, weights=weights, sets=sets)
     if request.auto is not None:
-        check_auto(request)
+        check_auto(request.auto, schema)
+    levels, bins = None, tuple[BinPlan, ...]()
     if schema.is_open:
         check_finding(schema, privacy, sets)
-    levels = level_plan(schema, privacy, rows)
-    likely = request.on(with_expected_levels(schema, None if levels is None else levels.expected))
-    bins = plan_bins(likely, rows)
-    likely = likely.on(with_expected_bins(likely.schema, {b.column: b.expected for b in bins if b.expected}))
-    made = _planned(likely, rows)
+        levels = level_plan(schema, privacy, rows)
+        likely = request.on(with_expected_levels(schema, None if levels is None else levels.expected))
+        bins = plan_bins(likely, rows)
+        likely = likely.on(
+            with_expected_bins(likely.schema, {b.column: b.expected for b in bins if b.expected})
+        )
     ranges = {found.column: found.rows_to_find for found in bins if found.rows_to_find is not None}
-    return replace(
-        made,
-        privacy=privacy,
+    session = Session(likely.schema, privacy, source := SimulatedRows(likely.schema, rows or MANY_ROWS))
+    closed = _set_aside(session)
+    if schema.is_open:
+        likely = likely.on(closed, session.part(Fraction(1)))
+    facts = _given(likely, session, rows) if likely.auto is None else _selected(likely, session, source, rows)
+    return Plan(
+        privacy,
+        sets,
+        rows,
+        len(closed.attrs),
+        facts.pop("steps"),
+        cost=estimate_cost(request, rows) if request.auto is None else None,
+        warnings=(*facts.pop("warnings", ()), *range_warnings(ranges, rows)),
         held=held_rows(request, rows),
+        headings={attr: closed.heading(attr) for attr in closed.attrs},
         bins=bins,
         levels=levels,
-        cost=estimate_cost(request, rows) if request.auto is None else None,
-        warnings=(*made.warnings, *range_warnings(ranges, rows)),
         stamp=schema.stamp,
+        **facts,
     )
 
 
-def _planned(request: Request, n_rows: int | None) -> Plan:
-    """The plan of tables, given or selected, that get what finding levels and bins leaves of the budget."""
-    source = SimulatedRows(request.schema, n_rows or MANY_ROWS)
-    session = Session(request.schema, request.privacy, source)
-    for share in (
-        discovery_share(request.schema),
-        finding_share(request.schema) + coarse_share(request.schema),
-    ):
+def _set_aside(session: Session) -> Schema:
+    """Take the shares of what is planned by itself, and go on with a schema in which as much is found as is expected."""
+    schema = session.schema
+    for share in (discovery_share(schema), finding_share(schema) + coarse_share(schema)):
         if share:
             session.set_aside(share)
-    closed = request.schema.stand_in()
+    closed = schema.stand_in()
     session.close_schema(closed, {})
-    request = request.on(closed, session.part(Fraction(1))) if closed is not request.schema else request
-    noise = NoiseModel(session.part(Fraction(1)), request.privacy.unit, request.sets)
-    measured: Sequence[Measurement] = ()
-    decision: Decision | None = None
-    try:
-        measured = (
-            session.measure_all(request)
-            if request.auto is None
-            else select(session, request.auto, sets=request.sets, predict=evenly)
+    return closed
+
+
+def _given(request: Request, session: Session, n_rows: int | None) -> dict[str, Any]:
+    """The one step of given tables, and what to expect of each, by those of the first set."""
+    measured, noises, sizes = session.measure_all(request), request.noises, request.given.cells
+    (event,) = session.events
+    number = len(sizes)
+    after: Sequence[float | None] = [None] * number
+    solved: Sequence[float | None] = after
+    if request.given.n_cells <= RECONCILE_CELLS:
+        total = n_rows if request.privacy.tells_n_rows else None
+        after = reconciled_sds(request.schema, measured[:number], n_rows=total)
+        if n_rows is not None:
+            variances = [noise.variance for noise in noises]
+            solved = solved_tvds(request.schema.shape, request.queries, variances, n_rows)
+    weights = best_weights(sizes, noises[0].kind)
+    each = zip(request.given.tables, noises, sizes, after, solved, weights, strict=True)
+    tables = tuple(
+        table_plan(attrs, noise, size, n_rows, after=sd, solved=tvd, weight=weight)
+        for attrs, noise, size, sd, tvd, weight in each
+    )
+    return {
+        "steps": (
+            Step("tables", event.share, number, number, sqrt(fmean(noise.variance for noise in noises))),
+        ),
+        "tables": tables,
+        "gain": _gain(request, tables),
+        "warnings": noise_warnings(request, tables, n_rows),
+    }
+
+
+def _gain(request: Request, tables: Sequence[TablePlan]) -> float:
+    """The relative decrease of the total expected error under the best weights."""
+    left, weights = request.left.composable(), [Fraction(table.weight) for table in tables]
+    whole = sum(weights, Fraction(0)) * request.sets
+    best = {part: noise_within(left, part / whole, request.privacy.unit) for part in set(weights)}
+
+    def error(noises: Iterable[Noise]) -> float:
+        return sum(
+            size * noise.mean_absolute for size, noise in zip(request.given.cells, noises, strict=True)
         )
+
+    return max(0.0, 1 - error(best[part] for part in weights) / error(request.noises))
+
+
+def _selected(
+    request: Request, session: Session, source: SimulatedRows, n_rows: int | None
+) -> dict[str, Any]:
+    """The steps of a selection up to where answers decide, and what is known beside them."""
+    assert request.auto is not None
+    noise = NoiseModel(session.part(Fraction(1)), request.privacy.unit, request.sets)
+    measured, decision = list[Measurement](), None
+    try:
+        measured = select(session, request.auto, sets=request.sets, predict=evenly)
     except Undecided as undecided:
         decision = undecided.decision
-    steps = tuple(_steps(session, source, request.sets))
+    steps = list(_steps(session, source, request.sets))
     if decision is not None:
-        rest = session.of_charge(session.left)
-        steps = (*steps, Step(WORTH, rest, None, decision.candidates, None))
-    made = Plan(request.privacy, request.sets, n_rows, len(closed.attrs), steps)
-    if request.auto is not None:
-        return replace(made, selection=_selection(request, noise, n_rows, measured, decision, steps))
-    tables = _table_plans(request, measured[: len(request.given.tables)], n_rows)
-    return replace(
-        made,
-        tables=tables,
-        gain=_gain(request, tables),
-        warnings=noise_warnings(request, tables, n_rows),
-        headings={attr: closed.heading(attr) for attr in closed.attrs},
-    )
+        steps.append(Step(WORTH, session.of_charge(session.left), None, decision.candidates, None))
+    return {"steps": tuple(steps), "selection": _selection(request, noise, n_rows, measured, decision, steps)}
 
 
 def _steps(session: Session, source: SimulatedRows, sets: int) -> Iterator[Step]:
     """Groups of the events so far: those of one kind that follow one another."""
-    first = session.events[0]
-    if (
-        isinstance(first, TablesMeasured)
-        and first.tables * first.sets == len(source.asked)
-        and len(session.events) == 1
-    ):
-        variances = [noise.variance for _, noise in source.asked if isinstance(noise, Noise)]
-        yield Step("tables", first.share, first.tables, first.tables, sqrt(fmean(variances)))
-        return
     asked = zip(session.events, source.asked, strict=True)
     for name, group in groupby(asked, lambda pair: _name(pair[1][0], source.shape)):
-        yield _step(name, list(group), source.shape, sets)
+        events, questions = zip(*group, strict=True)
+        share = sum((event.share for event in events), Fraction(0))
+        question, sd = questions[0]
+        if isinstance(question, Scores):
+            yield Step(name, share, question.n_chosen, question.n_candidates, sd)
+        elif isinstance(question, Distances):
+            yield Step(name, share, len(question.tables), question.candidates, sd)
+        else:
+            yield _measuring(name, share, questions, source.shape, sets)
 
 
-def _step(
-    name: str, group: Sequence[tuple[Event, tuple[Question | Choice, Noise | float]]], shape: Axes, sets: int
+def _measuring(
+    name: str, share: Fraction, questions: Sequence[tuple[Counted, float]], shape: Axes, sets: int
 ) -> Step:
-    """One step of events that have the same name."""
-    share = sum((event.share for event, _ in group), Fraction(0))
-    question, noise = group[0][1]
-    if isinstance(noise, float):
-        assert isinstance(question, Scores)
-        return Step(name, share, question.n_chosen, question.n_candidates, GUMBEL * noise)
-    if isinstance(question, Distances):
-        return Step(name, share, len(question.tables), question.candidates, sqrt(noise.variance))
+    """The step in which some tables are measured, perhaps several times, and all of them in every set."""
     precisions: dict[Axes, float] = {}
-    for _, (counted, law) in group:
-        assert isinstance(counted, Counted)
-        assert isinstance(law, Noise)
-        cells = math.prod(counted.query.shape(shape)) if counted.query.centred else 1
-        axes = counted.query.axes
-        precisions[axes] = precisions.get(axes, 0.0) + cells**2 / law.variance
-    # A table is measured in every set; the number of rows, where the steps follow from it, once.
-    each = sets if len(group) >= sets * len(precisions) else 1
+    for counted, sd in questions:
+        query = counted.query
+        cells = math.prod(query.shape(shape)) if query.centred else 1
+        precisions[query.axes] = precisions.get(query.axes, 0.0) + (cells / sd) ** 2
+    # The number of rows, where the steps follow from it, is asked once.
+    each = sets if len(questions) >= sets * len(precisions) else 1
     sd = sqrt(fmean(each / precision for precision in precisions.values()))
     return Step(name, share, len(precisions), len(precisions), sd)
 
@@ -399,7 +347,10 @@ def _selection(
     assert request.auto is not None
     target, columns = SelectionTarget.of(request.auto, request.schema), len(request.schema.attrs)
     sizes = n_cells(target.shape, list(target.tables(2)))
-    design = is_small(target) and _is_designed(target, noise, float(n_rows or MANY_ROWS), request.schema)
+    rows, zeros, design = float(n_rows or MANY_ROWS), request.schema.zero_masks, False
+    if target.is_small:
+        orders = fitting_orders(target, request.schema.domain)
+        design = design_tables(target, noise, rows, orders, mixed=not zeros) is not None
     tvd = noise.mean_tvd(sizes, n_rows) if n_rows and sizes else None
     counts = {order: target.count_tables(order) for order in range(3, target.max_order + 1)}
     named = [step.name for step in steps if step.name != "number of rows"]
@@ -414,13 +365,8 @@ def _selection(
         second_tvd=None if second is None or not n_rows else second / n_rows,
         all_pairs_tvd=tvd,
         solved_tvd=_solved_pairs(target, measured, n_rows),
-        advice=designed_advice(named) if design else selection_advice(noise, columns, sizes, tvd),
+        advice=selection_advice(noise, columns, sizes, tvd, named if design else ()),
     )
-
-
-def _is_designed(target: SelectionTarget, noise: NoiseModel, rows: float, schema: Schema) -> bool:
-    orders = fitting_orders(target, schema.domain)
-    return design_tables(target, noise, rows, orders, mixed=not schema.zero_masks) is not None
 
 
 def _solved_pairs(
@@ -436,120 +382,6 @@ def _solved_pairs(
     tables = [*pairs, *(axes for axes in precisions if axes not in set(pairs))]
     variances = [1 / precisions[axes] for axes in tables]
     return fmean(solved_tvds(target.shape, tables, variances, n_rows)[: len(pairs)])
-
-
-def _table_plans(
-    request: Request, measured: Sequence[Measurement], n_rows: int | None
-) -> tuple[TablePlan, ...]:
-    """What to expect of each given table, by those of the first set."""
-    sizes, mechanisms = request.given.cells, request.mechanisms
-    after: Sequence[float | None] = [None] * len(sizes)
-    solved: Sequence[float | None] = after
-    if request.given.n_cells <= RECONCILE_CELLS:
-        total = n_rows if request.privacy.tells_n_rows else None
-        after = reconciled_sds(request.schema, measured, n_rows=total)
-        if n_rows is not None:
-            variances = [noise.variance for noise in mechanisms]
-            solved = solved_tvds(request.schema.shape, request.queries, variances, n_rows)
-    each = zip(
-        request.given.tables,
-        mechanisms,
-        sizes,
-        after,
-        solved,
-        best_weights(sizes, mechanisms[0].kind),
-        strict=True,
-    )
-    return tuple(
-        table_plan(attrs, noise, size, n_rows, after=sd, solved=tvd, weight=weight)
-        for attrs, noise, size, sd, tvd, weight in each
-    )
-
-
-def _gain(request: Request, tables: Sequence[TablePlan]) -> float:
-    """The relative decrease of the total expected error under the best weights."""
-    weights = {table.attrs: table.weight for table in tables}
-    best = replace(request, shares=table_shares(request.given, weights, request.sets))
-    now, then = (
-        _total_error(request.given.cells, mechanisms) for mechanisms in (request.mechanisms, best.mechanisms)
-    )
-    return max(0.0, 1 - then / now)
-
-
-def _total_error(sizes: Sequence[int], mechanisms: Sequence[Noise]) -> float:
-    return sum(size * mechanism.mean_absolute for size, mechanism in zip(sizes, mechanisms, strict=True))
-
-
-def plan_bins(request: Request, n_rows: int | None) -> tuple[BinPlan, ...]:
-    """The searches for all open columns; none of a closed schema."""
-    schema, privacy = request.schema, request.privacy
-    if not finding_share(schema):
-        return ()
-    tables = planned_tables(request)
-    whole, rest = after_levels(privacy.budget, schema).composable(), 1 - discovery_share(schema)
-    searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
-    each, coarse = level_share(searches, schema), coarse_share(schema)
-    noise = NoiseModel(whole.share(1 - finding_share(schema) - coarse), privacy.unit)
-    found = {} if n_rows is None else rehearse_finding(request, n_rows)
-    unbounded = [search.first_shares for search in searches if search.is_unbounded]
-    # Ranges that are to be found begin together.
-    first = mechanism_for(
-        whole.share(each * (Fraction(sum(unbounded), len(unbounded) or 1) or 1)), privacy.unit
-    )
-    later = mechanism_for(whole.share(each), privacy.unit)
-    plans = []
-    for search in searches:
-        sd, bins = sqrt(search.settled(later.variance)), found.get(search.column.name, {})
-        clear = clear_of_noise(search.most, laplace=not noise.is_zcdp) * sd
-        cut = None
-        if n_rows is not None:
-            cut = round(
-                bin_risk(schema, search.axis, noise, float(n_rows), tables).price(search.most) + clear
-            )
-        plans.append(
-            BinPlan(
-                search.column.name,
-                each * search.shares * rest,
-                search.levels,
-                sd,
-                search.most,
-                round(fmean(bins.values())) if bins else None,
-                cut,
-                search.is_unbounded,
-                coarse / len(searches) * rest,
-                bins,
-                search.rows_to_find_at(first.variance) if search.is_unbounded else None,
-            )
-        )
-    return tuple(plans)
-
-
-def level_plan(schema: Schema, privacy: Privacy, n_rows: int | None = None) -> LevelPlan | None:
-    """What a release with this budget would find; None where the schema leaves no levels open. Refused as `measure` would."""
-    chosen = selection_for(schema, privacy)
-    if chosen is None:
-        return None
-    names = tuple(column.name for column in schema.columns if column.discovers)
-    return LevelPlan(
-        columns=names,
-        share=discovery_share(schema),
-        delta=chosen.delta * len(names),
-        threshold=chosen.threshold,
-        half=chosen.found_at(0.5),
-        usually=chosen.found_at(USUALLY),
-        most=None if n_rows is None else max(1, n_rows // max(chosen.threshold, 1)),
-        expected=None if n_rows is None else _expected(n_rows, chosen.threshold),
-    )
-
-
-def _expected(n_rows: int, threshold: int) -> int:
-    """The texts that reach the threshold where the k-th of `TEXTS` is a k-th as frequent as the first; at least one is foreseen.
-
-    >>> _expected(6_000, 100)  # the first has a sixth of the rows
-    9
-    """
-    first = n_rows / math.fsum(1 / k for k in range(1, TEXTS + 1))
-    return max(1, min(TEXTS, math.floor(first / max(threshold, 1))))
 
 
 def _checked_rows(n_rows: int | None) -> int | None:

@@ -8,13 +8,12 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError, SolveError, shown_count
-from dpcipher.posteriors.noise_law import ROUNDING, NoiseLaw
+from dpcipher.posteriors.noise_law import NoiseLaw
 from dpcipher.posteriors.prior import Levels, levels_of
-from dpcipher.posteriors.whole_counts import SummedNoise
 from dpcipher.release.release import Release
-from dpcipher.tables.domain import Axes, Bools, Floats, Shape, maximal, zero_cells
-from dpcipher.tables.measurement import Measurement
-from dpcipher.tables.query import Groups, Query
+from dpcipher.tables.domain import Axes, Bools, Floats, Shape, maximal
+from dpcipher.tables.measurement import Measurement, Noise
+from dpcipher.tables.query import Query
 from dpcipher.tables.table import margin
 
 MOST_CELLS = 20_000
@@ -22,38 +21,46 @@ MOST_CELLS = 20_000
 NEARLY_NORMAL = 1.0
 # The noise given to exact tables beside noisy ones, as a share of theirs.
 SOFTENED = 0.1
+# And to exact tables in groups of levels, at least, as a share of their mean count.
+SOFTENED_GROUPS = 0.01
 # Standard errors that no total is off by, Laplace noise included.
 FAR = 12.0
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Noisy counts over some of the columns (axes numbered among them) and the law of the noise on each.
+    """Noisy answers to a query about the columns, numbered among them, in rows, and the law of the noise on each.
 
-    `noise` is where it came from, for counts of one table; None for exact and centred tables, tables in groups of levels and means of several. Counts of a
-    `centred` table are less their mean. `groups` has for each column None or the groups of its levels; it is empty where no column has any.
+    Answers are counts, less what the query does not ask for: less their mean where it is centred. `noise` and `summed` say where the noise came from, for
+    counts of one table: each has that of so many of its cells. `noise` is None for exact tables and means of several.
     """
 
-    axes: Axes
+    query: Query
     counts: Floats
     law: NoiseLaw
     exact: bool
-    noise: SummedNoise | None = None
-    centred: bool = False
-    groups: tuple[Groups | None, ...] = ()
+    noise: Noise | None = None
+    summed: int = 0
 
-    def counted(self, margins: Floats) -> Floats:
-        """A stack of margins on its axes as such a table counts them, flat: cell by cell, or levels of a group together."""
-        for place, groups in enumerate(self.groups, start=1):
-            margins = margins if groups is None else groups.merge(margins, place)
-        return margins.reshape(len(margins), -1)
+    @property
+    def axes(self) -> Axes:
+        """The columns."""
+        return self.query.axes
 
-    def spread(self, slopes: Floats) -> Floats:
-        """The transpose of `counted`, by the levels of its axes."""
-        slopes = slopes.reshape(-1, *self.counts.shape)
-        for place, groups in enumerate(self.groups, start=1):
-            slopes = slopes if groups is None else groups.spread(slopes, place)
-        return slopes
+    @property
+    def tells_total(self) -> bool:
+        """Whether its counts add up to the number of rows."""
+        return not (self.query.centred or self.query.contrasts)
+
+    @property
+    def tells_levels(self) -> bool:
+        """Whether it has a count for each level."""
+        return bool(self.axes) and not (self.query.groups or self.query.contrasts)
+
+    @property
+    def total_variance(self) -> float:
+        """The variance of the sum of its counts."""
+        return float(self.law.variance.sum())
 
 
 @dataclass(frozen=True)
@@ -81,34 +88,41 @@ class Evidence:
         )
 
     @property
+    def queries(self) -> list[Query]:
+        """What the tables count: no query twice, and none whose cells are sums of cells of another."""
+        every = list(dict.fromkeys(table.query.plain() for table in self.tables if table.axes))
+        return [one for one in every if not any(other.refines(one) for other in every if other != one)]
+
+    @property
     def one_table(self) -> Observed | None:
         """The table that holds all columns, where it is the only one about them, tables in groups of levels aside; None elsewhere."""
-        tables = [table for table in self.tables if table.axes and not table.groups]
-        return tables[0] if len(tables) == 1 and len(tables[0].axes) == len(self.levels) else None
+        tables = [table for table in self.tables if table.axes and not table.query.groups]
+        alone = len(tables) == 1 and len(tables[0].axes) == len(self.levels) and tables[0].tells_levels
+        return tables[0] if alone else None
 
     @property
     def rows_estimate(self) -> float:
         """The inverse-variance mean of the tables' totals."""
         if self.n_rows is not None:
             return self.n_rows
-        knowing = [table for table in self.tables if not table.centred]
-        weights = [1 / (table.law.variance * table.counts.size) for table in knowing]
+        knowing = [table for table in self.tables if table.tells_total]
+        weights = [1 / table.total_variance for table in knowing]
         return float(np.average([table.counts.sum() for table in knowing], weights=weights))
 
     @property
-    def exact_tables(self) -> dict[Axes, Floats]:
-        """The counts of the tables that are known exactly."""
-        return {table.axes: table.counts for table in self.tables if table.exact and table.axes}
+    def exact_tables(self) -> list[Observed]:
+        """The tables that are known exactly."""
+        return [table for table in self.tables if table.exact and table.axes]
 
     @property
-    def exact_margins(self) -> dict[Axes, Floats] | None:
-        """The counts of all measured sets where every one of them is exact; None elsewhere."""
-        known: dict[Axes, Floats] = {}
+    def exact_margins(self) -> list[Observed] | None:
+        """Tables of all measured sets where every one of them is known exactly; None elsewhere."""
+        known = []
         for axes in self.measured:
-            table = next((t for t in self.tables if t.exact and set(axes) <= set(t.axes)), None)
+            table = next((t for t in self.exact_tables if t.tells_levels and set(axes) <= set(t.axes)), None)
             if table is None:
                 return None
-            known[axes] = margin(table.counts, table.axes, axes)
+            known.append(replace(table, query=Query(axes), counts=margin(table.counts, table.axes, axes)))
         return known
 
 
@@ -120,9 +134,9 @@ def gather(release: Release, axes: Axes) -> Evidence:
         raise SizeError(
             f"columns make a table of {shown_count(cells)} cells; the posterior takes at most {MOST_CELLS:,}. Name fewer columns, or columns of fewer levels"
         )
-    possible = ~zero_cells(axes, release.schema.shape, release.schema.zero_masks)
+    possible = release.schema.domain.possible(axes)
     projected = [_observed(release, one, axes) for one in release.measurements]
-    tables = _merged([table for table in projected if table.axes or not table.centred])
+    tables = _merged([table for table in projected if table is not None])
     n_rows = _known_rows(release, tables)
     if n_rows is not None and n_rows < 1:
         raise SolveError("the release is about no rows, so it says nothing about any column")
@@ -136,52 +150,52 @@ def gather(release: Release, axes: Axes) -> Evidence:
 
 
 def _softened(tables: Sequence[Observed]) -> list[Observed]:
-    """Exact tables beside noisy ones as if they had a little noise, against which nothing could be seen.
+    """Exact tables as if they had a little noise, against which nothing could be seen.
 
     The tables that agree with an exact one form a curved surface; chains could not follow it. The draws are fitted to it afterwards.
     """
     noisy = [table for table in tables if not table.exact]
-    return [replace(table, law=_soft(table, noisy)) if table.exact else table for table in tables]
+    coarse = [_soft(table, noisy) for table in tables if table.exact and table.query.groups]
+    fine = [_soft(table, [*noisy, *coarse]) for table in tables if table.exact and not table.query.groups]
+    return [*noisy, *fine, *coarse]
 
 
-def _soft(exact: Observed, noisy: Sequence[Observed]) -> NoiseLaw:
-    """Noise that leaves what an exact table shares with any noisy one known far better than from that.
+def _soft(exact: Observed, noisy: Sequence[Observed]) -> Observed:
+    """An exact table with noise that leaves what it shares with any noisy one known far better than from that.
 
     A sum that both can make has the variance of the noisy table times its cells in the sum. Tables that share no column share the number of rows, which is
-    known with every exact table.
+    known with every exact table. What a group holds besides its sum may be known from the prior alone, over a wide part of the surface: the sum then
+    varies by a small share.
     """
-    known = [
-        table.law.variance * table.counts.size / exact.counts.size
-        for table in noisy
-        if set(table.axes) & set(exact.axes)
-    ]
-    return NoiseLaw(max(SOFTENED**2 * min(known, default=0.0), ROUNDING), 0.0)
+    beside = [table.total_variance for table in noisy if set(table.axes) & set(exact.axes)]
+    variance = SOFTENED**2 * min(beside, default=0.0) / exact.counts.size
+    if exact.query.groups:
+        variance = max(variance, (SOFTENED_GROUPS * float(exact.counts.mean())) ** 2)
+    return replace(exact, law=NoiseLaw.normal(exact.counts.shape, variance))
 
 
-def _observed(release: Release, one: Measurement, axes: Axes) -> Observed:
-    """One measurement of a release, summed over what is not asked for."""
+def _observed(release: Release, one: Measurement, axes: Axes) -> Observed | None:
+    """One measurement of a release, summed over what is not asked for; None where that leaves noise alone."""
     query, own = one.query, one.query.axes
-    if not isinstance(query, Query) or query.contrasts or (query.groups and one.exact):
-        what = "exact tables in groups of levels" if query.groups else "contrasts and sums over tables"
+    if not isinstance(query, Query) or (query.contrasts and one.exact):
         raise SolveError(
-            f"{what} cannot be drawn from the posterior; use release.project, or tables of noisy counts"
+            "exact contrasts cannot be drawn from the posterior; use release.project, or a table of counts"
         )
-    keep = tuple(axis for axis in own if axis in axes)
-    inner = tuple(axes.index(axis) for axis in keep)
-    forms = tuple(form for axis, form in zip(own, query.forms, strict=True) if axis in keep)
-    groups = forms if any(forms) else ()
+    kept = [axis for axis in own if axis in axes]
+    if not set(query.contrasts) <= set(kept) or (query.centred and not kept):
+        return None
+    forms = tuple(form for axis, form in zip(own, query.forms, strict=True) if axis in axes)
+    inner, contrasts = (tuple(axes.index(axis) for axis in some) for some in (kept, query.contrasts))
+    asked = Query(inner, forms if any(forms) else (), contrasts, query.centred)
+    # Impossible cells hold noise alone, so only the others are summed.
+    possible = query.plain().apply(release.schema.domain.possible(own).astype(int), own) > 0
     counts, variance = one.in_rows()
-    if query.centred:
-        kept = margin(counts, own, keep)
-        law = NoiseLaw(max(variance * counts.size / kept.size, ROUNDING), 0.0)
-        return Observed(inner, np.asarray(kept), law, exact=False, centred=True, groups=groups)
-    # Impossible cells hold noise alone, so only the others are summed; the law is that of the longest sum.
-    can_be = ~zero_cells(own, release.schema.shape, release.schema.zero_masks)
-    possible = query.apply(can_be.astype(int), own) > 0
-    kept = margin(np.where(possible, counts, 0.0), own, keep)
-    summed = int(margin(possible.astype(int), own, keep).max())
-    noise = None if one.exact or groups else SummedNoise(one.noise, summed)
-    return Observed(inner, np.asarray(kept), NoiseLaw.of(one.noise, summed), one.exact, noise, groups=groups)
+    counts, cells = (
+        margin(part, own, tuple(kept)) for part in (np.where(possible, counts, 0.0), possible.astype(int))
+    )
+    law, alike = NoiseLaw.of(one.noise.kind, variance, cells), len(np.unique(cells[cells > 0])) == 1
+    noise = one.noise if alike and not (one.exact or query.centred or query.contrasts) else None
+    return Observed(asked, counts, law, one.exact, noise, int(cells.max()))
 
 
 def _merged(tables: Sequence[Observed]) -> list[Observed]:
@@ -189,8 +203,8 @@ def _merged(tables: Sequence[Observed]) -> list[Observed]:
     groups: dict[object, list[Observed]] = defaultdict(list)
     kept = []
     for table in tables:
-        if table.exact or table.law.excess <= NEARLY_NORMAL:
-            groups[table.axes, table.groups, table.centred, table.exact].append(table)
+        if table.exact or table.law.excess.max() <= NEARLY_NORMAL:
+            groups[table.query, table.exact].append(table)
         else:
             kept.append(table)
     return [*kept, *(_mean(group) for group in groups.values())]
@@ -210,14 +224,13 @@ def _known_rows(release: Release, tables: Sequence[Observed]) -> float | None:
     """The number of rows where it is public, stated or as the sum of an exact table."""
     if release.statement.n_rows is not None:
         return float(release.statement.n_rows)
-    exact = next((table for table in tables if table.exact), None)
-    return None if exact is None else float(exact.counts.sum())
+    return next((float(table.counts.sum()) for table in tables if table.exact), None)
 
 
 def _check_rows(table: Observed, n_rows: float) -> None:
     """Refuse a public number of rows that no noise could bring the total of a table to."""
-    error = 0.0 if table.exact else (table.law.variance * table.counts.size) ** 0.5
-    if not table.centred and abs(table.counts.sum() - n_rows) > FAR * error + 0.5:
+    error = 0.0 if table.exact else table.total_variance**0.5
+    if table.tells_total and abs(table.counts.sum() - n_rows) > FAR * error + 0.5:
         raise ReleaseError(
             f"n_rows ({n_rows:,.0f}) and the sum of a table ({table.counts.sum():,.0f}) must be within {FAR:.0f} standard errors of its noise ({error:,.1f}); "
             "correct n_rows, the counts, or the scale"

@@ -1,12 +1,12 @@
 """Tables that are known exactly: their statistics, and the log-linear fit to them."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from dpcipher.posteriors.evidence import Evidence
+from dpcipher.posteriors.evidence import Evidence, Observed
 from dpcipher.posteriors.log_linear import LogLinear
-from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.domain import Floats
 from dpcipher.tables.table import broadcast_over, margin
 
 SWEEPS, CLOSE = 2_000, 1e-12
@@ -15,19 +15,19 @@ SWEEPS, CLOSE = 2_000, 1e-12
 def fitted_to(evidence: Evidence) -> Floats:
     """The distribution without further interactions that has the exact tables: a stack of one."""
     start = evidence.possible / evidence.possible.sum()
-    return np.asarray(fit_known(start[None], evidence.exact_margins or {}, sweeps=SWEEPS)[0])
+    return np.asarray(fit_known(start[None], evidence.exact_margins or (), sweeps=SWEEPS)[0])
 
 
-def fit_known(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Floats:
+def fit_known(stack: Floats, known: Sequence[Observed], *, sweeps: int) -> Floats:
     """Distributions fitted to known tables by iterative proportional fitting, which adds no interaction."""
     axes = tuple(range(-1, stack.ndim - 1))  # -1 stands for the distributions
     for _ in range(sweeps if known else 0):
         before = stack
-        for keep, counts in known.items():
-            now = margin(stack, axes, (-1, *keep))
-            share = np.maximum(counts, 0.0) / counts.sum()
+        for table in known:
+            now = table.query.merge(margin(stack, axes, (-1, *table.axes)), 1)
+            share = np.maximum(table.counts, 0.0) / table.counts.sum()
             factor = np.divide(share, now, out=np.zeros_like(now), where=now > 0)
-            stack = stack * broadcast_over(factor, (-1, *keep), axes)
+            stack = stack * broadcast_over(table.query.spread(factor, 1), (-1, *table.axes), axes)
         if np.abs(stack - before).max() < CLOSE:
             break
     return np.asarray(stack / stack.sum(axis=tuple(range(1, stack.ndim)), keepdims=True))
@@ -36,7 +36,7 @@ def fit_known(stack: Floats, known: Mapping[Axes, Floats], *, sweeps: int) -> Fl
 def known_statistics(evidence: Evidence, model: LogLinear) -> Floats | None:
     """The sufficient statistics where exact tables give them all; None elsewhere."""
     known = evidence.exact_margins
-    if known is None or evidence.n_rows is None or set(known) != set(model.tables):
+    if known is None or evidence.n_rows is None or {table.axes for table in known} != set(model.tables):
         return None
     counts = evidence.n_rows * fitted_to(evidence)
     return np.asarray(model.pull(counts.reshape(1, -1))[0])

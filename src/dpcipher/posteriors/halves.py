@@ -13,27 +13,31 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.domain import Floats, Shape
 
 Places = NDArray[np.intp]
+Basis = tuple[int, Floats]  # an axis, and functions of it: levels by functions
+Part = tuple[int, ...]  # the bases, by number, of an interaction: one for each of its axes
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Interactions `parts` over the cells of a table, whose first `split` axes are the head, given the `contrasts` of every axis (levels by contrasts).
+    """Interactions `parts` over the cells of a table of this `shape`, whose first `split` axes are the head.
 
-    The coefficients of the parts follow one another, one for every product of contrasts of its axes. `scores` and `pull` are each other's
-    transpose; both take stacks, one row for each chain.
+    A part is a tuple of bases, by number: `bases` has for each its axis and its functions of that axis (levels by functions). The coefficients of
+    the parts follow one another, one for every product of functions. `scores` and `pull` are each other's transpose; both take stacks, one row
+    for each chain.
     """
 
-    parts: tuple[Axes, ...]
-    contrasts: tuple[Floats, ...]
+    parts: tuple[Part, ...]
+    bases: tuple[Basis, ...]
+    shape: Shape
     split: int
 
     @classmethod
-    def cheapest(cls, parts: tuple[Axes, ...], contrasts: tuple[Floats, ...]) -> "Halves":
+    def cheapest(cls, parts: tuple[Part, ...], bases: tuple[Basis, ...], shape: Shape) -> "Halves":
         """The division that takes the fewest multiplications."""
-        divided = [cls(parts, contrasts, split) for split in range(1, max(2, len(contrasts)))]
+        divided = [cls(parts, bases, shape, split) for split in range(1, max(2, len(shape)))]
         return min(divided, key=lambda halves: halves.work)
 
     @property
@@ -74,21 +78,19 @@ class Halves:
         """How many coefficients there are."""
         return sum(map(self._count, self.parts))
 
-    def _count(self, part: Axes) -> int:
-        return prod(self.contrasts[axis].shape[1] for axis in part)
+    def _count(self, part: Part) -> int:
+        return prod(self.bases[basis][1].shape[1] for basis in part)
 
     @cached_property
-    def _pieces(self) -> dict[Axes, tuple[Axes, Axes]]:
+    def _pieces(self) -> dict[Part, tuple[Part, Part]]:
         """What of every part is in the head, and what in the tail."""
-        return {
-            part: (
-                tuple(axis for axis in part if axis < self.split),
-                tuple(axis for axis in part if axis >= self.split),
-            )
-            for part in self.parts
-        }
 
-    def _places(self, parts: Sequence[Axes]) -> Places:
+        def within(part: Part, half: int) -> Part:
+            return tuple(basis for basis in part if (self.bases[basis][0] >= self.split) == half)
+
+        return {part: (within(part, 0), within(part, 1)) for part in self.parts}
+
+    def _places(self, parts: Sequence[Part]) -> Places:
         """Where the coefficients of these parts stand."""
         ends = np.cumsum([0, *map(self._count, self.parts)])
         starts = dict(zip(self.parts, ends, strict=False))
@@ -102,7 +104,7 @@ class Halves:
         return [(self._places(parts), self._functions(parts, half)) for half, parts in enumerate(inside)]
 
     @cached_property
-    def _crossing_parts(self) -> list[Axes]:
+    def _crossing_parts(self) -> list[Part]:
         return [part for part, piece in self._pieces.items() if all(piece)]
 
     @cached_property
@@ -111,7 +113,7 @@ class Halves:
         return self._places(self._crossing_parts)
 
     @cached_property
-    def _crossing_pieces(self) -> list[list[Axes]]:
+    def _crossing_pieces(self) -> list[list[Part]]:
         """For either half: the pieces that the crossing parts have there, each once."""
         return [
             list(dict.fromkeys(self._pieces[part][half] for part in self._crossing_parts)) for half in (0, 1)
@@ -139,17 +141,16 @@ class Halves:
             slots.append((columns[:, None] + width * rows).ravel())
         return np.concatenate(slots)
 
-    def _functions(self, parts: Sequence[Axes], half: int) -> Floats:
-        """Every product of contrasts of the axes of each part, as a row over the cells of a half."""
-        axes = range(self.split) if half == 0 else range(self.split, len(self.contrasts))
+    def _functions(self, parts: Sequence[Part], half: int) -> Floats:
+        """Every product of functions of the axes of each part, as a row over the cells of a half."""
+        axes = range(self.split) if half == 0 else range(self.split, len(self.shape))
         rows = []
         for part in parts:
-            factors = [
-                self.contrasts[axis].T if axis in part else np.ones((1, len(self.contrasts[axis])))
-                for axis in axes
-            ]
-            rows.append(kronecker(factors))
-        cells = prod(len(self.contrasts[axis]) for axis in axes)
+            own = dict(self.bases[basis] for basis in part)
+            rows.append(
+                kronecker([own[axis].T if axis in own else np.ones((1, self.shape[axis])) for axis in axes])
+            )
+        cells = prod(self.shape[axis] for axis in axes)
         return np.concatenate([np.empty((0, cells)), *rows])
 
 

@@ -4,7 +4,7 @@ Interactions are written in orthonormal contrasts of every axis, so that no leve
 normal a priori (`prior`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -16,6 +16,7 @@ from dpcipher.errors import SizeError
 from dpcipher.posteriors.halves import Halves
 from dpcipher.posteriors.prior import Levels, coefficient_sd, contrasts
 from dpcipher.tables.domain import Axes, Bools, Floats, Shape, closure
+from dpcipher.tables.query import Groups, Query
 
 # From this mean square of its coefficients on, an interaction is larger than the prior expects, which then widens, so many times at most.
 UNEXPECTED, WIDEST = 1.5, 4.0
@@ -25,17 +26,23 @@ DENSE = 50_000
 MOST_COEFFICIENTS, MOST_NUMBERS = 1_000, 6_000_000
 
 
+Forms = tuple[
+    Groups | None, ...
+]  # for each column of an interaction None, or the groups in which it has one value
+
+
 @dataclass(frozen=True)
 class LogLinear:
     """All interactions inside `tables` (maximal sets), over the possible cells of columns with these levels.
 
-    `wider` holds factors of the prior's scale for interactions that are larger than it expects (`widened`). `scores` and `pull` are each other's
-    transpose; both take stacks, one row for each chain.
+    An interaction in `forms` has one value in each group of levels of its columns. `wider` holds factors of the prior's scale for interactions
+    that are larger than it expects (`widened`). `scores` and `pull` are each other's transpose; both take stacks, one row for each chain.
     """
 
     levels: tuple[Levels, ...]
     tables: tuple[Axes, ...]
     possible: Bools
+    forms: Mapping[Axes, Forms] = field(default_factory=dict)
     wider: Mapping[Axes, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,7 +65,8 @@ class LogLinear:
     @cached_property
     def _scales_of_parts(self) -> list[Floats]:
         return [
-            self.wider.get(part, 1.0) * coefficient_sd([self.levels[axis] for axis in part])
+            self.wider.get(part, 1.0)
+            * coefficient_sd([self.levels[axis] for axis in part], self.forms.get(part))
             for part in self.parts
         ]
 
@@ -83,7 +91,14 @@ class LogLinear:
     @cached_property
     def size(self) -> int:
         """How many coefficients there are."""
-        return sum(prod(self.shape[axis] - 1 for axis in part) for part in self.parts)
+        return sum(
+            prod((self.shape[axis] if form is None else form.size) - 1 for axis, form in self._bases(part))
+            for part in self.parts
+        )
+
+    def _bases(self, part: Axes) -> list[tuple[int, Groups | None]]:
+        """The columns of an interaction, each with the groups in which it has one value."""
+        return list(zip(part, self.forms.get(part) or (None,) * len(part), strict=True))
 
     @cached_property
     def cells(self) -> int:
@@ -101,7 +116,10 @@ class LogLinear:
 
     @cached_property
     def _halves(self) -> Halves:
-        return Halves.cheapest(self.parts, tuple(map(contrasts, self.levels)))
+        every = list(dict.fromkeys(basis for part in self.parts for basis in self._bases(part)))
+        parts = tuple(tuple(every.index(basis) for basis in self._bases(part)) for part in self.parts)
+        functions = tuple((axis, contrasts(self.levels[axis], form)) for axis, form in every)
+        return Halves.cheapest(parts, functions, self.shape)
 
     @cached_property
     def design(self) -> Floats:
@@ -145,3 +163,14 @@ class LogLinear:
         weighted = self.design * rates[:, None]
         mean = weighted.sum(axis=0)
         return np.asarray(self.design.T @ weighted - np.outer(mean, mean) / rates.sum())
+
+
+def coarse_forms(tables: Sequence[Axes], queries: Sequence[Query]) -> dict[Axes, Forms]:
+    """The interactions inside some tables that the queries show in groups of levels alone, each in the finest groups that they tell apart."""
+    forms = {}
+    for part in closure(tables)[1:]:
+        shown = [dict(zip(query.axes, query.forms, strict=True)) for query in queries]
+        finest = tuple(Groups.crossed([one[axis] for one in shown if set(part) <= set(one)]) for axis in part)
+        if any(finest):
+            forms[part] = finest
+    return forms

@@ -50,7 +50,7 @@ def _start(target: RowsTarget, evidence: Evidence) -> Floats:
     """All cells equally likely, and the tables' own total."""
     point = np.zeros(target.size)
     if target.n_rows is None:
-        spread = min(table.law.variance * table.counts.size for table in evidence.tables) ** 0.5
+        spread = min(table.total_variance for table in evidence.tables) ** 0.5
         point[-1] = np.log(max(evidence.rows_estimate, 0.1 * spread, 1.0))
     return point
 

@@ -11,10 +11,12 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import kve
 
-from dpcipher.tables.measurement import Noise
+from dpcipher.tables.domain import Counts, Floats, Shape
+from dpcipher.tables.measurement import NoiseKind
 
 # Below this ζ the law is Laplace for all purposes (excess 2.9 of 3), but its gradient still has no jump; above the largest it is normal.
 SHARPEST, FLATTEST = 0.3, 1e4
@@ -25,32 +27,36 @@ _LAPLACE_EXCESS = 3.0
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """The variance and the excess kurtosis of the noise on one cell of a table."""
+    """The variance and the excess kurtosis of the noise on each cell of a table."""
 
-    variance: float
-    excess: float
+    variance: Floats
+    excess: Floats
 
     @classmethod
-    def of(cls, mechanism: Noise, summed: int) -> "NoiseLaw":
-        """The law of the sum of `summed` independent cells of a measured table."""
-        if mechanism.kind == "none":
-            return cls(ROUNDING, 0.0)
-        excess = _LAPLACE_EXCESS / summed if mechanism.kind == "laplace" else 0.0
-        return cls(max(mechanism.variance * summed, ROUNDING), excess)
+    def of(cls, kind: NoiseKind, variance: float, summed: Counts) -> "NoiseLaw":
+        """The law of sums of so many independent cells of a measured table, each with noise of this kind and variance."""
+        excess = _LAPLACE_EXCESS / np.maximum(summed, 1) if kind == "laplace" else np.zeros(summed.shape)
+        return cls(np.maximum(variance * summed, ROUNDING), excess)
+
+    @classmethod
+    def normal(cls, shape: Shape, variance: float) -> "NoiseLaw":
+        """Normal noise, alike on all cells."""
+        return cls(np.full(shape, max(variance, ROUNDING)), np.zeros(shape))
 
     @classmethod
     def mean(cls, laws: "list[NoiseLaw]") -> "NoiseLaw":
         """The law of the inverse-variance mean of independent cells: fourth cumulants add, as variances do."""
-        precision = sum(1 / law.variance for law in laws)
+        precision = sum((1 / law.variance for law in laws), np.zeros(()))
         # The weight of a law is 1/(v·precision), so its fourth cumulant, excess·v², counts with weight⁴.
-        fourth = sum(law.excess / law.variance**2 for law in laws) / precision**4
+        fourth = sum((law.excess / law.variance**2 for law in laws), np.zeros(())) / precision**4
         return cls(1 / precision, fourth * precision**2)
 
     @property
-    def shape(self) -> tuple[float, float]:
-        """α and δ of the hyperbolic law with this variance and excess kurtosis."""
-        zeta = _zeta(round(self.excess, 9))
-        delta = math.sqrt(self.variance * zeta * kve(1, zeta) / kve(2, zeta))
+    def hyperbolic(self) -> tuple[Floats, Floats]:
+        """α and δ, flat, of the hyperbolic law with this variance and excess kurtosis."""
+        known, which = np.unique(np.round(self.excess, 9), return_inverse=True)
+        zeta = np.array([_zeta(excess) for excess in known.tolist()])[which.ravel()]
+        delta = np.sqrt(self.variance.ravel() * zeta * kve(1, zeta) / kve(2, zeta))
         return zeta / delta, delta
 
 

@@ -48,7 +48,7 @@ class OneTableTarget(RowsTarget):
     def curvature(self, point: Floats) -> Floats:
         """The information to be expected: a count of rate λ, seen with noise of variance v, tells λ²/(λ + v) about log λ."""
         rates, design = self.rates(point), self.model.design
-        told = rates**2 / (rates + self.counts.noise.variance + LEAST)
+        told = rates**2 / (rates + self.counts.variance + LEAST)
         directions = design - rates @ design / rates.sum()
         if self.n_rows is None:
             directions = np.concatenate([directions, np.ones((len(design), 1))], axis=1)
@@ -73,11 +73,11 @@ def one_table(evidence: Evidence, model: LogLinear) -> OneTableTarget | None:
     table = evidence.one_table
     if table is None or table.noise is None or (table.counts % 1).any():
         return None
-    if len(evidence.shape) <= 2 and any(other.groups for other in evidence.tables):
+    if len(evidence.shape) <= 2 and any(other.query.groups for other in evidence.tables):
         return None
-    if table.noise.variance * table.counts.size > evidence.rows_estimate:
+    counts = WholeCounts(table.counts.ravel(), table.noise, table.summed)
+    if counts.variance * table.counts.size > evidence.rows_estimate:
         return None
-    counts = WholeCounts(table.counts.ravel(), table.noise)
     return OneTableTarget(model, evidence.n_rows, counts) if counts.work <= MOST_WORK else None
 
 

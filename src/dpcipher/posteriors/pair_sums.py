@@ -35,13 +35,19 @@ class PairSums(Observations):
         return Tables(self.model, replace(self.evidence, tables=others))
 
     @cached_property
+    def _cell_variance(self) -> float:
+        """The mean variance of the noise on a possible cell."""
+        return float(self._table.law.variance[self.model.possible].mean())
+
+    @cached_property
     def _basis(self) -> Floats:
-        """Orthonormal functions over the possible cells: cells by functions."""
+        """Functions over the possible cells, orthonormal in units of the noise: cells by functions."""
         possible = self.model.possible.reshape(-1, 1)
-        constant = [] if self._table.centred else [np.ones_like(possible)]
-        functions = np.concatenate([*constant, self.model.design], axis=1) * possible
+        precise = np.sqrt(self._cell_variance / self._table.law.variance).reshape(-1, 1)
+        constant = [] if self._table.query.centred else [np.ones_like(possible)]
+        functions = np.concatenate([*constant, self.model.design], axis=1) * (possible * precise)
         basis, sizes, _ = np.linalg.svd(functions / np.linalg.norm(functions, axis=0), full_matrices=False)
-        return np.asarray(basis[:, sizes > VOID])
+        return np.asarray(basis[:, sizes > VOID]) * precise
 
     @cached_property
     def _weights(self) -> Floats:
@@ -56,15 +62,15 @@ class PairSums(Observations):
     @cached_property
     def variance(self) -> Floats:
         """The noise variance of every sum."""
-        own = np.full(self._basis.shape[1], self._table.law.variance)
+        own = np.full(self._basis.shape[1], self._cell_variance)
         return np.concatenate([own, self._beside.variance])
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
         """α and δ of every sum."""
-        own, (alpha, delta) = NoiseLaw(self._table.law.variance, 0.0).shape, self._beside.law
-        every = [np.full(self._basis.shape[1], part) for part in own]
-        return np.concatenate([every[0], alpha]), np.concatenate([every[1], delta])
+        own = NoiseLaw.normal(self._basis.shape[1:], self._cell_variance).hyperbolic
+        alpha, delta = (np.concatenate(parts) for parts in zip(own, self._beside.law, strict=True))
+        return alpha, delta
 
     def sums(self, cells: Floats) -> Floats:
         """The sums of every row of a stack of cells."""

@@ -12,13 +12,13 @@ from dpcipher.errors import ParameterError, WorkloadError
 from dpcipher.joint.joint import check_seed
 from dpcipher.posteriors.evidence import Evidence, gather
 from dpcipher.posteriors.exact import fit_known, fitted_to, known_statistics, population_mode
-from dpcipher.posteriors.log_linear import LogLinear
+from dpcipher.posteriors.log_linear import LogLinear, coarse_forms
 from dpcipher.posteriors.mode import find_mode, find_table_mode
 from dpcipher.posteriors.one_table import OneTableTarget, one_table
 from dpcipher.posteriors.pair_sums import PairSums
 from dpcipher.posteriors.population import draw_population
 from dpcipher.posteriors.prior import Levels, levels_of
-from dpcipher.posteriors.raking import rake
+from dpcipher.posteriors.raking import open_interactions, rake
 from dpcipher.posteriors.requests import check_draws, check_release, checked_columns
 from dpcipher.posteriors.sampler import SamplerReport, sample
 from dpcipher.posteriors.targets import Observations, PopulationTarget, Tables
@@ -27,6 +27,7 @@ from dpcipher.release.release import Release
 from dpcipher.schema.condition import Cover
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Floats, closure, maximal
+from dpcipher.tables.query import Query
 
 # More chains cost little while a table is small: NumPy's overhead is paid once for all of them.
 CHAINS, FEW_CHAINS = 16, 8
@@ -99,11 +100,18 @@ def posterior(
     evidence = gather(release, cover.axes)
     shown = evidence.measured
     tables = maximal([*shown, *_added(release.schema, cover, interactions)])
-    model = LogLinear(evidence.levels, tuple(tables), evidence.possible)
+    queries = [*evidence.queries, *(Query(axes) for axes in tables if axes not in shown)]
+    model = LogLinear(evidence.levels, tuple(tables), evidence.possible, coarse_forms(tables, queries))
     rng = np.random.default_rng(seed)
+    shape = (draws, *evidence.shape)
     with one_thread():
         own, rows, whole, report = _sample(evidence, model, draws, population, rng)
-    shape = (draws, *evidence.shape)
+        if model.forms:  # what differs inside groups of levels
+            opening = int(rng.integers(2**32))
+            own, whole = (
+                open_interactions(joints.reshape(shape), model.levels, tuple(model.forms), queries, opening)
+                for joints in (own, whole)
+            )
     folded = [np.ascontiguousarray(cover.fold_stack(part.reshape(shape))) for part in (own, whole)]
     assumed = _assumed(shown, tables, cover)
     return Posterior(
@@ -115,7 +123,7 @@ def posterior(
         population,
         assumed,
         report,
-        (*unseen_notes(release, assumed), *_row_notes(evidence, rows)),
+        (*unseen_notes(release, assumed), *_group_notes(model, cover), *_row_notes(evidence, rows)),
     )
 
 
@@ -203,7 +211,7 @@ def _with_pairs_cut_off(
     sums = PairSums(LogLinear(evidence.levels, tuple(pairs), evidence.possible), evidence)
     own_pairs, rows, whole_pairs, of_pairs = _sample_tables(sums, len(own), population, rng)
     fitted = [
-        rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), pairs)
+        rake(cells.reshape(-1, *evidence.shape), goal.reshape(-1, *evidence.shape), list(map(Query, pairs)))
         for cells, goal in ((own + EMPTY * whole, own_pairs), (whole, whole_pairs))
     ]
     own, whole = (joints.reshape(len(joints), -1) for joints in fitted)
@@ -286,6 +294,17 @@ def selection_notes(release: Release, assumed: Sequence[tuple[str, ...]], *, ope
     if not any(len(attrs) == 2 for attrs in assumed):
         return [CHOSEN_ALL]
     return [CHOSEN + (CHOSEN_OPEN if opened else CHOSEN_CLOSED)]
+
+
+def _group_notes(model: LogLinear, cover: Cover) -> list[str]:
+    """What was measured in groups of levels alone."""
+    sets = [axes for axes in maximal(list(model.forms)) if axes in model.forms]
+    if not sets:
+        return []
+    listed = "; ".join(" × ".join(cover.attrs[place] for place in axes) for axes in sets)
+    return [
+        f"{listed} was measured in groups of levels: what differs inside a group is left open, as far as a weak prior lets it go"
+    ]
 
 
 def _row_notes(evidence: Evidence, rows: Floats) -> list[str]:

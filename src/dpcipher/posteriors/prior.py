@@ -18,7 +18,8 @@ import numpy as np
 
 from dpcipher.posteriors.halves import kronecker
 from dpcipher.schema.schema import Schema
-from dpcipher.tables.domain import Floats
+from dpcipher.tables.domain import Axes, Floats
+from dpcipher.tables.query import Groups
 
 CONTRAST_SD = {1: 3.0, 2: 2.0, 3: 1.0}
 # Steps after which levels of a walk are as far apart as unrelated ones; shorter columns than this have no room for a trend.
@@ -48,12 +49,25 @@ def levels_of(schema: Schema, attr: str) -> Levels:
     return Levels(prod(part.size for part in parts), parts[0].ordered_levels if len(parts) == 1 else 0)
 
 
-def contrasts(levels: Levels) -> Floats:
-    """Orthonormal contrasts of the levels of a column (levels by contrasts): along an order, the slowest waves first."""
-    if levels.ordered < LEAST_ORDERED:
+def grouped(levels: Levels, groups: Groups) -> Levels:
+    """Groups of levels as levels: they follow one another as far as they are runs of levels that do."""
+    ordered = (
+        sum(stop <= levels.ordered for stop in (*groups.starts[1:], levels.size)) if groups.are_runs else 0
+    )
+    return Levels(groups.size, ordered)
+
+
+def contrasts(levels: Levels, groups: Groups | None = None) -> Floats:
+    """Orthonormal contrasts of the levels of a column (levels by contrasts): along an order, the slowest waves first.
+
+    With `groups` they are those that are equal inside each group.
+    """
+    if groups is None and levels.ordered < LEAST_ORDERED:
         return _helmert(levels.size)
-    # The constant has no variance: it is the first, and left out.
-    return np.ascontiguousarray(np.linalg.eigh(_covariance(levels, STEPS_APART))[1][:, :0:-1])
+    covariance = _covariance(levels, groups, STEPS_APART)
+    # The last eigenvectors, without the constant, which has no variance, and what differs inside groups.
+    count = (levels.size if groups is None else groups.size) - 1
+    return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, : levels.size - count - 1 : -1])
 
 
 def _helmert(size: int) -> Floats:
@@ -65,14 +79,18 @@ def _helmert(size: int) -> Floats:
     return basis
 
 
-def _covariance(levels: Levels, steps_apart: int) -> Floats:
+def _covariance(levels: Levels, groups: Groups | None, steps_apart: int) -> Floats:
     """The covariance of centred levels: unrelated ones differ with variance 1, and so do those of a walk after so many steps.
 
-    What follows one another is a walk around a level of its own, unrelated to the levels that do not.
+    What follows one another is a walk around a level of its own, unrelated to the levels that do not. Groups are levels of their own: those of a
+    group have one value.
     """
+    if groups is not None:
+        of_groups = _covariance(grouped(levels, groups), None, steps_apart)
+        return _centred(groups.spread(groups.spread(of_groups, 0), 1))
     size, ordered = levels
     covariance = 0.5 * np.eye(size)
-    if ordered >= LEAST_ORDERED:
+    if ordered >= LEAST_ORDERED and steps_apart:
         apart = np.abs(np.subtract.outer(np.arange(ordered), np.arange(ordered))) / steps_apart
         covariance[:ordered, :ordered] = 0.5 - 0.5 * _centred(apart)
     return _centred(covariance)
@@ -84,21 +102,33 @@ def _centred(matrix: Floats) -> Floats:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
-def spread(levels: Levels, order: int) -> Floats:
+def spread(levels: Levels, order: int, groups: Groups | None = None) -> Floats:
     """The spread of every contrast of a column in an interaction of so many columns, 1 for unrelated levels.
 
     >>> spread(Levels(10, ordered=10), 2).round(1).tolist()
     [3.2, 1.6, 1.1, 0.9, 0.7, 0.6, 0.6, 0.5, 0.5]
     """
-    if order == 1 or levels.ordered < LEAST_ORDERED:
+    own = levels if groups is None else grouped(levels, groups)
+    walks = order > 1 and own.ordered >= LEAST_ORDERED
+    if groups is None and not walks:
         return np.ones(levels.size - 1)
-    axes = contrasts(levels)
-    covariance = _covariance(levels, STEPS_APART if order == 2 else levels.ordered - 1)
-    return np.asarray(np.sqrt(2 * (axes * (covariance @ axes)).sum(axis=0)))
+    axes = contrasts(levels, groups)
+    steps_apart = 0 if not walks else STEPS_APART if order == 2 else own.ordered - 1
+    return np.asarray(np.sqrt(2 * (axes * (_covariance(levels, groups, steps_apart) @ axes)).sum(axis=0)))
 
 
-def coefficient_sd(levels: Sequence[Levels]) -> Floats:
-    """The prior standard deviation of every coefficient of an interaction of columns with these levels."""
-    order = len(levels)
+def coefficient_sd(levels: Sequence[Levels], forms: Sequence[Groups | None] | None = None) -> Floats:
+    """The prior standard deviation of every coefficient of an interaction of columns with these levels, or groups of levels."""
+    order, forms = len(levels), forms or [None] * len(levels)
     unit = contrast_sd(order) * 2 ** (-order / 2)
-    return np.asarray(unit * kronecker([spread(one, order)[None] for one in levels])[0])
+    spreads = [spread(one, order, groups)[None] for one, groups in zip(levels, forms, strict=True)]
+    return np.asarray(unit * kronecker(spreads)[0])
+
+
+def draw_interaction(draws: int, levels: Sequence[Levels], part: Axes, rng: np.random.Generator) -> Floats:
+    """Draws from the prior of the interaction of the columns in `part`, as tables of all columns, with one level of those that it leaves out."""
+    own = [levels[axis] for axis in part]
+    deviation = coefficient_sd(own)
+    table = deviation * rng.normal(size=(draws, len(deviation)))
+    table = table @ kronecker([contrasts(one) for one in own]).T
+    return table.reshape(draws, *(size if axis in part else 1 for axis, (size, _) in enumerate(levels)))

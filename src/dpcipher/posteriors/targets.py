@@ -11,13 +11,14 @@ their number. No normal approximation of the rows' sampling error is made.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from dpcipher.posteriors.evidence import Evidence, Observed
+from dpcipher.posteriors.evidence import Evidence
 from dpcipher.posteriors.hamiltonian import Whitening
 from dpcipher.posteriors.log_linear import LogLinear
 from dpcipher.tables.domain import Bools, Floats
@@ -72,21 +73,22 @@ class Tables(Observations):
     @cached_property
     def variance(self) -> Floats:
         """The noise variance of every count; infinite where no row can be, and the count is noise alone."""
-        parts = (np.full(table.counts.size, table.law.variance) for table in self.evidence.tables)
+        parts = (table.law.variance.ravel() for table in self.evidence.tables)
         return np.where(self._can_be, np.concatenate([NOTHING, *parts]), np.inf)
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
         """α and δ of every count."""
-        shapes = [(*table.law.shape, table.counts.size) for table in self.evidence.tables]
-        alpha = np.concatenate([NOTHING, *(np.full(size, a) for a, _, size in shapes)])
-        delta = np.concatenate([NOTHING, *(np.full(size, d) for _, d, size in shapes)])
+        laws = zip(*(table.law.hyperbolic for table in self.evidence.tables), strict=True)
+        alpha, delta = (
+            np.concatenate(parts) for parts in (laws if self.evidence.tables else ([NOTHING],) * 2)
+        )
         return np.where(self._can_be, alpha, 0.0), delta
 
     @cached_property
     def _can_be(self) -> Bools:
         margins = self._margins(self.model.possible.reshape(1, -1).astype(float))
-        return np.asarray(np.concatenate([NOTHING, *(part[0] for part in margins)]) > 0)
+        return np.asarray(np.concatenate([NOTHING, *(part.ravel() for part in margins)]) > 0)
 
     @cached_property
     def _weights(self) -> tuple[Floats, Floats]:
@@ -113,19 +115,22 @@ class Tables(Observations):
 
     def _by_table(self, cells: Floats) -> Floats:
         parts = zip(self._margins(cells), self.evidence.tables, strict=True)
-        return np.concatenate([_centred(part, table) for part, table in parts], axis=1)
+        return _flat([table.query.less_means(part, 1) for part, table in parts])
 
     def _margins(self, cells: Floats) -> list[Floats]:
-        """What every table counts, flat, for every row of a stack of cells."""
+        """The counts of all tables, for every row of a stack of cells."""
         stack, axes = cells.reshape(len(cells), *self.model.shape), tuple(range(-1, len(self.model.shape)))
-        return [table.counted(margin(stack, axes, (-1, *table.axes))) for table in self.evidence.tables]
+        return [
+            table.query.merge(margin(stack, axes, (-1, *table.axes)), 1) for table in self.evidence.tables
+        ]
 
     def _spread(self, slopes: Floats) -> Floats:
         """Slopes by count, added up in every cell that the count is of."""
         total, start = np.zeros((len(slopes), *self.model.shape)), 0
         for table in self.evidence.tables:
             own, start = slopes[:, start : start + table.counts.size], start + table.counts.size
-            by_level = table.spread(_centred(own, table))
+            own = table.query.less_means(own.reshape(-1, *table.counts.shape), 1)
+            by_level = table.query.spread(own, 1)
             total += broadcast_over(by_level, (-1, *table.axes), range(-1, len(self.model.shape)))
         return total.reshape(len(slopes), self.model.cells)
 
@@ -142,9 +147,9 @@ class Tables(Observations):
         return np.asarray(self.model.scores(slopes @ parts.T) + (slopes @ even)[:, None])
 
 
-def _centred(cells: Floats, table: Observed) -> Floats:
-    """Rows of a stack less their means, where the table was seen so; its own transpose."""
-    return cells - cells.mean(axis=1, keepdims=True) if table.centred else cells
+def _flat(stacks: Sequence[Floats]) -> Floats:
+    """Stacks of tables as rows of numbers, side by side."""
+    return np.concatenate([stack.reshape(len(stack), -1) for stack in stacks], axis=1)
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,18 @@ FAR = 40.0
 REACHED = 1e-12
 
 
-@dataclass(frozen=True)
-class SummedNoise:
-    """Whole noise: the sum of so many independent cells of a measured table."""
+@dataclass(frozen=True, eq=False)
+class WholeCounts:
+    """Noisy counts, whole numbers, of cells in a row; each has the noise of the sum of so many independent cells of a measured table."""
 
-    mechanism: Noise
-    cells: int
+    seen: Floats
+    noise: Noise
+    summed: int
 
     @property
     def variance(self) -> float:
-        """The exact variance."""
-        return self.cells * self.mechanism.variance
+        """The exact variance of each."""
+        return self.summed * self.noise.variance
 
     @cached_property
     def log_law(self) -> Floats:
@@ -48,11 +49,11 @@ class SummedNoise:
 
     def _log_law(self, reach: int) -> Floats:
         one = self._one(np.arange(reach + 1))
-        if self.cells == 1:
+        if self.summed == 1:
             return one
         # The circle is wide enough for a sum that goes round it to be beyond what the transform can tell from 0.
         around = np.exp(np.concatenate([one, one[-2:0:-1]]))
-        powers = (np.fft.rfft(around) / around.sum()) ** self.cells
+        powers = (np.fft.rfft(around) / around.sum()) ** self.summed
         law = np.fft.irfft(powers, len(around))[: reach + 1]
         last = int(np.argmax(law < REACHED * law[0])) or reach + 1
         known = np.log(law[:last] / law[0])
@@ -60,16 +61,8 @@ class SummedNoise:
         return np.concatenate([known, known[-1] + slope * np.arange(1, reach + 2 - last)])
 
     def _one(self, size: Floats | NDArray[np.intp]) -> Floats:
-        scale = self.mechanism.scale
-        return np.asarray(-size / scale if self.mechanism.kind == "laplace" else -0.5 * (size / scale) ** 2)
-
-
-@dataclass(frozen=True, eq=False)
-class WholeCounts:
-    """Noisy counts, whole numbers, of cells in a row, and their noise."""
-
-    seen: Floats
-    noise: SummedNoise
+        scale = self.noise.scale
+        return np.asarray(-size / scale if self.noise.kind == "laplace" else -0.5 * (size / scale) ** 2)
 
     @cached_property
     def _distinct(self) -> tuple[Floats, NDArray[np.intp]]:
@@ -80,16 +73,16 @@ class WholeCounts:
     @property
     def work(self) -> int:
         """Numbers that the table is made from."""
-        return len(self._distinct[0]) * len(self._log_rates) * 2 * len(self.noise.log_law)
+        return len(self._distinct[0]) * len(self._log_rates) * 2 * len(self.log_law)
 
     @cached_property
     def _log_rates(self) -> Floats:
-        highest = np.log(max(self.seen.max(), 1.0) + len(self.noise.log_law)) + 1
+        highest = np.log(max(self.seen.max(), 1.0) + len(self.log_law)) + 1
         return np.arange(LOWEST, highest + STEP, STEP)
 
     def _counts(self, value: float) -> tuple[Floats, Floats]:
         """The true counts that may be behind a noisy one, and the logarithm of their weights, noise and 1/s! together."""
-        law = self.noise.log_law
+        law = self.log_law
         reach = len(law) - 1
         counts = np.arange(max(0.0, value - reach), max(0.0, value) + reach + 1)
         gaps = np.abs(counts - value).astype(int)
@@ -117,7 +110,7 @@ class WholeCounts:
         """
         values, rises = self._table
         places = (log_rates - LOWEST) / STEP
-        # A trajectory that has left the world has no places; its value says so.
+        # Rates that are not finite look up entry 0; their value stays NaN.
         within = np.nan_to_num(np.clip(places, 0.0, len(self._log_rates) - 1.000001))
         step = within.astype(np.intp)
         part, start = within - step, self._distinct[1] * len(self._log_rates) + step

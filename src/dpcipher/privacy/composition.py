@@ -35,13 +35,11 @@ chosen before anything was seen.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.accounting import pure_to_rho, rho_for, zcdp_to_epsilon
-from dpcipher.privacy.budget import FAILURE_PART, Budget, show
+from dpcipher.privacy.budget import FAILURE_PART, Budget, pure_to_rho, rho_for, show, zcdp_to_epsilon
 
 MOST_COUNTED = 10_000  # charges that are alike; nobody asks for more
 
@@ -168,18 +166,6 @@ class Total:
 
 
 NOTHING = Total(Fraction(0), Fraction(0), only_pure=True)
-
-
-def compose(costs: Iterable[Budget]) -> Total:
-    """Charges added up.
-
-    >>> compose([Budget(epsilon=Fraction(1, 2)), Budget(rho=Fraction(1, 8))]).rho
-    Fraction(1, 4)
-    """
-    total = NOTHING
-    for cost in costs:
-        total = total.plus(cost)
-    return total
 
 
 def check_kind(cost: Budget, limit: Budget, before: Total = NOTHING) -> None:

@@ -32,7 +32,10 @@ def locked(path: Path, *, write: bool) -> Iterator[int]:
     fcntl = locks()
     fd = _opened(path, write=write)
     try:
-        _lock(fd, path, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        try:  # waits; a system that cannot give the lock is refused
+            fcntl.flock(fd, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        except OSError as error:
+            raise _failure(path, "locked", error) from error
         _check_still_there(fd, path)
         yield fd
     finally:
@@ -164,14 +167,6 @@ def _opened(path: Path, *, write: bool) -> int:
     return fd
 
 
-def _lock(fd: int, path: Path, kind: int) -> None:
-    """Wait for the lock; a system that cannot give it is refused."""
-    try:
-        locks().flock(fd, kind)
-    except OSError as error:
-        raise _failure(path, "locked", error) from error
-
-
 def _check_still_there(fd: int, path: Path) -> None:
     """Refuse a file that was moved away or replaced while we waited for its lock."""
     try:
@@ -226,7 +221,7 @@ LOCAL = {
             "tmpfs",
         ]
     ),
-    "darwin": frozenset({"apfs", "hfs"}),
+    "darwin": frozenset(["apfs", "hfs"]),
 }
 Mount = tuple[str, str]  # mount point, type
 
@@ -279,7 +274,11 @@ def parse_proc_mounts(text: str) -> list[Mount]:
     [('/mnt/my files', 'nfs4')]
     """
     rows = (line.split(" ") for line in text.splitlines())
-    return [(_unescape(row[1]), row[2]) for row in rows if len(row) >= 3]
+    return [
+        (re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), row[1]), row[2])
+        for row in rows
+        if len(row) >= 3
+    ]
 
 
 def parse_mount_command(text: str) -> list[Mount]:
@@ -289,8 +288,3 @@ def parse_mount_command(text: str) -> list[Mount]:
     [('/System/Volumes/Data', 'apfs')]
     """
     return re.findall(r"^.*? on (/.*) \(([^,)]+)[^()]*\)$", text, flags=re.MULTILINE)
-
-
-def _unescape(point: str) -> str:
-    """Octal escapes back to characters."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), point)

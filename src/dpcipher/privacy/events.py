@@ -1,17 +1,14 @@
-"""What is spent: exact shares of one charge, one typed event for every answer, and the certificate of what they paid for."""
+"""What is spent: exact shares of one charge, one event for every answer, and the certificate of what they paid for."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Literal, Self
 
 from dpcipher.errors import BudgetError
-from dpcipher.privacy.accounting import float_up
-from dpcipher.privacy.budget import Budget, show
-from dpcipher.privacy.noise import Moved, largest_share, mechanism_for
-from dpcipher.privacy.unit import Unit
-from dpcipher.tables.measurement import Noise
+from dpcipher.privacy.budget import Budget, float_up, show
+from dpcipher.privacy.terms import Unit
 
 
 @dataclass(frozen=True)
@@ -29,86 +26,35 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Event:
-    """One answer: what was asked in words, the share of the charge it took, and what its sampler says it cost.
+    """One answer: what was asked in words, the share of the charge it took, and what its sampler says it cost. By its type it states a few facts more.
 
-    The fields that a type adds are the facts it states beside that.
+    - tables: noise on every cell of some `tables`, in each of some independent `sets`
+    - query, centred: noise on any vector of whole numbers, or on a centred table, that one person moves by `l1` and `l2_squared`
+    - choice: `rounds` of the exponential mechanism; one person moves the score of a candidate by at most the `sensitivity`
+    - levels: texts whose noisy count reached the `threshold`; with a probability of at most `delta` one that a single person has is among them
+    - posterior: rows from the posterior of the full table, which with a probability of at most `delta`, where there is one, tell more than their cost
     """
 
-    type: ClassVar[str]
-
+    type: Literal["tables", "query", "centred", "choice", "levels", "posterior"]
     what: str
     share: Fraction
     cost: float
+    tables: int | None = None
+    sets: int | None = None
+    l1: Fraction | None = None
+    l2_squared: Fraction | None = None
+    candidates: int | None = None
+    rounds: int | None = None
+    sensitivity: int | None = None
+    delta: Fraction | None = None
+    threshold: int | None = None
+    n_rows: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for the certificate, fractions as text."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)[3:]}
-        facts = {name: str(value) if isinstance(value, Fraction) else value for name, value in own.items()}
-        return {"type": self.type, "what": self.what, **facts, "share": str(self.share), "cost": self.cost}
-
-
-@dataclass(frozen=True)
-class TablesMeasured(Event):
-    """Noise on every cell of some tables, in each of some independent sets."""
-
-    type: ClassVar[str] = "tables"
-
-    tables: int = 1
-    sets: int = 1
-
-
-@dataclass(frozen=True)
-class QueryAnswered(Event):
-    """Noise on any vector of whole numbers; one person moves it by so much."""
-
-    type: ClassVar[str] = "query"
-
-    l1: Fraction = Fraction(1)
-    l2_squared: Fraction = Fraction(1)
-
-
-@dataclass(frozen=True)
-class CentredMeasured(QueryAnswered):
-    """Noise on every cell of a centred table."""
-
-    type: ClassVar[str] = "centred"
-
-
-@dataclass(frozen=True)
-class CandidatesChosen(Event):
-    """Rounds of the exponential mechanism; one person moves a score by at most the sensitivity."""
-
-    type: ClassVar[str] = "choice"
-
-    candidates: int = 1
-    rounds: int = 1
-    sensitivity: int = 1
-
-
-@dataclass(frozen=True)
-class LevelsFound(Event):
-    """Texts whose noisy count reached the threshold; with a probability of at most delta one that a single person has is among them."""
-
-    type: ClassVar[str] = "levels"
-
-    delta: Fraction = Fraction(0)
-    threshold: int = 0
-
-
-@dataclass(frozen=True)
-class RowsDrawn(Event):
-    """Rows from the posterior of the full table."""
-
-    type: ClassVar[str] = "posterior"
-
-    n_rows: int = 0
-
-
-@dataclass(frozen=True)
-class RowsProbablyDrawn(RowsDrawn):
-    """Rows from the posterior of the full table that, with a probability of at most delta, tell more of a person than their cost."""
-
-    delta: Fraction = Fraction(0)
+        facts = {name: value for name, value in vars(self).items() if value is not None}
+        facts |= {"share": facts.pop("share"), "cost": facts.pop("cost")}  # last
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in facts.items()}
 
 
 class Spending:
@@ -146,10 +92,6 @@ class Spending:
         """What such a share is worth."""
         return self._whole.share(share * self._rest)
 
-    def noise(self, share: Fraction, moved: Moved) -> Noise:
-        """The noise that a share pays for; never less than can be called noise, so that a generous budget is not all spent."""
-        return mechanism_for(self.part(min(share, largest_share(self.part(Fraction(1)), moved))), moved)
-
     def debit(self, share: Fraction) -> None:
         """Take a share of the charge; refused before anything is drawn."""
         if not isinstance(share, Fraction) or not 0 < share <= self.left:
@@ -177,17 +119,14 @@ class Spending:
 
     def certificate(self, by: str, remarks: Mapping[str, Any]) -> dict[str, Any]:
         """All events, what they cost together, and by whose word."""
+        # Each cost is within its share exactly, so that only their floats could add up to more.
+        most = float_up(self._whole.amount * self._spent)
         return {
             "measure": "rho" if self.is_zcdp else "epsilon",
             "events": [event.as_dict() for event in self.events],
             "share": str(self._spent),
-            "total": self._total(),
+            "total": min(most, math.fsum(event.cost for event in self.events)),
             **({"delta": str(self._failing)} if self._failing else {}),
             "by": by,
             **remarks,
         }
-
-    def _total(self) -> float:
-        """The costs added up; each is within its share exactly, so that only their floats could add up to more."""
-        limit = float_up(self._whole.amount * self._spent)
-        return min(limit, math.fsum(event.cost for event in self.events))

@@ -30,34 +30,13 @@ from dpcipher.privacy import durable, shown, witness
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import Amount
 from dpcipher.privacy.durable import check_supported, missing
-from dpcipher.privacy.records import (
-    EMPTY,
-    VERSION,
-    Book,
-    Charge,
-    Entry,
-    LedgerState,
-    canonical,
-    read_book,
-)
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.records import EMPTY, VERSION, Book, Charge, Entry, LedgerState, canonical, read_book
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.privacy.witness import Verdict, Witness, verify
 
 LONGEST_NOTE = 1 << 20
-_OTHERS = (
-    ".csv",
-    ".gz",
-    ".tsv",
-    ".parquet",
-    ".xlsx",
-    ".yaml",
-    ".yml",
-    ".json",
-    ".html",
-    ".npz",
-    ".sig",
-)  # endings of other formats
+# Endings of other formats.
+_OTHERS = [".csv", ".gz", ".tsv", ".parquet", ".xlsx", ".yaml", ".yml", ".json", ".html", ".npz", ".sig"]
 
 
 class Ledger(Released, Shown, Drawable):
@@ -244,10 +223,6 @@ class Ledger(Released, Shown, Drawable):
     def head(self) -> str:
         """The hash that stands for everything written so far."""
         return self.statement().heads[-1]
-
-    def has_head(self, head: str) -> bool:
-        """Whether this chain once ended with `head`; `verify` says what it means if it did not."""
-        return head in self.statement().heads
 
     def _card(self) -> Card:
         return shown.card(self.path, self.statement)

@@ -26,8 +26,8 @@ import numpy as np
 
 from dpcipher.errors import BudgetError
 from dpcipher.privacy.budget import show
-from dpcipher.privacy.noise import NoiseSource
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.draws import NoiseSource
+from dpcipher.privacy.terms import Unit
 from dpcipher.tables.measurement import Noise
 
 # Up to this sigma the tail is summed term by term; beyond, the bound by the normal tail loses one row in thousands.
@@ -89,18 +89,18 @@ def threshold_for(sigma: float, delta: Fraction, unit: Unit) -> int:
 class PartitionSelection:
     """Noise and threshold for finding texts, and what it may fail by."""
 
-    mechanism: Noise
+    noise: Noise
     threshold: int
     delta: Fraction
 
     @classmethod
-    def calibrated(cls, mechanism: Noise, delta: Fraction, unit: Unit) -> "PartitionSelection":
+    def calibrated(cls, noise: Noise, delta: Fraction, unit: Unit) -> "PartitionSelection":
         """The lowest threshold that keeps `delta` with this noise."""
-        if mechanism.kind != "gaussian":
+        if noise.kind != "gaussian":
             raise BudgetError(
-                f"mechanism ({mechanism.kind!r}) must be 'gaussian' where levels are found; give delta"
+                f"mechanism ({noise.kind!r}) must be 'gaussian' where levels are found; give delta"
             )
-        return cls(mechanism, threshold_for(mechanism.scale, delta, unit), delta)
+        return cls(noise, threshold_for(noise.scale, delta, unit), delta)
 
     def found_at(self, probability: float) -> int:
         """How many rows a text must have to be named with this probability.
@@ -110,18 +110,18 @@ class PartitionSelection:
         (20, 27)
         """
         count = max(1, self.threshold)
-        while 1 - tail(self.mechanism.scale, count - self.threshold + 1) < probability:
-            count += max(1, int(self.mechanism.scale / 64))
+        while 1 - tail(self.noise.scale, count - self.threshold + 1) < probability:
+            count += max(1, int(self.noise.scale / 64))
         return count
 
-    def named(self, counts: Mapping[str, int], noise: NoiseSource, most: int) -> tuple[str, ...]:
+    def named(self, counts: Mapping[str, int], source: NoiseSource, most: int) -> tuple[str, ...]:
         """The texts whose noisy count reaches the threshold, sorted; of more than `most`, those with the largest noisy counts.
 
         `counts` holds each text that is in the rows, once, with its number of rows above 0. What is returned is public; nothing else is.
         """
         texts = sorted(counts)
         true = np.array([counts[text] for text in texts], dtype=np.int64)
-        noisy = noise.add_named(texts, true, self.mechanism)
+        noisy = source.add_named(texts, true, self.noise)
         passed = [
             (-int(count), text) for count, text in zip(noisy, texts, strict=True) if count >= self.threshold
         ]

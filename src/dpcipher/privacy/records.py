@@ -14,7 +14,7 @@ from typing import Any
 from dpcipher.errors import LedgerDamaged, LedgerError, LedgerExceeded
 from dpcipher.privacy.budget import Budget
 from dpcipher.privacy.composition import MOST_COUNTED, NOTHING, Amount, Total, check_kind
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 
 Record = dict[str, Any]
 GENESIS = "0" * 64

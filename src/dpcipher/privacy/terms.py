@@ -1,11 +1,94 @@
-"""The terms of privacy of one release or method: the budget, who is protected, how that is enforced, and whether the number of rows is told."""
+"""The terms of privacy of one release or method: who is protected, how that is enforced, the budget, and whether the number of rows is told."""
 
-from dataclasses import dataclass
-from typing import Literal, Self
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any, Literal, Self
 
-from dpcipher.errors import BudgetError, ParameterError
+from dpcipher.errors import BudgetError, ParameterError, did_you_mean
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+
+Relation = Literal["add-remove", "replace"]
+RELATIONS: tuple[Relation, ...] = ("add-remove", "replace")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The difference that a release hides: one person's rows, at most `max_rows` of them.
+
+    add-remove: the rows are there or are not. replace: each of the rows takes other values, so that the number
+    of rows stays the same. All rows of one person may sit in one cell, so `max_rows` multiplies the L1 and the
+    L2 sensitivity alike.
+
+    >>> Unit("replace", 3).l1, Unit("replace", 3).l2_squared
+    (6, 18)
+    """
+
+    relation: Relation
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.relation not in RELATIONS:
+            named = isinstance(self.relation, str)
+            hint = did_you_mean(self.relation.replace("_", "-"), RELATIONS) if named else ""
+            raise ParameterError(
+                f"unit ({self.relation!r}) must be 'add-remove' or 'replace'{hint}; try unit='add-remove'"
+            )
+        rows = self.max_rows
+        if not isinstance(rows, Integral) or isinstance(rows, bool) or rows < 1:
+            raise ParameterError(f"max_rows ({rows!r}) must be a whole number of at least 1; try max_rows=1")
+        object.__setattr__(self, "max_rows", int(rows))
+
+    @classmethod
+    def parse(cls, unit: Any, max_rows: Any = 1) -> Self:
+        """A unit from what a caller wrote: a name with `max_rows`, or a Unit as it is."""
+        if not isinstance(unit, cls):
+            return cls(unit, max_rows)
+        if cls(unit.relation, max_rows).max_rows not in (1, unit.max_rows):
+            raise ParameterError(
+                f"max_rows ({max_rows!r}) must agree with unit (max_rows={unit.max_rows}); give it once"
+            )
+        return unit
+
+    @property
+    def l1(self) -> int:
+        """The L1 distance between the counts of one table on two neighbours."""
+        return self.max_rows if self.relation == "add-remove" else 2 * self.max_rows
+
+    @property
+    def l2_squared(self) -> int:
+        """The squared L2 distance between the counts of one table on two neighbours."""
+        return self.max_rows**2 if self.relation == "add-remove" else 2 * self.max_rows**2
+
+    @property
+    def n_rows_is_public(self) -> bool:
+        """Whether neighbours always have the same number of rows, so that it tells nothing about anybody."""
+        return self.relation == "replace"
+
+    def describe(self, *, n_rows_told: bool | None = None) -> str:
+        """A sentence for people; `n_rows_told` says whether the exact number of rows goes with it, as it does by default under replacement.
+
+        Told under add-remove, it gives presence away. What is left is the protection of values: one row replaced is one removed and
+        one added, so that it holds for two steps at once.
+
+        >>> Unit("add-remove").describe()
+        'Protects the presence of any one row.'
+        """
+        rows = (
+            "any one row" if self.max_rows == 1 else f"any one person's rows, up to {self.max_rows} of them"
+        )
+        told = self.n_rows_is_public if n_rows_told is None else n_rows_told
+        if self.relation == "replace":
+            return f"Protects the values of {rows}{'; the number of rows is public' if told else ''}."
+        if not told:
+            return f"Protects the presence of {rows}."
+        return (
+            f"Protects the values of {rows}, at twice the stated epsilon (four times a stated rho); presence is not protected, "
+            "because the exact number of rows was declared public."
+        )
+
+    def as_dict(self) -> dict[str, str | int]:
+        """Plain values, for a file."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ adds G⁻¹/v to their precision, and once they are estimated as t, with covaria
 
 which is exactly generalised least squares. G is a number for each component where nothing is correlated in the cells of a table: the mean is then weighted by
 inverse variances (the basis of ResidualPlanner, arXiv 2305.08175; there it plans the noise, here it combines whatever was measured). Uneven groups of levels tie
-a column to the total, impossible cells tie all components of their table; those are solved together (`elimination`). Contrasts and centred tables
+a column to the total, impossible cells tie all components of their table; those are solved together (`Elimination`). Contrasts and centred tables
 add no precision to what they do not see. Exact tables fix components beforehand.
 """
 
@@ -21,10 +21,8 @@ from math import prod
 import numpy as np
 
 from dpcipher.errors import ReleaseError, SizeError
-from dpcipher.release.bands import IntArray
-from dpcipher.release.elimination import Elimination
-from dpcipher.release.sharing import Components
-from dpcipher.release.structure import SINGULAR, Group, Structure, check_tied, times
+from dpcipher.release.sharing import Components, IntArray
+from dpcipher.release.structure import SINGULAR, Group, Structure, check_tied, structure_of
 from dpcipher.tables.domain import Bools, Domain, Floats
 from dpcipher.tables.measurement import Measurement
 from dpcipher.tables.query import Combination, Query
@@ -33,6 +31,7 @@ from dpcipher.tables.table import PART
 _ROUNDING = 1e-14  # estimates that differ from what was measured by less of it are the same
 _CONTRADICTS = 1e-6  # exact tables may differ by so much of their size
 _MULTIPLIERS = -1  # the key of what impossible cells fix
+_NOT_TOLD = 1e-11  # directions of a pivot below this part of its largest say nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +137,7 @@ class LeastSquares:
     def _stacks(self, grids: Sequence[Grid]) -> Iterator[Stack]:
         """Grids of one form together, in parts of few numbers: those with impossible cells one by one, exact ones apart."""
         for sharing in self.components.sharings:
-            whole = Structure(sharing)
+            whole = structure_of(sharing.form, sharing.choices)
             plain: dict[bool, list[int]] = defaultdict(list)
             for place, number in enumerate(sharing.numbers.tolist()):
                 if number < len(grids):
@@ -146,9 +145,8 @@ class LeastSquares:
                     if possible is None:
                         plain[grids[number].variance == 0].append(place)
                     else:
-                        yield Stack(
-                            Structure(sharing, possible), [grids[number]], sharing.components[[place]]
-                        )
+                        cut = Structure(sharing.form, sharing.choices, possible)
+                        yield Stack(cut, [grids[number]], sharing.components[[place]])
             step = max(1, PART // max(1, prod(whole.shape)))
             for places in plain.values():
                 for some in (places[start : start + step] for start in range(0, len(places), step)):
@@ -174,9 +172,10 @@ class LeastSquares:
 
     def _functions(self, components: IntArray) -> IntArray:
         """The numbers of the functions of some components, as many rows as there are of these."""
-        sizes = self.components.sizes[components[0]] if len(components) else []
-        starts = self.components.starts[components]
-        return np.concatenate([starts[:, [n]] + np.arange(size) for n, size in enumerate(sizes)], axis=1)
+        sizes = self.components.sizes[components[0]]
+        owner, stops = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes)
+        offsets = np.arange(stops[-1]) - (stops - sizes)[owner]
+        return np.asarray(self.components.starts[components][:, owner] + offsets)
 
     def _of(self, component: int) -> slice:
         """The functions of a component."""
@@ -190,36 +189,33 @@ class LeastSquares:
 
     def _fix(self, stack: Stack) -> None:
         """Take what exact tables say of components as known."""
-        seen = stack.structure.coefficients(stack.counts)
-        for group in stack.structure.groups:
-            if group.map is not None:
-                raise SizeError("exact tables of crossing groups cannot be reconciled; declare a small noise")
-            for grid, components, own in zip(
-                stack.grids,
-                stack.components[:, group.choices].tolist(),
-                seen[:, group.positions],
-                strict=True,
-            ):
-                name = self.domain.named(grid.query.axes)
-                for component, part in zip(components, self._slices(components), strict=True):
-                    functions = self._of(component)
-                    if component in self._fixed:
-                        what = f"the exact tables on {self._fixed[component]} and {name}"
-                        check_same(what, self.values[functions], own[part])
-                    else:
-                        self._fixed[component], self.values[functions] = name, own[part]
+        if any(group.map is not None for group in stack.structure.groups):
+            raise SizeError("exact tables of crossing groups cannot be reconciled; declare a small noise")
+        seen = stack.structure.read(stack.counts)
+        for grid, components, own in zip(stack.grids, stack.components.tolist(), seen, strict=True):
+            name = self.domain.named(grid.query.axes)
+            for component, part in zip(components, self._slices(components), strict=True):
+                functions = self._of(component)
+                if component in self._fixed:
+                    what = f"the exact tables on {self._fixed[component]} and {name}"
+                    check_same(what, self.values[functions], own[part])
+                else:
+                    self._fixed[component], self.values[functions] = name, own[part]
 
     def _add(self, stack: Stack) -> None:
         """Add the information of noisy tables of one form to what they share."""
-        seen = stack.structure.coefficients(stack.counts)
+        structure, seen = stack.structure, stack.structure.read(stack.counts)
         weights = np.array([1 / grid.variance for grid in stack.grids])
-        for group in stack.structure.groups:
+        seen *= weights[:, None]
+        if structure.plain:
+            pull = seen * structure.information[structure.owner]
+            np.add.at(self._right, self._functions(stack.components).T.ravel(), pull.T.ravel())
+            precision = np.outer(structure.information, weights)
+            np.add.at(self._precision, stack.components.T.ravel(), precision.ravel())
+        for group in structure.groups:
             components = stack.components[:, group.choices]
-            pull = group.told(times(seen[:, group.positions] * weights[:, None], group.information))
+            pull = group.told(seen[:, group.slots] @ group.information)
             np.add.at(self._right, self._functions(components), pull)
-            if group.simple:
-                np.add.at(self._precision, components[:, 0], weights * float(group.information))
-                continue
             for own, weight in zip(components.tolist(), weights.tolist(), strict=True):
                 self._link(own, weight * group.precision)
             if len(group.nulls):
@@ -247,9 +243,9 @@ class LeastSquares:
             readers, held = [], []
             for _, matrix in one.query.terms if isinstance(one.query, Combination) else ():
                 sharing, components = stands[first]
-                structure = Structure(sharing)
-                group = Group.joined(structure.groups)
-                cells = structure.functions(group.positions).reshape(len(group.positions), -1)
+                structure = structure_of(sharing.form, sharing.choices)
+                group = structure.whole
+                cells = structure.functions(group.slots).reshape(len(group.slots), -1)
                 readers.append(group.told(matrix @ cells.T @ group.inverse))
                 held.append(components[list(group.choices)])
                 first += 1
@@ -329,15 +325,18 @@ class LeastSquares:
 
     def _correct(self, stack: Stack) -> Iterator[Fitted]:
         """Correct tables of one form by the components that they share."""
-        counts = stack.counts
-        seen = stack.structure.coefficients(counts)
-        moved = np.zeros_like(seen)
-        for group in stack.structure.groups:
-            agreed = group.seen(self.values[self._functions(stack.components[:, group.choices])])
-            gap = agreed - (own := seen[:, group.positions])
-            gap[np.abs(gap) < _ROUNDING * np.abs(own)] = 0.0  # a table that is alone stays as it was measured
-            moved[:, group.positions] = times(gap, group.inverse)
-        corrected = counts + stack.structure.cells(moved)
+        structure, counts = stack.structure, stack.counts
+        seen, agreed = structure.read(counts), np.zeros(0)
+        if structure.plain:
+            agreed = self.values[self._functions(stack.components)]
+        else:
+            agreed = np.zeros_like(seen)
+            for group in structure.groups:
+                functions = self._functions(stack.components[:, group.choices])
+                agreed[:, group.slots] = group.seen(self.values[functions])
+        gap = agreed - seen
+        gap[np.abs(gap) < _ROUNDING * np.abs(seen)] = 0.0  # a table that is alone stays as it was measured
+        corrected = counts + structure.cells(structure.times_inverse(gap))
         for grid, components, one in zip(stack.grids, stack.components, corrected, strict=True):
             yield Fitted(grid, stack.structure, components, one)
 
@@ -356,25 +355,21 @@ class LeastSquares:
             return np.zeros((sizes[one], sizes[other])) if block is None else block
         return (self.variances[one] if one == other else 0.0) * np.eye(sizes[one], sizes[other])
 
-    def is_tied(self, home: Fitted, group: Group) -> bool:
-        """Whether something is correlated with a group of components of a table."""
-        return not group.simple or bool(np.isnan(self.variance_of(home, group)))
-
-    def variance_of(self, home: Fitted, group: Group) -> float:
-        """The variance of each function of a simple group; NaN where it is tied to others."""
-        return float(self.variances[home.components[group.choices[0]]])
-
-    def untied(self, home: Fitted) -> Iterator[tuple[Group, float]]:
-        """The groups of a table with which nothing is correlated, and what knowing them changes in the variance of what they read."""
-        for group in home.structure.groups:
-            if not self.is_tied(home, group):
-                inverse = float(group.inverse)
-                yield group, (self.variance_of(home, group) * inverse - home.grid.variance) * inverse
+    def untied(self, home: Fitted) -> Iterator[tuple[int, float, float]]:
+        """The components of a table with which nothing is correlated, by place: the variance of their functions, and what knowing them changes in that of what they read."""
+        if home.structure.plain:
+            variances = self.variances[home.components]
+            inverse = home.structure.inverse
+            changes = (variances * inverse - home.grid.variance) * inverse
+            for place in np.flatnonzero(~np.isnan(variances)).tolist():
+                yield place, float(variances[place]), float(changes[place])
 
     def tied(self, home: Fitted) -> Group | None:
-        """All other groups of a table as one; None where there are none."""
-        groups = [group for group in home.structure.groups if self.is_tied(home, group)]
-        return Group.joined(groups) if groups else None
+        """All other components of a table as one group; None where there are none."""
+        if not home.structure.plain:
+            return home.structure.whole
+        places = np.flatnonzero(np.isnan(self.variances[home.components])).tolist()
+        return home.structure.alone(places) if places else None
 
     @cached_property
     def parameters(self) -> int:
@@ -382,4 +377,69 @@ class LeastSquares:
         count = int(self.components.sizes.sum() - self.components.sizes[list(self._fixed)].sum())
         count -= self._constraints + self._tied.unidentified
         noisy = [one for one in self.fitted.values() if one.grid.variance > 0]
-        return count + sum(one.freedom - sum(group.rank for group in one.structure.groups) for one in noisy)
+        return count + sum(one.freedom - one.structure.rank for one in noisy)
+
+
+class Elimination:
+    """The solution of `normal @ values = right`, symmetric equations between blocks, by Gaussian elimination, and any block of the inverse.
+
+    Negative keys are eliminated last.
+    """
+
+    def __init__(self, normal: dict[int, dict[int, Floats]], right: dict[int, Floats]) -> None:
+        order = sorted(normal, key=lambda key: (key < 0, len(normal[key]), key))  # few neighbours first
+        self.rank: dict[int, int] = {key: rank for rank, key in enumerate(order)}
+        self._steps: dict[int, tuple[Floats, dict[int, Floats]]] = {}
+        self._inverse: dict[tuple[int, int], Floats | None] = {}
+        self.values: dict[int, Floats] = {}
+        self.unidentified = 0  # directions of which the equations say nothing
+        for key in order:
+            row = normal.pop(key)
+            pivot, rank = _inverse(row.pop(key))
+            self.unidentified += len(pivot) - rank
+            links = {other: pivot @ block for other, block in row.items()}
+            self._steps[key] = pivot, links
+            for other, block in row.items():
+                del normal[other][key]
+                right[other] = right[other] - block.T @ (pivot @ right[key])
+                for third, link in links.items():
+                    normal[other][third] = normal[other].get(third, 0.0) - block.T @ link
+        for key in reversed(order):
+            pivot, links = self._steps[key]
+            moved = sum((link @ self.values[other] for other, link in links.items()), np.zeros(len(pivot)))
+            self.values[key] = pivot @ right[key] - moved
+
+    def inverse(self, one: int, other: int) -> Floats | None:
+        """A block of the inverse, the covariance of two unknowns; None where nothing ties them."""
+        wanted = [self._ordered(one, other)]
+        while wanted:
+            first, second = pair = wanted[-1]
+            if pair in self._inverse:
+                wanted.pop()
+                continue
+            pivot, links = self._steps[first]
+            needed = {third: self._ordered(third, second) for third in links}
+            missing = [known for known in needed.values() if known not in self._inverse]
+            if missing:
+                wanted += missing
+                continue
+            block = pivot if first == second else None
+            for third, link in links.items():
+                known = self._inverse[needed[third]]
+                if known is not None:
+                    step = link @ (known if needed[third] == (third, second) else known.T)
+                    block = -step if block is None else block - step
+            self._inverse[pair] = block
+            wanted.pop()
+        block = self._inverse[self._ordered(one, other)]
+        return block if block is None or self._ordered(one, other) == (one, other) else block.T
+
+    def _ordered(self, one: int, other: int) -> tuple[int, int]:
+        return (one, other) if self.rank[one] <= self.rank[other] else (other, one)
+
+
+def _inverse(pivot: Floats) -> tuple[Floats, int]:
+    """The inverse of a symmetric block, on the directions that have one, and how many have."""
+    values, vectors = np.linalg.eigh((pivot + pivot.T) / 2)
+    real = np.abs(values) > _NOT_TOLD * np.abs(values).max(initial=1e-300)
+    return (vectors[:, real] / values[real]) @ vectors[:, real].T, int(real.sum())

@@ -6,35 +6,21 @@ than is left is refused. Proofs of how far a person moves an answer stand with t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.errors import BudgetError
-from dpcipher.privacy.accounting import float_up
-from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.choose import Chooser, check_k, choice_scale
-from dpcipher.privacy.events import (
-    CandidatesChosen,
-    CentredMeasured,
-    Event,
-    LevelsFound,
-    QueryAnswered,
-    RowsDrawn,
-    RowsProbablyDrawn,
-    Sensitivity,
-    Spending,
-    TablesMeasured,
-)
-from dpcipher.privacy.noise import Moved
+from dpcipher.errors import BudgetError, Progress, silent
+from dpcipher.privacy.budget import Moved, choice_scale, float_up, noise_within
+from dpcipher.privacy.draws import Chooser, check_k
+from dpcipher.privacy.events import Event, Sensitivity, Spending
 from dpcipher.privacy.partitions import PartitionSelection
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Privacy, Unit
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
 from dpcipher.request.request import Request
@@ -44,12 +30,7 @@ from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Combination, Query
 
 Recoding = Mapping[int, Codes]  # for some axes, the new code of each old one
-Say = Callable[[str], None]
 Answer = Counts | Floats  # whole numbers, or what is expected of them
-
-
-def silent(_: str) -> None:
-    """Tell nobody."""
 
 
 class TrueCounts(Protocol):
@@ -82,6 +63,11 @@ class Expected(Protocol):
 class Question(ABC):
     """Something asked of rows: a vector of whole numbers, which gets noise."""
 
+    @property
+    def type(self) -> Literal["query", "tables", "centred"]:
+        """What the certificate calls it."""
+        return "query"
+
     @abstractmethod
     def words(self, schema: Schema) -> str:
         """What is asked, for the certificate."""
@@ -98,10 +84,6 @@ class Question(ABC):
     def expected(self, rows: Expected) -> Floats:
         """What a plan takes the answer to be. Public."""
 
-    def event(self, words: str, share: Fraction, cost: float, moved: Sensitivity) -> Event:
-        """The event that stands for the answer in the certificate."""
-        return QueryAnswered(words, share, cost, Fraction(moved.l1), Fraction(moved.l2_squared))
-
 
 @dataclass(frozen=True, eq=False)
 class Counted(Question):
@@ -111,6 +93,11 @@ class Counted(Question):
     """
 
     query: Query | Combination
+
+    @property
+    def type(self) -> Literal["tables", "centred"]:
+        """A table; of a centred one the certificate says how far it moves, too."""
+        return "centred" if self.query.centred else "tables"
 
     def words(self, schema: Schema) -> str:
         """The columns of the table, and how many groups there are of each that has some."""
@@ -140,12 +127,6 @@ class Counted(Question):
             return np.broadcast_to(rows.n_rows / np.prod(shape, dtype=float), shape)
         sizes = [rows.shape[axis] for axis in self.query.axes]
         return np.asarray(self.query.apply(np.full(sizes, rows.n_rows / np.prod(sizes)), self.query.axes))
-
-    def event(self, words: str, share: Fraction, cost: float, moved: Sensitivity) -> Event:
-        """A table; of a centred one how far it moves, too."""
-        if self.query.centred:
-            return CentredMeasured(words, share, cost, Fraction(moved.l1), Fraction(moved.l2_squared))
-        return TablesMeasured(words, share, cost)
 
 
 class Choice(ABC):
@@ -177,7 +158,7 @@ class Source(ABC):
     """What a session asks once a share is taken and the event recorded: nobody else may."""
 
     kind: str = "pandas"  # the library that held the rows, which rows of a release's joint come back in
-    rng: np.random.Generator  # for post-processing
+    rng: np.random.Generator  # for post-processing, which needs no secrecy
     n_rows: int
     by: str  # by whose word the certificate is
 
@@ -194,8 +175,10 @@ class Source(ABC):
         """The answer, with noise on every number."""
 
     @abstractmethod
-    def answers(self, questions: Sequence[Question], noises: Sequence[Noise], say: Say) -> Sequence[Answer]:
-        """The answers to many questions; `say` is told how far the noise of many cells has come."""
+    def answers(
+        self, questions: Sequence[Question], noises: Sequence[Noise], progress: Progress
+    ) -> Sequence[Answer]:
+        """The answers to many questions; `progress` is told how far the noise of many cells has come."""
 
     @abstractmethod
     def choose(self, choice: Choice, scale: float, k: int) -> list[int]:
@@ -237,103 +220,64 @@ class Decision:
     second: float | None = None
 
 
-class Session:
-    """Answers about one private table, under one budget that was charged when the session opened."""
+class Session(Spending):
+    """Answers about one private table, under one budget that was charged when the session opened: what is left of it, and what took shares of it.
+
+    `kept` is what was measured beside tables, and goes with every release; `remarks` are public, and stand in the certificate.
+    """
 
     def __init__(self, schema: Schema, privacy: Privacy, source: Source, *, may_fail: bool = False) -> None:
-        self.schema, self.privacy = schema.without_notes(), privacy
-        self._source = source
-        self._spending = Spending(privacy.charge(may_fail or schema.discovers))
-        self._remarks: dict[str, Any] = {}
-        self.kept = list[Measurement]()
+        super().__init__(privacy.charge(may_fail or schema.discovers))
+        self.schema, self.privacy, self.unit = schema.without_notes(), privacy, privacy.unit
+        self.kind, self.rng, self._source = source.kind, source.rng, source
+        self.kept, self.remarks = list[Measurement](), dict[str, Any]()
         self.released: Release | None = None
-
-    @property
-    def unit(self) -> Unit:
-        """Who is protected."""
-        return self.privacy.unit
-
-    @property
-    def kind(self) -> str:
-        """The library that held the rows."""
-        return self._source.kind
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """Random numbers for post-processing, which need no secrecy."""
-        return self._source.rng
 
     @property
     def n_rows(self) -> int | None:
         """The number of rows, only where the unit makes it public or the curator declared it so."""
         return self._source.n_rows if self.privacy.tells_n_rows else None
 
-    @property
-    def failure(self) -> Fraction:
-        """The probability that the charge has for failures."""
-        return self._spending.failure
-
-    @property
-    def is_zcdp(self) -> bool:
-        """Whether the budget is counted in rho; pure epsilon otherwise."""
-        return self._spending.is_zcdp
-
-    @property
-    def left(self) -> Fraction:
-        """The share that no question has taken yet: of the charge or, once it was rescaled, of what was left of it then."""
-        return self._spending.left
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """One for every answer so far."""
-        return self._spending.events
-
-    def of_charge(self, share: Fraction) -> Fraction:
-        """Such a share as one of the whole charge."""
-        return self._spending.of_charge(share)
-
-    def part(self, share: Fraction) -> Budget:
-        """What such a share is worth."""
-        return self._spending.part(share)
-
-    def noise(self, share: Fraction) -> Noise:
-        """The noise on a table of counts that a share pays for."""
-        return self._spending.noise(share, self.unit)
+    def noise(self, share: Fraction, moved: Moved | None = None) -> Noise:
+        """The noise that a share pays for, on a table of counts unless `moved` says how far an answer moves."""
+        return noise_within(self.part(Fraction(1)), share, moved or self.unit)
 
     # Questions. The order is the contract: take the share, record the event, then ask.
 
     def ask(self, question: Question, share: Fraction) -> tuple[Answer, Noise]:
         """The answer with noise, and the law of that noise."""
-        self._spending.debit(share)
+        self.debit(share)
         moved = question.sensitivity(self.unit, self.schema.on_grid().shape)
-        noise = self._spending.noise(share, moved)
+        noise = self.noise(share, moved)
         words, cost = question.words(self.schema), self._source.cost(noise, moved)
-        self._spending.record(question.event(words, share, cost, moved))
+        if question.type == "tables":
+            self.record(Event("tables", words, share, cost, tables=1, sets=1))
+        else:
+            l1, l2_squared = Fraction(moved.l1), Fraction(moved.l2_squared)
+            self.record(Event(question.type, words, share, cost, l1=l1, l2_squared=l2_squared))
         return self._source.answer(question, noise), noise
 
     def measure(self, query: Query, share: Fraction, *, set: int = 0) -> Measurement:
         """The answer to a query with noise on every cell, observed or not."""
-        answer: Answer
-        answer, noise = self.ask(Counted(query), share)
-        return Measurement(query, answer, noise, set)
+        return Measurement(query, *self.ask(Counted(query), share), set)
 
-    def measure_all(self, request: Request, *, say: Say = silent) -> tuple[Measurement, ...]:
+    def measure_all(self, request: Request, *, progress: Progress = silent) -> tuple[Measurement, ...]:
         """Independent noise on every cell of every table of a request, in every set, as the request has priced it."""
         share = sum(request.shares, Fraction(0)) * request.sets
-        self._spending.debit(share)
+        self.debit(share)
         questions, shape = [Counted(query) for query in request.queries], self.schema.shape
         priced = [
             (noise, question.sensitivity(self.unit, shape))
-            for question, noise in zip(questions, request.mechanisms, strict=True)
+            for question, noise in zip(questions, request.noises, strict=True)
         ]
         costs = {pair: self._source.cost(*pair) for pair in set(priced)}
-        cost, n_tables = fsum(costs[pair] for pair in priced) * request.sets, len(questions)
-        words = f"{n_tables} table{'s' if n_tables > 1 else ''}"
-        self._spending.record(TablesMeasured(words, share, cost, n_tables, request.sets))
-        noises = request.mechanisms * request.sets
-        answers = self._source.answers(questions * request.sets, noises, say)
+        cost, tables = fsum(costs[pair] for pair in priced) * request.sets, len(questions)
+        words = f"{tables} table{'s' if tables > 1 else ''}"
+        self.record(Event("tables", words, share, cost, tables=tables, sets=request.sets))
+        noises = request.noises * request.sets
+        answers = self._source.answers(questions * request.sets, noises, progress)
         return tuple(
-            Measurement(questions[place % n_tables].query, answer, noises[place], place // n_tables)
+            Measurement(questions[place % tables].query, answer, noises[place], place // tables)
             for place, answer in enumerate(answers)
         )
 
@@ -344,23 +288,21 @@ class Session:
     def choose(self, choice: Choice, k: int, share: Fraction) -> list[int]:
         """The places of `k` candidates in the order chosen: rounds of the exponential mechanism, each at a k-th of the share."""
         check_k(k, choice.n_candidates)
-        self._spending.debit(share)
+        self.debit(share)
         moved = choice.sensitivity(self.unit)
         scale = choice_scale(self.part(share / k), moved)
-        words, cost = (
-            choice.words(self.schema),
-            self._source.choice_cost(scale, moved, zcdp=self.is_zcdp, k=k),
-        )
-        self._spending.record(CandidatesChosen(words, share, cost, choice.n_candidates, k, moved))
+        cost = self._source.choice_cost(scale, moved, zcdp=self.is_zcdp, k=k)
+        words, n = choice.words(self.schema), choice.n_candidates
+        self.record(Event("choice", words, share, cost, candidates=n, rounds=k, sensitivity=moved))
         return self._source.choose(choice, scale, k)
 
     def find_texts(self, axis: int, share: Fraction, delta: Fraction, most: int) -> tuple[str, ...]:
         """The texts of a column that are frequent enough to be named: noise on the count of each, and a threshold that hides lone ones but for `delta`."""
-        self._spending.debit(share)
-        self._spending.debit_failure(delta)
+        self.debit(share)
+        self.debit_failure(delta)
         chosen = PartitionSelection.calibrated(self.noise(share), delta, self.unit)
-        words, cost = f"levels of {self.schema.attrs[axis]}", self._source.cost(chosen.mechanism, self.unit)
-        self._spending.record(LevelsFound(words, share, cost, delta, chosen.threshold))
+        words, cost = f"levels of {self.schema.attrs[axis]}", self._source.cost(chosen.noise, self.unit)
+        self.record(Event("levels", words, share, cost, delta=delta, threshold=chosen.threshold))
         return self._source.named_texts(axis, chosen, most)
 
     def draw_rows(
@@ -380,23 +322,21 @@ class Session:
             raise BudgetError(
                 "delta must not be given here: the draw itself costs pure epsilon; leave delta out"
             )
-        self._spending.debit(share)
-        words, cost = f"{n_rows} rows from the posterior", float_up(self.part(share).amount)
+        self.debit(share)
         if delta:
-            self._spending.debit_failure(delta)
-            self._spending.record(RowsProbablyDrawn(words, share, cost, n_rows, delta))
-        else:
-            self._spending.record(RowsDrawn(words, share, cost, n_rows))
+            self.debit_failure(delta)
+        words, cost = f"{n_rows} rows from the posterior", float_up(self.part(share).amount)
+        self.record(Event("posterior", words, share, cost, n_rows=n_rows, delta=delta or None))
         return self._source.draw_rows(tuple(range(len(self.schema.attrs))), prior, n_rows, possible)
 
     # What is not asked.
 
     def expect(self, queries: Sequence[Query]) -> None:
-        """Say what will be measured next, one by one."""
+        """Announce what will be measured next, one by one."""
         self._source.expect([query.axes for query in queries])
 
     def decide(self, decision: Decision) -> None:
-        """Say that from here on answers decide what is asked."""
+        """Announce that from here on answers decide what is asked."""
         self._source.decide(decision)
 
     def close_schema(self, schema: Schema, codes: Recoding) -> None:
@@ -408,28 +348,12 @@ class Session:
         self._source.recode(self.schema, schema, codes)
         self.schema = schema
 
-    def rescale(self) -> None:
-        """From here on shares are those of what is left of the charge."""
-        self._spending.rescale()
-
     def set_aside(self, share: Fraction) -> None:
         """Take a share for what is planned by itself, and rescale."""
-        self._spending.debit(share)
-        self._spending.rescale()
+        self.debit(share)
+        self.rescale()
 
     # What comes of it.
-
-    def remark(self, name: str, value: Any) -> None:
-        """Add something public to the certificate."""
-        self._remarks[name] = value
-
-    def remarked(self, name: str) -> Any:
-        """What was remarked under this name."""
-        return self._remarks[name]
-
-    def keep(self, beside: Measurement) -> None:
-        """Add what was measured here beside tables to every release that follows."""
-        self.kept.append(beside)
 
     def release(self, tables: Sequence[Measurement]) -> Release:
         """What was measured so far, with its statement; the last one is kept as `released`."""
@@ -438,10 +362,10 @@ class Session:
 
     def statement(self) -> Statement:
         """What was done so far, under which promise."""
-        certificate = self._spending.certificate(self._source.by, self._remarks)
+        certificate = self.certificate(self._source.by, self.remarks)
         return self._source.statement(self.privacy, self.n_rows, certificate)
 
     def close(self, checksum: str, *, file: str = "") -> None:
         """Record in the ledger that the charge has led to a result, and the name of its file; nothing more can be asked."""
-        self._spending.end()
+        self.end()
         self._source.close(checksum, file)

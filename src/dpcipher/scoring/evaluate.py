@@ -14,7 +14,7 @@ from dpcipher.errors import ParameterError
 from dpcipher.inference.models import Family, fit_models
 from dpcipher.inference.sss import sss
 from dpcipher.io.source import coded_rows, open_declared
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.schema.rows import by_column
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.classifier import Accuracy, Propensity, accuracy, propensity

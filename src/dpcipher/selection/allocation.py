@@ -9,13 +9,12 @@ variation distance in counts: a convex, decreasing function of the precision 1/V
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.privacy.budget import Budget
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes, Floats
 from dpcipher.tables.measurement import SMALLEST_SCALE, Noise, NoiseKind
@@ -94,16 +93,9 @@ class NoiseModel:
 
     def discrete_precision(self, share: float) -> float:
         """The same of discrete noise, as a session draws it: more where the noise is below one row."""
-        return 1 / self._mechanism(share).variance
-
-    def cell(self, share: Fraction) -> float:
-        """The standard deviation of the discrete noise on a cell of a table that gets a share, as a session draws it."""
-        return math.sqrt(self._mechanism(float(share)).variance)
-
-    def _mechanism(self, share: float) -> Noise:
         scale = 1 / math.sqrt(self.precision(share) * (1 if self.is_zcdp else 2))
         name: NoiseKind = "gaussian" if self.is_zcdp else "laplace"
-        return Noise(name, max(scale, SMALLEST_SCALE[name]))
+        return 1 / Noise(name, max(scale, SMALLEST_SCALE[name])).variance
 
     def distance(self, tables: int, share: float) -> float:
         """The noise on each of so many distances that are read together."""
@@ -129,9 +121,7 @@ class NoiseModel:
 
     @property
     def _amount(self) -> float:
-        amount = self.whole.rho if self.whole.rho is not None else self.whole.epsilon
-        assert amount is not None  # composable budgets are rho or pure epsilon
-        return float(amount)
+        return float(self.whole.amount)
 
 
 Risk = Callable[[Floats], Floats]  # the expected error of a table at each precision of its noise

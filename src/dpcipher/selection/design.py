@@ -22,7 +22,7 @@ import numpy as np
 
 from dpcipher.selection.allocation import MEAN_SIZE, NoiseModel
 from dpcipher.selection.rounds import Round, screens
-from dpcipher.selection.target import HIGH_ORDER, SelectionTarget
+from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes, Floats, elementary_symmetric
 
 # Total variation distances of an interaction from what smaller tables predict, by its order; each as likely. The last is for all higher orders.
@@ -174,12 +174,6 @@ def _moves(shares: Floats, step: float) -> Iterator[Floats]:
                 yield moved
 
 
-def is_small(target: SelectionTarget) -> bool:
-    """Whether designs are considered: a table of all columns within `max_cells`, whose tables of an order count alike."""
-    cells, width = math.prod(target.shape), len(target.varying)
-    return target.is_even and cells <= target.max_cells and min(width, target.widest or width) > 1
-
-
 def design_tables(
     target: SelectionTarget, noise: NoiseModel, rows: float, orders: tuple[int, ...], *, mixed: bool = True
 ) -> dict[Axes, float] | None:
@@ -205,7 +199,7 @@ def pair_design(target: SelectionTarget, noise: NoiseModel, rows: float) -> dict
     return _named(small, small.best(), target)
 
 
-def unlooked(
+def tables_without_scoring(
     target: SelectionTarget, noise: NoiseModel, rows: float, step: Round
 ) -> dict[Axes, float] | None:
     """What is measured where nothing is looked at: columns alone, or the best design of columns and pairs; None where something is."""
@@ -221,22 +215,8 @@ def _named(small: SmallTable, design: Design, target: SelectionTarget) -> dict[A
     }
     first = next(iter(tables))
     return {
-        first_design_table(target, len(first)) if axes == first else axes: share
-        for axes, share in tables.items()
+        target.first_table(len(first)) if axes == first else axes: share for axes, share in tables.items()
     }
-
-
-def first_design_table(target: SelectionTarget, order: int) -> Axes:
-    """The first table of a design that begins with this order: so many columns, and all of one level."""
-    constant = (axis for axis, size in enumerate(target.shape) if size == 1)
-    return tuple(sorted((*target.varying[:order], *constant)))
-
-
-def orders_of(target: SelectionTarget) -> tuple[int, ...]:
-    """The orders that designs are made of: up to four columns, and the whole table."""
-    width = len(target.varying)
-    most = width if target.widest is None else min(width, target.widest)
-    return tuple(order for order in range(1, most + 1) if order <= HIGH_ORDER or order == width)
 
 
 def _targets(target: SelectionTarget) -> tuple[int, ...]:

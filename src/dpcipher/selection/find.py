@@ -9,26 +9,26 @@ a few runs of neighbouring bins of every column are counted anew: these coarse c
 which the tables blur with the noise of every bin. The tables of the found bins are measured with what is left of the charge.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
+from dpcipher.errors import Progress, silent
+from dpcipher.privacy.budget import noise_within
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.noise import mechanism_for
-from dpcipher.privacy.terms import Privacy
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.session import Expected, Question, Say, Session, TrueCounts, silent
-from dpcipher.request.shares import after_levels, coarse_share, discovery_share, finding_share, selection_for
+from dpcipher.privacy.terms import Privacy, Unit
+from dpcipher.request.request import after_levels, coarse_share, discovery_share, finding_share, selection_for
+from dpcipher.request.session import Expected, Question, Session, TrueCounts
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.text_column import MAX_FOUND
 from dpcipher.selection.allocation import NoiseModel
-from dpcipher.selection.edges import PlannedTables, bin_risk
-from dpcipher.selection.search import Search, Split, level_share, open_searches, run_searches
+from dpcipher.selection.edges import BinRisk, PlannedTables, bin_risk
+from dpcipher.selection.search import Search, Split, level_share, open_searches
 from dpcipher.tables.domain import Counts, Floats, Shape
 from dpcipher.tables.query import Groups, Query
 
@@ -72,17 +72,17 @@ class Intervals(Question):
         return np.array([number for split in self.splits for number in split.asked(sums)], dtype=np.int64)
 
 
-def find(session: Session, tables: PlannedTables, *, sets: int = 0, say: Say = silent) -> None:
+def find(session: Session, tables: PlannedTables, *, sets: int = 0, progress: Progress = silent) -> None:
     """Find levels and bins of all columns that leave them open, with a part of the charge, and let the session go on with the closed schema.
 
     Levels are found before bins: how many there are bears on how many bins pay. Coarse counts are measured for each of so many `sets` of tables; none for a
     method that could not use them.
     """
     if session.schema.discovers:
-        say("finding levels")
+        progress("finding levels")
         _find_levels(session)
     if session.schema.is_open:
-        say("finding bins")
+        progress("finding bins")
         _find_bins(session, tables, sets)
 
 
@@ -92,8 +92,8 @@ def check_finding(schema: Schema, privacy: Privacy, sets: int = 0) -> None:
     whole = after_levels(privacy.budget, schema).composable()
     searches = open_searches(schema, privacy.unit, zcdp=whole.rho is not None)
     if searches:
-        mechanism_for(whole.share(level_share(searches, schema)), privacy.unit)
-        mechanism_for(whole.share(coarse_share(schema) / max(sets, 1) / len(searches)), privacy.unit)
+        noise_within(whole, level_share(searches, schema), privacy.unit)
+        noise_within(whole, coarse_share(schema) / max(sets, 1) / len(searches), privacy.unit)
 
 
 def _find_levels(session: Session) -> None:
@@ -110,7 +110,7 @@ def _find_levels(session: Session) -> None:
     for column in columns:
         most = MAX_FOUND if column.max_levels is None else column.max_levels
         named[column.name] = session.find_texts(schema.attrs.index(column.name), share, delta, most)
-    session.remark("levels", {name: len(texts) for name, texts in named.items()})
+    session.remarks["levels"] = {name: len(texts) for name, texts in named.items()}
     session.close_schema(schema.closed(levels=named), {})
     session.rescale()
 
@@ -119,9 +119,40 @@ def _find_bins(session: Session, tables: PlannedTables, sets: int) -> None:
     """Find the bins of all open columns, with at most `finding_share` of the charge, and count them coarsely."""
     schema = session.schema
     searches = open_searches(schema, session.unit, zcdp=session.is_zcdp)
-    each = level_share(searches, schema)
     coarse = coarse_share(schema) if sets else Fraction(0)
     noise = NoiseModel(session.part(1 - finding_share(schema) - coarse), session.unit)
+    risks = _run(session, searches, lambda axis, rows: bin_risk(schema, axis, noise, rows, tables))
+    edges = {search.axis: search.edges(risks[search.axis]) for search in searches}
+    closed = schema.closed({search.column.name: edges[search.axis] for search in searches})
+    columns = {search.axis: closed.column(search.column.name) for search in searches}
+    bins: dict[str, Any] = {
+        "share": str(session.of_charge(1 - session.left)),
+        "found": {search.column.name: len(edges[search.axis]) - 1 for search in searches},
+    }
+    unbounded = [search for search in searches if search.is_unbounded]
+    if unbounded:
+        bins["ranges"] = {
+            search.column.name: {"rows": search.rows_to_find, "guess": search.is_guess}
+            for search in unbounded
+        }
+    session.remarks["bins"] = bins
+    codes = {search.axis: search.recoding(columns[search.axis], edges[search.axis]) for search in searches}
+    session.close_schema(closed, codes)
+    for number in range(sets):
+        for axis, column in columns.items():
+            query = Query((axis,), (Groups.runs(run_starts(column), closed.shape[axis]),))
+            session.kept.append(session.measure(query, coarse / sets / len(searches), set=number))
+    session.rescale()
+
+
+def _run(
+    session: Session, searches: Sequence[Search], risk: Callable[[int, float], BinRisk]
+) -> dict[int, BinRisk]:
+    """Ask level by level, until no interval is worth cutting; the risk of each column's bins, by its axis.
+
+    Columns whose range is to be found begin by themselves, with larger shares. The number of rows is public, or what the first levels tell.
+    """
+    each = level_share(searches, session.schema)
 
     def ask(asked: Sequence[Search], shares: int) -> None:
         """One level of some columns, which divide their shares equally."""
@@ -130,33 +161,15 @@ def _find_bins(session: Session, tables: PlannedTables, sets: int) -> None:
             noisy, law = session.ask(question, each * shares / len(asked))
             search.update(noisy.astype(float), law.variance)
 
-    risks = run_searches(
-        searches, ask, lambda axis, rows: bin_risk(schema, axis, noise, rows, tables), n_rows=session.n_rows
-    )
-    edges = {search.column.name: search.edges(risks[search.axis]) for search in searches}
-    closed = schema.closed(edges)
-    found = {name: len(points) - 1 for name, points in edges.items()}
-    ranges = {
-        search.column.name: {"rows": search.rows_to_find, "guess": search.is_guess}
-        for search in searches
-        if search.is_unbounded
-    }
-    note = {"share": str(session.of_charge(1 - session.left)), "found": found}
-    session.remark("bins", note | ({"ranges": ranges} if ranges else {}))
-    session.close_schema(
-        closed,
-        {
-            search.axis: search.recoding(closed.column(name), edges[name])
-            for search in searches
-            for name in [search.column.name]
-        },
-    )
-    for number in range(sets):
-        for search in searches:
-            runs = Groups.runs(run_starts(closed.column(search.column.name)), closed.shape[search.axis])
-            share = coarse / sets / len(searches)
-            session.keep(session.measure(Query((search.axis,), (runs,)), share, set=number))
-    session.rescale()
+    for unbounded in (True, False):
+        first = [search for search in searches if search.is_unbounded == unbounded]
+        ask(first, sum(search.first_shares for search in first))
+    rows = session.n_rows or max(1.0, float(np.mean([search.total for search in searches])))
+    risks = {search.axis: risk(search.axis, float(rows)) for search in searches}
+    asked = searches
+    while asked := [search for search in asked if search.refine(risks[search.axis])]:
+        ask(asked, len(asked))
+    return risks
 
 
 def run_starts(column: Column) -> list[int]:

@@ -4,17 +4,25 @@
 
 A round reads the distances of its candidates from their prediction, or of a shortlist of them. Everything here is decided from the schema,
 the budget, the unit and a number of rows that is public or noisy, so that a plan and a run follow the same steps.
+
+Of a shortlist, the public part of its scores and the candidates of each draw are here, too. Two strong pairs of three columns often imply the third. So a
+spanning forest of pairs comes first, as in Kruskal's algorithm: the candidates of a draw are the pairs whose columns are in different components of the
+pairs chosen so far; once no such pair is left, all remaining pairs. The candidates depend on earlier choices alone, so that k draws cost what k draws
+of the exponential mechanism cost (adaptive composition; McKenna, Miklau and Sheldon 2021 choose a spanning tree so).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpcipher.privacy.draws import Chooser
 from dpcipher.selection.allocation import GUMBEL, MEAN_SIZE, NoiseModel, one_way_risk
+from dpcipher.selection.prediction import Prediction
 from dpcipher.selection.target import SelectionTarget
 from dpcipher.tables.domain import Axes
 
@@ -52,6 +60,7 @@ TRIPLES_PER_COLUMN = 3  # whose distances are read
 TRIPLES_TO_PREDICT = 1  # the same where one column is to be predicted
 # Noise of a triple over the mean distance of the pairs, up to which the second round is held.
 WORTHWHILE = 0.1
+STRONG = 0.25  # distance over rows at which the tables of a shortlist are compared
 
 
 @dataclass(frozen=True)
@@ -149,10 +158,7 @@ def screen_round(noise: NoiseModel, candidates: int, columns: int, rows: float) 
     gap = findable / (math.log(candidates) + MARGIN)
     listing, reading = (
         _upward((single / level) ** power)
-        for single, level in (
-            (noise.choice(1, 1.0), GUMBEL * gap),
-            (noise.distance(1, 1.0), findable / 8),
-        )
+        for single, level in ((noise.choice(1, 1.0), GUMBEL * gap), (noise.distance(1, 1.0), findable / 8))
     )
     n_read = min(int(SCREEN / (listing + reading)), columns, candidates)
     listing = n_read * listing if n_read < candidates else Fraction(0)
@@ -240,3 +246,53 @@ def candidate_triples(
 def n_cells(shape: Sequence[int], tables: Sequence[Axes]) -> list[int]:
     """The cells of each table."""
     return [math.prod(shape[axis] for axis in axes) for axes in tables]
+
+
+def weights_256(target: SelectionTarget, tables: Sequence[Axes]) -> NDArray[np.int64]:
+    """The importance of each table relative to the largest, in 256ths: at most 1."""
+    importance = np.array([target.importance(axes) for axes in tables])
+    return np.asarray(np.round(importance / importance.max() * 256), dtype=np.int64)
+
+
+def penalties(
+    prediction: Prediction, tables: Sequence[Axes], precision: float, known: Callable[[Axes], float]
+) -> NDArray[np.int64]:
+    """What is taken off each distance: what is `known` without the table, and the error that noise would leave if it were measured."""
+    strong, noise = STRONG * prediction.total, np.array([precision])
+    left = (2 * float(prediction.risk(axes, strong)(noise)[0]) for axes in tables)
+    return np.array(
+        [round(error + known(axes)) for error, axes in zip(left, tables, strict=True)], dtype=np.int64
+    )
+
+
+def explained(distance: Mapping[Axes, float], axes: Axes) -> float:
+    """The distances of the smaller tables inside a table, added up: without an interaction of its own it hardly shows more.
+
+    >>> explained({(0, 1): 5.0, (1, 2): 3.0, (2, 3): 9.0}, (0, 1, 2))
+    8.0
+    """
+    parts = (part for k in range(2, len(axes)) for part in combinations(axes, k))
+    return math.fsum(distance.get(part, 0.0) for part in parts)
+
+
+class SpanningFirst:
+    """Chooses pairs: a spanning forest, then from the others."""
+
+    def __init__(self, pairs: Sequence[Axes]) -> None:
+        self.pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    def __call__(self, chooser: Chooser, scores: NDArray[np.int64], scale: float, k: int) -> list[int]:
+        """The positions of `k` pairs, in the order chosen."""
+        component = np.arange(int(self.pairs.max()) + 1)
+        picked: list[int] = []
+        while len(picked) < k:
+            joining = np.flatnonzero(component[self.pairs[:, 0]] != component[self.pairs[:, 1]])
+            if not joining.size:
+                break
+            place = int(joining[chooser.choose(scores[joining], scale)])
+            picked.append(place)
+            left, right = component[self.pairs[place]]
+            component[component == right] = left
+        others = np.setdiff1d(np.arange(len(self.pairs)), picked)
+        rest = chooser.choose_many(scores[others], scale, k - len(picked)) if len(picked) < k else []
+        return [*picked, *(int(others[place]) for place in rest)]

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar, cast
 
 import numpy as np
 
-from dpcipher.privacy.unit import Unit
-from dpcipher.request.shares import finding_share
+from dpcipher.privacy.terms import Unit
+from dpcipher.request.request import finding_share
 from dpcipher.schema.binned import Binned
 from dpcipher.schema.column import Column
 from dpcipher.schema.open_column import AUTO, declared_edges
@@ -283,28 +283,6 @@ def level_share(searches: Sequence[Search], schema: Schema) -> Fraction:
     return finding_share(schema) / sum(search.shares for search in searches)
 
 
-def run_searches(
-    searches: Sequence[Search],
-    ask: Callable[[Sequence[Search], int], None],
-    risk: Callable[[int, float], BinRisk],
-    *,
-    n_rows: int | None,
-) -> dict[int, BinRisk]:
-    """Ask level by level, until no interval is worth cutting; the risk of each column's bins, by its axis.
-
-    `ask` asks one level of some columns, with so many shares of a level; `risk` is that of the bins of an axis of so many rows. The number of rows is
-    public, or what the first level tells. A plan that rehearses a search with made-up rows takes the same steps.
-    """
-    for first in _with_first_shares(searches):
-        ask(first, sum(search.first_shares for search in first))
-    rows = n_rows or max(1.0, float(np.mean([search.total for search in searches])))
-    risks = {search.axis: risk(search.axis, float(rows)) for search in searches}
-    asked = searches
-    while asked := [search for search in asked if search.refine(risks[search.axis])]:
-        ask(asked, len(asked))
-    return risks
-
-
 def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
     """A search for every column with open bins; none of them is part of a compound."""
     grid, differences = schema.on_grid(), zcdp and unit.relation == "add-remove"
@@ -313,10 +291,3 @@ def open_searches(schema: Schema, unit: Unit, *, zcdp: bool) -> list[Search]:
         for axis, attr in enumerate(schema.attrs)
         if attr not in schema.compounds and schema.column(attr).bins == AUTO
     ]
-
-
-def _with_first_shares(searches: Sequence[Search]) -> list[list[Search]]:
-    """Those whose range is to be found, and the others: each kind is a question of its own, since the first begins with a larger share."""
-    unbounded = [search for search in searches if search.is_unbounded]
-    bounded = [search for search in searches if not search.is_unbounded]
-    return [kind for kind in (unbounded, bounded) if kind]

@@ -12,7 +12,7 @@ A look reads distances: of all candidates, or of a shortlist that the exponentia
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -20,24 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.privacy.choose import Chooser
+from dpcipher.errors import Progress, silent
+from dpcipher.privacy.draws import Chooser
 from dpcipher.privacy.events import Sensitivity
-from dpcipher.privacy.unit import Unit
+from dpcipher.privacy.terms import Unit
 from dpcipher.release.reconcile import Reconciled, reconcile
-from dpcipher.request.auto import Auto
-from dpcipher.request.request import Request, most_pairs
-from dpcipher.request.session import Choice, Decision, Expected, Question, Say, Session, TrueCounts, silent
-from dpcipher.request.shares import PARTS
+from dpcipher.request.request import PARTS, Auto, most_pairs
+from dpcipher.request.session import Choice, Decision, Expected, Question, Session, TrueCounts
 from dpcipher.schema.schema import Schema
 from dpcipher.selection import rounds
 from dpcipher.selection.allocation import NoiseModel, Risk, allocate_shares, one_way_risk
-from dpcipher.selection.design import design_tables, is_small, unlooked
-from dpcipher.selection.edges import planned_tables
-from dpcipher.selection.find import find
-from dpcipher.selection.limits import fitting, fitting_orders, one_way_tables
+from dpcipher.selection.design import design_tables, tables_without_scoring
 from dpcipher.selection.prediction import GRAIN, Prediction, fitted, independent, posterior_distances
-from dpcipher.selection.scores import SpanningFirst, explained, penalties, weights_256
-from dpcipher.selection.target import SelectionTarget
+from dpcipher.selection.target import SelectionTarget, fitting, fitting_orders, one_way_tables
 from dpcipher.tables.domain import Axes, Counts, Floats, Shape
 from dpcipher.tables.measurement import Measurement, Noise
 from dpcipher.tables.query import Query
@@ -109,19 +104,8 @@ class Scores(Choice):
     def rounds(self, chooser: Chooser, scores: NDArray[np.int64], scale: float, k: int) -> list[int]:
         """A spanning forest of pairs first, then the others."""
         if len(self.distances.tables[0]) == 2:
-            return SpanningFirst(self.distances.tables)(chooser, scores, scale, k)
+            return rounds.SpanningFirst(self.distances.tables)(chooser, scores, scale, k)
         return super().rounds(chooser, scores, scale, k)
-
-
-def run(request: Request, session: Session, *, say: Say = silent) -> Sequence[Measurement]:
-    """What a request asks, after what its schema leaves open was found: the given tables, or those that a part of the budget chooses."""
-    if request.schema.is_open:
-        find(session, planned_tables(request), sets=request.sets, say=say)
-    if request.auto is not None:
-        return select(session, request.auto, sets=request.sets, say=say)
-    if request.schema.is_open:
-        request = request.on(session.schema, session.part(Fraction(1)))
-    return session.measure_all(request, say=say)
 
 
 def select(
@@ -129,7 +113,7 @@ def select(
     auto: Auto,
     *,
     sets: int = 1,
-    say: Say = silent,
+    progress: Progress = silent,
     predict: Callable[[Reconciled], Prediction | None] = independent,
 ) -> list[Measurement]:
     """Choose tables and measure them, with all that is left of the charge of `session`; its remark "selection" says how they were chosen.
@@ -137,30 +121,29 @@ def select(
     With several `sets` the choice is made once, and every set measures the same tables, with an equal share. A plan, in which columns are even, can
     `predict` tables without denoising them.
     """
-    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, say, predict).run()
+    return _Selection(session, SelectionTarget.of(auto, session.schema), sets, progress, predict).run()
 
 
+@dataclass
 class _Selection:
     """One run: the noisy answers so far, and the risk of every table whose distance was read."""
 
-    def __init__(
-        self,
-        session: Session,
-        target: SelectionTarget,
-        sets: int,
-        say: Say,
-        predict: Callable[[Reconciled], Prediction | None] = independent,
-    ) -> None:
-        self.session, self.target, self.sets, self.say, self.predict = session, target, sets, say, predict
-        self.shape, self.zeros = session.schema.shape, session.schema.zero_masks
-        self.noise = NoiseModel(session.part(Fraction(1)), session.unit, sets)
-        self.tables: list[Measurement] = []
-        self.precision: dict[Axes, float] = {}
-        self.distance: dict[Axes, float] = {}
-        self.risks: dict[Axes, Risk] = {}
-        self.rows: float | None = None
-        self.spent = Fraction(0)
-        self.centred = False
+    session: Session
+    target: SelectionTarget
+    sets: int
+    progress: Progress = silent
+    predict: Callable[[Reconciled], Prediction | None] = independent
+    tables: list[Measurement] = field(default_factory=list)
+    precision: dict[Axes, float] = field(default_factory=dict)
+    distance: dict[Axes, float] = field(default_factory=dict)
+    risks: dict[Axes, Risk] = field(default_factory=dict)
+    rows: float | None = None
+    spent: Fraction = Fraction(0)
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        self.shape, self.zeros = self.session.schema.shape, self.session.schema.zero_masks
+        self.noise = NoiseModel(self.session.part(Fraction(1)), self.session.unit, self.sets)
         self.note: dict[str, Any] = {"rounds": 0, "candidates": 0, "shortlist": 0}
 
     def run(self) -> list[Measurement]:
@@ -171,12 +154,12 @@ class _Selection:
         self.note["tables"] = len({table.query.axes for table in self.tables})
         if self.target.predict is not None:
             self.note["predict"] = self.session.schema.attrs[self.target.predict]
-        self.session.remark("selection", self.note)
+        self.session.remarks["selection"] = self.note
         return self.tables
 
     def _small(self) -> bool:
         """Measure a small table by a design that follows from the number of rows, public or noisy; False where looking first promises more."""
-        if not is_small(self.target):
+        if not self.target.is_small:
             return False
         orders = fitting_orders(self.target, self.session.schema.domain)
         shares = design_tables(self.target, self.noise, self._rows(), orders, mixed=not self.zeros)
@@ -191,7 +174,7 @@ class _Selection:
         if self.rows is None and self.session.n_rows is not None:
             self.rows = max(float(self.session.n_rows), 1.0)
         if self.rows is None:
-            self.say("asking for the number of rows")
+            self.progress("asking for the number of rows")
             self.spent += rounds.TOTAL
             counted = self.session.count_rows(rounds.TOTAL)
             self.rows = max(float(counted.values), math.sqrt(counted.noise.variance) / 2, 1.0)
@@ -203,17 +186,17 @@ class _Selection:
         if not pairs:
             self._spend_on(dict.fromkeys(one_way, 1.0))
             return
-        if not self.noise.is_zcdp and self._without_a_look(pairs, self._rows()):
+        if not self.noise.is_zcdp and self._measured_without_scoring(pairs, self._rows()):
             return
         if rounds.centres(self.noise, zeros=bool(self.zeros)):
-            self.say("measuring the number of rows")
+            self.progress("measuring the number of rows")
             self._count_rows()
-        self.say("measuring one-way tables")
+        self.progress("measuring one-way tables")
         share = rounds.ONE_WAY if self.noise.is_zcdp else self._column_share(pairs, self._rows())
         prediction = self._measure_columns(one_way, share)
         if prediction is None:
             self._spend_on(dict.fromkeys(one_way, 1.0))
-        elif not self._without_a_look(pairs, prediction.total):
+        elif not self._measured_without_scoring(pairs, prediction.total):
             if self.noise.is_zcdp and (more := self._column_share(pairs, prediction.total) - share) > 0:
                 prediction = self._measure_columns(one_way, more) or prediction
             self._rounds(prediction, one_way, pairs)
@@ -227,10 +210,10 @@ class _Selection:
         """
         for number in range(self.sets):
             if self.session.n_rows is None:
-                self.session.keep(self.session.count_rows(rounds.ROWS / self.sets, set=number))
+                self.session.kept.append(self.session.count_rows(rounds.ROWS / self.sets, set=number))
             else:
                 exact = np.asarray(self.session.n_rows)
-                self.session.keep(Measurement(Query(()), exact, Noise("none", 0.0), number))
+                self.session.kept.append(Measurement(Query(()), exact, Noise("none", 0.0), number))
         self.centred = True
 
     def _measure_columns(self, one_way: list[Axes], share: Fraction) -> Prediction | None:
@@ -245,9 +228,9 @@ class _Selection:
         sizes, most = rounds.n_cells(self.shape, pairs), most_pairs(self.session.schema, self.sets)
         return rounds.pair_round(self.noise, sizes, len(self.shape), rows, most)
 
-    def _without_a_look(self, pairs: list[Axes], rows: float) -> bool:
+    def _measured_without_scoring(self, pairs: list[Axes], rows: float) -> bool:
         """Measure columns, or all pairs, with all that is left, where nothing can be told apart; False where something can."""
-        shares = unlooked(self.target, self.noise, rows, self._first_round(pairs, rows))
+        shares = tables_without_scoring(self.target, self.noise, rows, self._first_round(pairs, rows))
         if shares is None:
             return False
         self.note["candidates"] += len(pairs)
@@ -256,7 +239,9 @@ class _Selection:
 
     def _rounds(self, prediction: Prediction, one_way: list[Axes], pairs: list[Axes]) -> None:
         step = self._first_round(pairs, prediction.total)
-        chosen = self._unseen(prediction, pairs) if step.blind else self._read(prediction, pairs, step)
+        if step.blind:  # distances are not read: all pairs are alike
+            self.note["candidates"] += len(pairs)
+        chosen = pairs if step.blind else self._read(prediction, pairs, step)
         screened = self._screen(prediction) if step.takes_all else []
         second = self._second_from(chosen)
         self.session.decide(Decision(self.note["candidates"], second))
@@ -270,11 +255,6 @@ class _Selection:
         if kept:
             self._second(one_way, [axes for axes in [*chosen, *screened] if shares[axes]])
 
-    def _unseen(self, prediction: Prediction, tables: list[Axes]) -> list[Axes]:
-        """Tables whose distances are not read: all alike."""
-        self.note["candidates"] += len(tables)
-        return tables
-
     def _judge(self, prediction: Prediction, tables: list[Axes]) -> None:
         """What each table is worth, by its distance."""
         for axes in tables:
@@ -285,7 +265,7 @@ class _Selection:
         """Tables of three and more columns that show more than the smaller tables inside them: chosen by that, then read."""
         found: list[Axes] = []
         for tables, step in rounds.screens(self.noise, self.target, prediction.total):
-            found += self._read(prediction, tables, step, partial(explained, self.distance))
+            found += self._read(prediction, tables, step, partial(rounds.explained, self.distance))
         return [axes for axes in found if self.distance[axes] >= rounds.SHOWN * prediction.total]
 
     def _second_from(self, pairs: list[Axes]) -> float | None:
@@ -305,7 +285,7 @@ class _Selection:
 
     def _second(self, one_way: list[Axes], measured: list[Axes]) -> None:
         """Read the distances of triples from a fit of all measured tables; the allocation covers triples and earlier tables together."""
-        self.say("fitting what was measured so far")
+        self.progress("fitting what was measured so far")
         prediction, chosen = fitted(self._reconciled(), self.target.predict), list[Axes]()
         pairs = [axes for axes in measured if len(axes) == 2]
         triples = rounds.candidate_triples(self.target, pairs, self.distance)
@@ -326,13 +306,13 @@ class _Selection:
     ) -> list[Axes]:
         """The tables of a round whose distances were read: all, or those of a shortlist. What of them is `known` from smaller tables is public."""
         if step.n_read < len(tables):
-            self.say(f"choosing {step.n_read} of {len(tables)} tables to look at")
+            self.progress(f"choosing {step.n_read} of {len(tables)} tables to look at")
             tables = self._shortlist(prediction, tables, step, known)
         self.spent += step.share
         self.note["rounds"] += 1
         self.note["candidates"] += step.candidates
         self.note["shortlist"] += step.n_read
-        self.say(f"reading the distances of {len(tables)} tables")
+        self.progress(f"reading the distances of {len(tables)} tables")
         noisy, mechanism = self.session.ask(
             Distances(tables, prediction.goal, step.candidates), step.distance_share
         )
@@ -342,16 +322,12 @@ class _Selection:
         return tables
 
     def _shortlist(
-        self,
-        prediction: Prediction,
-        tables: list[Axes],
-        step: rounds.Round,
-        known: Callable[[Axes], float],
+        self, prediction: Prediction, tables: list[Axes], step: rounds.Round, known: Callable[[Axes], float]
     ) -> list[Axes]:
         """The exponential mechanism, once for each table to read."""
-        weight = weights_256(self.target, tables)
+        weight = rounds.weights_256(self.target, tables)
         precision = self.noise.precision(float(self.session.left) / step.n_read)
-        penalty = partial(penalties, prediction, tables, precision, known)
+        penalty = partial(rounds.penalties, prediction, tables, precision, known)
         scores = Scores(Distances(tables, prediction.goal, step.candidates), penalty, weight, step.n_read)
         return sorted(tables[place] for place in self.session.choose(scores, step.n_read, step.list_share))
 
@@ -363,7 +339,7 @@ class _Selection:
         budget, whole = self.session.left - keep, math.fsum(shares.values())
         parts = {axes: int(share / whole * PARTS) for axes, share in shares.items() if share > 0}
         total = sum(parts.values()) * self.sets
-        self.say(f"measuring {len(parts)} tables")
+        self.progress(f"measuring {len(parts)} tables")
         self.session.expect([Query(axes) for axes, part in parts.items() if part])
         for axes, part in parts.items():
             if part:

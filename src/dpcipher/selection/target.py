@@ -1,4 +1,4 @@
-"""The target of a selection: the tables whose error counts, and the candidates that may be measured."""
+"""The target of a selection: the tables whose error counts, the candidates that may be measured, and what bounds them before anything is asked."""
 
 import math
 from bisect import bisect_right
@@ -9,17 +9,20 @@ from itertools import combinations
 from numbers import Integral
 from typing import Self
 
-from dpcipher.errors import ParameterError, WorkloadError
-from dpcipher.request.auto import Auto
+from dpcipher.errors import ParameterError, SizeError, WorkloadError
+from dpcipher.release.reconcile import check_size
+from dpcipher.request.request import Auto
 from dpcipher.schema.schema import Schema
 from dpcipher.schema.workload import Workload
-from dpcipher.tables.domain import Axes, elementary_symmetric
+from dpcipher.tables.domain import Axes, Domain, elementary_symmetric
+from dpcipher.tables.query import Query
 
 # Errors of the parts of a table add up in squares: in a larger target table the error of a part counts half.
 PART = 0.5
 LOW_ORDER = 3  # of the target tables, where none are named
 HIGH_ORDER = 4  # of the largest tables that are looked for, where nothing is said
 MAX_LISTED = 200_000  # tables that are listed in order to be counted
+MOST_TABLES, MOST_CELLS = 5_000, 2**22  # that are counted before it is known which of them are asked for
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,24 @@ class SelectionTarget:
     def is_even(self) -> bool:
         """Whether all tables of an order count alike."""
         return not self.listed and self.predict is None and len(set(self.weights)) == 1
+
+    @property
+    def is_small(self) -> bool:
+        """Whether designs are considered: a table of all columns within `max_cells`, whose tables of an order count alike."""
+        cells, width = math.prod(self.shape), len(self.varying)
+        return self.is_even and cells <= self.max_cells and min(width, self.widest or width) > 1
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The orders that designs are made of: up to four columns, and the whole table."""
+        width = len(self.varying)
+        most = width if self.widest is None else min(width, self.widest)
+        return tuple(order for order in range(1, most + 1) if order <= HIGH_ORDER or order == width)
+
+    def first_table(self, order: int) -> Axes:
+        """The first table of a design that begins with this order: so many columns, and all of one level."""
+        constant = (axis for axis, size in enumerate(self.shape) if size == 1)
+        return tuple(sorted((*self.varying[:order], *constant)))
 
     def tables(self, order: int) -> Iterator[Axes]:
         """Every candidate table of so many columns, none of which has only one level."""
@@ -180,3 +201,69 @@ def _listed(schema: Schema, target: Sequence[Sequence[str]]) -> tuple[Axes, ...]
     rest = [(attr,) for attr in schema.attrs if attr not in covered]
     tables = Workload.parse(schema, [*target, *rest]).tables
     return tuple(schema.axes(table) for table in tables[: len(target)])
+
+
+def check_auto(auto: Auto, schema: Schema) -> None:
+    """Refuse options that do not fit the schema, and tables that structural zeros keep from being reconciled; nothing private is opened."""
+    target = SelectionTarget.of(auto, schema)
+    if schema.zero_masks:
+        check_size(schema.domain, list(map(Query, [*one_way_tables(schema.shape), *target.tables(2)])))
+
+
+def one_way_tables(shape: Sequence[int]) -> list[Axes]:
+    """The table of every column."""
+    return [(axis,) for axis in range(len(shape))]
+
+
+def fitting(domain: Domain, tables: Sequence[Axes], more: Iterable[Axes]) -> list[Axes]:
+    """Those of `more` tables that can be reconciled with `tables` and one another: all, unless there are structural zeros."""
+    kept: list[Axes] = []
+    for axes in more:
+        if not domain.zeros or _reconcilable(domain, [*tables, *kept, axes]):
+            kept.append(axes)
+    return kept
+
+
+def fitting_orders(target: SelectionTarget, domain: Domain) -> tuple[int, ...]:
+    """The orders of a design; with structural zeros, those whose tables can be reconciled."""
+    orders = target.orders
+    if not domain.zeros:
+        return orders
+    return tuple(
+        order for order in orders if _reconcilable(domain, list(combinations(target.varying, order)))
+    )
+
+
+def _reconcilable(domain: Domain, tables: Sequence[Axes]) -> bool:
+    try:
+        check_size(domain, list(map(Query, tables)))
+    except SizeError:
+        return False
+    return True
+
+
+def foreseen_tables(target: SelectionTarget) -> list[Axes] | None:
+    """All that a selection may ask for; None where they are too many, and where a small table may be asked for whole.
+
+    >>> foreseen_tables(SelectionTarget((2, 3, 4000), (1.0, 1.0, 1.0), max_order=3, max_cells=10_000, order=3))
+    [(0,), (1,), (2,), (0, 1), (0, 2)]
+    """
+    orders = range(2, target.max_order + 1)
+    if target.is_small or sum(map(target.count_tables, orders)) > MOST_TABLES:
+        return None
+    tables = list(dict.fromkeys(_askable(target)))
+    return (
+        tables
+        if sum(math.prod(target.shape[axis] for axis in axes) for axes in tables) <= MOST_CELLS
+        else None
+    )
+
+
+def _askable(target: SelectionTarget) -> Iterator[Axes]:
+    """Every column, every candidate, and the tables of a design of columns or pairs that hold columns of one level."""
+    for axis in range(len(target.shape)):
+        yield (axis,)
+    for order in range(2, target.max_order + 1):
+        yield from target.tables(order)
+    for order in (1, 2):
+        yield target.first_table(order)

@@ -1,13 +1,26 @@
 """Few joint tables that have many given tables among their margins, so that counting the few is counting all."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcipher.tables.domain import Axes, Shape
+
+# How much of private rows is kept and counted at a time: public numbers, which a plan needs too.
+FULL_TABLE_CELLS = (
+    2**20
+)  # up to so many cells the full table answers every question; beyond, the coded rows are kept
+MEMORY_BYTES = 2**28  # of codes that are held in memory
+JOINT_CELLS = (2**15, 2**11, 2**7)  # of the largest joint table; less where there would be very many of them
+ALL_JOINT_CELLS = 2**23  # of all joint tables together
+JOINT_ROWS = 2**13  # rows from which joint tables pay
+BLOCK_ROWS = 2**17
+
+Item = TypeVar("Item")
 
 
 def joint_tables(shape: Shape, tables: Sequence[Axes], most_cells: int) -> dict[Axes, Axes]:
@@ -54,3 +67,26 @@ def _grown(seed: Axes, shape: Shape, pairs: NDArray[np.int32], most_cells: int) 
         joint.append(best)
         cells *= shape[best]
         gained = gained + pairs[best]
+
+
+def few_joint_tables(shape: tuple[int, ...], tables: Sequence[Axes]) -> dict[Axes, Axes]:
+    """Joint tables for given ones: as few as memory for their counts allows."""
+    for most_cells in JOINT_CELLS:
+        joints = joint_tables(shape, tables, most_cells)
+        if sum(math.prod(shape[axis] for axis in axes) for axes in set(joints.values())) <= ALL_JOINT_CELLS:
+            return joints
+    return {axes: axes for axes in tables}
+
+
+def at_once(items: Sequence[Item], cells: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
+    """Items in their order, as many at a time as have at most so many cells together; at least one."""
+    some: list[Item] = []
+    n_cells = 0
+    for item in items:
+        if some and n_cells + cells(item) > most:
+            yield some
+            some, n_cells = [], 0
+        some.append(item)
+        n_cells += cells(item)
+    if some:
+        yield some

@@ -62,6 +62,20 @@ class Groups:
             tuple(of[level] for level in range(levels)), tuple(names[group] for group in order if names)
         )
 
+    @classmethod
+    def crossed(cls, several: Sequence["Groups | None"]) -> "Groups | None":
+        """The coarsest groups that lie inside those of each of several; None where these are the levels.
+
+        >>> Groups.crossed([Groups.runs([0, 2], 4), Groups.runs([0, 3], 4)]).of
+        (0, 0, 1, 2)
+        """
+        kept = [groups.of for groups in several if groups is not None]
+        if len(kept) < len(several) or not kept:
+            return None
+        numbers: dict[tuple[int, ...], int] = {}
+        of = tuple(numbers.setdefault(cell, len(numbers)) for cell in zip(*kept, strict=True))
+        return None if len(numbers) == len(of) else cls(of)
+
     @cached_property
     def size(self) -> int:
         """How many groups there are."""
@@ -183,12 +197,30 @@ class Query:
             for axis, groups in zip(other.axes, other.forms, strict=True)
         )
 
+    def of_cells(self, finer: "Query") -> "Query":
+        """Its sums as those of the cells of a finer query, which stand in the place of levels."""
+        held = dict(zip(finer.axes, finer.forms, strict=True))
+        forms = (
+            groups if groups is None or fine is None else Groups(tuple(groups.of[n] for n in fine.starts))
+            for groups, fine in zip(self.forms, map(held.get, self.axes), strict=True)
+        )
+        return Query(self.axes, tuple(forms))
+
     def apply(self, table: NDArray[Any], axes: Axes) -> NDArray[Any]:
         """The exact answer, from a table on `axes` with every level."""
-        values: NDArray[Any] = margin(table, axes, self.axes)
-        for place, groups in enumerate(self.groups):
+        return self.contrast(self.merge(margin(table, axes, self.axes)))
+
+    def merge(self, values: NDArray[Any], first: int = 0) -> NDArray[Any]:
+        """Counts of levels summed in its groups; dimensions before `first` number tables."""
+        for place, groups in enumerate(self.groups, start=first):
             values = values if groups is None else groups.merge(values, place)
-        return self.contrast(values)
+        return values
+
+    def spread(self, values: NDArray[Any], first: int = 0) -> NDArray[Any]:
+        """What each group has, for every one of its levels."""
+        for place, groups in enumerate(self.groups, start=first):
+            values = values if groups is None else groups.spread(values, place)
+        return values
 
     def contrast(self, values: NDArray[Any]) -> NDArray[Any]:
         """Counts of its cells as the query asks for them: as they are, less their sum, or along each contrast."""
@@ -199,12 +231,15 @@ class Query:
                 values = values.shape[place] * values - values.sum(axis=place, keepdims=True)
         return values
 
-    def transpose(self, values: Floats, sizes: Shape) -> Floats:
-        """The adjoint of `apply`, as a table on the query's columns with every level."""
-        values = self.contrast(values)  # symmetric
-        for place, groups in enumerate(self.groups):
-            values = values if groups is None else groups.spread(values, place)
-        return values.reshape([sizes[axis] for axis in self.axes])
+    def less_means(self, values: Floats, first: int = 0) -> Floats:
+        """Counts less what it does not ask for: their mean where it is centred, their means along its contrasts; its own transpose."""
+        if self.centred:
+            flat = values.reshape(*values.shape[:first], -1)
+            return np.asarray(flat - flat.mean(axis=-1, keepdims=True)).reshape(values.shape)
+        for place, axis in enumerate(self.axes, start=first):
+            if axis in self.contrasts:
+                values = values - values.mean(axis=place, keepdims=True)
+        return values
 
     def moved(self, sizes: Shape, relation: str) -> tuple[int, int]:
         """How far one row moves the answer, in L1 and squared L2: a row that is added or removed, or one that is replaced.

@@ -7,16 +7,17 @@ disk costs no budget.
 import os
 import tempfile
 import weakref
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, overload
+from functools import partial
+from typing import IO, Any, overload
 
 import numpy as np
 
 from dpcipher.curator.kernel import Columns
 from dpcipher.errors import TableFileError
-from dpcipher.request.limits import MEMORY_BYTES as MEMORY_BYTES
+from dpcipher.request.session import Recoding
+from dpcipher.tables.covering import MEMORY_BYTES as MEMORY_BYTES
 from dpcipher.tables.domain import CodeColumn
 
 
@@ -28,18 +29,21 @@ class UnnamedFile:
             self.file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
         weakref.finalize(self, _close, self.file)
 
-    def add(self, columns: Columns) -> int:
-        """Write columns at the end; where that was."""
+    def keep(self, columns: Columns) -> Columns:
+        """Write columns at the end; each is read when it is asked for, several threads may read at once."""
         with says_what_is_full():
-            start = self.file.seek(0, os.SEEK_END)
+            place = self.file.seek(0, os.SEEK_END)
             for column in columns:
                 self.file.write(np.ascontiguousarray(column).data)
             self.file.flush()
-        return start
+        makers = []
+        for column in columns:
+            makers.append(partial(self._read, place, column.nbytes, column.dtype))
+            place += column.nbytes
+        return LazyColumns(makers)
 
-    def read(self, start: int, n_bytes: int) -> bytes:
-        """Some bytes; several threads may read at once."""
-        return os.pread(self.file.fileno(), n_bytes, start)
+    def _read(self, start: int, n_bytes: int, kind: np.dtype[Any]) -> CodeColumn:
+        return np.frombuffer(os.pread(self.file.fileno(), n_bytes, start), kind)
 
 
 def _close(file: IO[bytes]) -> None:
@@ -72,56 +76,33 @@ class HeldRows:
         self._bytes += sum(column.nbytes for column in columns)
         if self._file is None and self._bytes > MEMORY_BYTES:
             self._file = UnnamedFile()
-            self.blocks = [FileColumns(self._file, block) for block in self.blocks]
-        self.blocks.append(columns if self._file is None else FileColumns(self._file, columns))
+            self.blocks = [self._file.keep(block) for block in self.blocks]
+        self.blocks.append(columns if self._file is None else self._file.keep(columns))
 
 
 class LazyColumns(Sequence[CodeColumn]):
     """Columns of which each is made when it is asked for."""
+
+    def __init__(self, makers: Sequence[Callable[[], CodeColumn]]) -> None:
+        self._makers = makers
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
     @overload
     def __getitem__(self, axis: int) -> CodeColumn: ...
     @overload
     def __getitem__(self, axis: slice) -> Columns: ...
     def __getitem__(self, axis: int | slice) -> CodeColumn | Columns:
-        if isinstance(axis, slice):
-            return [self[place] for place in range(len(self))[axis]]
-        return self._column(axis)
-
-    @abstractmethod
-    def _column(self, axis: int) -> CodeColumn:
-        """One column."""
+        return [make() for make in self._makers[axis]] if isinstance(axis, slice) else self._makers[axis]()
 
 
-class FileColumns(LazyColumns):
-    """Columns that are written to a file, each read when it is asked for."""
-
-    def __init__(self, file: UnnamedFile, columns: Columns) -> None:
-        self._file, self._types = file, [column.dtype for column in columns]
-        self._stops = np.cumsum([file.add(columns), *(column.nbytes for column in columns)]).tolist()
-
-    def __len__(self) -> int:
-        return len(self._types)
-
-    def _column(self, axis: int) -> CodeColumn:
-        start, stop = self._stops[axis], self._stops[axis + 1]
-        return np.frombuffer(self._file.read(start, stop - start), self._types[axis])
-
-
-def recoded_columns(columns: Columns, codes: Mapping[int, CodeColumn]) -> Columns:
+def recoded_columns(columns: Columns, codes: Recoding) -> Columns:
     """Columns with the new code of each old one on some axes: at once in memory, and whenever they are read from a file."""
-    recoded = RecodedColumns(columns, codes)
-    return recoded if isinstance(columns, FileColumns) else list(recoded)
 
+    def recoded(axis: int) -> CodeColumn:
+        return codes[axis][columns[axis]] if axis in codes else columns[axis]
 
-class RecodedColumns(LazyColumns):
-    """Columns whose codes are looked up when they are asked for."""
-
-    def __init__(self, columns: Columns, codes: Mapping[int, CodeColumn]) -> None:
-        self._columns, self._codes = columns, codes
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def _column(self, axis: int) -> CodeColumn:
-        return self._codes[axis][self._columns[axis]] if axis in self._codes else self._columns[axis]
+    axes = range(len(columns))
+    lazy = isinstance(columns, LazyColumns)
+    return LazyColumns([partial(recoded, axis) for axis in axes]) if lazy else list(map(recoded, axes))

@@ -14,7 +14,7 @@ import pytest
 from handed_counts import handed_counts  # noqa: F401
 
 from dpcipher.curator import counts as count
-from dpcipher.curator import persons, spill
+from dpcipher.curator import held, persons
 from dpcipher.curator.counts import RowCounts, receive
 from dpcipher.curator.measure import measure
 from dpcipher.errors import TableFileError
@@ -30,9 +30,9 @@ TABLES = [(0,), (1,), (0, 1), (1, 3), (0, 3), (3,)]
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for a few hundred rows, and no table counted before it is known to be asked for."""
-    monkeypatch.setattr(spill, "MEMORY_BYTES", 2_000)
+    monkeypatch.setattr(held, "MEMORY_BYTES", 2_000)
     monkeypatch.setattr(count, "CHUNK_ROWS", 300)
-    monkeypatch.setattr("dpcipher.selection.limits.MOST_CELLS", 0)
+    monkeypatch.setattr("dpcipher.selection.target.MOST_CELLS", 0)
     monkeypatch.setattr("dpcipher.io.objects.FRAME_ROWS", 170)
     monkeypatch.setattr("dpcipher.io.files.BATCH_ROWS", 170)
 
@@ -85,7 +85,7 @@ def test_many_rows_are_held_in_a_file_without_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("memory", [0, 2**28])
 def test_rows_are_recoded_in_a_file_as_in_memory(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes that bins merge, of a column of two bytes and of one of four: the counts of recoded rows."""
-    monkeypatch.setattr(spill, "MEMORY_BYTES", memory)
+    monkeypatch.setattr(held, "MEMORY_BYTES", memory)
     frame, shape = people(), (2, 3, 7, 5)
     coarse = {1: np.arange(300, dtype=np.int32) // 100, 2: np.arange(70_000, dtype=np.int32) // 10_000}
     source = RowCounts(receive(frame, SCHEMA).rows(), SCHEMA.shape).recoded(coarse, shape)
@@ -106,7 +106,7 @@ def test_persons_keep_the_same_rows_in_files_as_in_memory(
     person, frame = Privacy.parse(epsilon=1, unit="add-remove", max_rows=limit, person="who"), people()
     tallies = []
     for memory, partitions in ((2**28, 64), (2_000, 64), (2_000, 1), (2_000, 3)):
-        monkeypatch.setattr(spill, "MEMORY_BYTES", memory)
+        monkeypatch.setattr(held, "MEMORY_BYTES", memory)
         monkeypatch.setattr(persons, "PARTITIONS", partitions)
         tallies.append(receive(frame, SCHEMA, person).tally(TABLES))
     kept = frame["who"].map(str).value_counts().clip(upper=limit).sum()
@@ -144,7 +144,7 @@ def test_a_full_disk_costs_no_budget(
         tmp_path / "people.ledger", epsilon=2, unit="add-remove", max_rows=options.get("max_rows", 1)
     )
 
-    monkeypatch.setattr(spill.tempfile, "TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
+    monkeypatch.setattr(held.tempfile, "TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
     with pytest.raises(TableFileError, match=r"No space left on device\); nothing was charged.*TMPDIR"):
         measure(people(), SCHEMA, epsilon=1.0, unit="add-remove", ledger=ledger, **options)
     assert ledger.spent.epsilon == 0
