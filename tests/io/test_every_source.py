@@ -16,18 +16,18 @@ import pytest
 
 from dpcipher.curator.counts import receive
 from dpcipher.io.source import open_declared
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 from dpcipher.schema.format import FileFormat
 
 Rows = dict[str, list[Any]]
 SCHEMA = Schema(
     (
-        Column("c", "categorical", levels=["01", "N", "NA", "é, ü"], missing="level", other="N"),
-        Column("o", "ordinal", levels=[3, 1, 2], missing="level", other="missing"),
-        Column("i", "integer", min=-5, max=94, bins=7, missing="level", other="nearest"),
-        Column("x", "number", edges=[-1.5, 0, 2.25], missing="level", other="missing"),
-        Column("b", "boolean", missing="level", other="missing"),
-        Column("d", "date", min="1960-01-01", max="2030-12-31", bins=9, missing="level", other="missing"),
+        column("c", "categorical", levels=["01", "N", "NA", "é, ü"], missing="level", other="N"),
+        column("o", "ordinal", levels=[3, 1, 2], missing="level", other="missing"),
+        column("i", "integer", min=-5, max=94, bins=7, missing="level", other="nearest"),
+        column("x", "number", edges=[-1.5, 0, 2.25], missing="level", other="missing"),
+        column("b", "boolean", missing="level", other="missing"),
+        column("d", "date", min="1960-01-01", max="2030-12-31", bins=9, missing="level", other="missing"),
     )
 )
 TYPES = pa.schema(

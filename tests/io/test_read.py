@@ -14,7 +14,7 @@ from test_every_source import SCHEMA
 from dpcipher.errors import DataError, DpcipherError, TableFileError
 from dpcipher.io.source import open_table
 from dpcipher.io.write import mirror, write_table
-from dpcipher.schema import Column, Schema
+from dpcipher.schema import Schema, column
 
 CANARY = "Zebra4711"
 
@@ -68,8 +68,8 @@ def test_integer_column_names_are_text(tmp_path):
 
 ONE = Schema(
     (
-        Column("a", "categorical", levels=["x", "é", 'q"', "l\nm"], missing="level"),
-        Column("b", "integer", min=0, max=9),
+        column("a", "categorical", levels=["x", "é", 'q"', "l\nm"], missing="level"),
+        column("b", "integer", min=0, max=9),
     )
 )
 
@@ -171,7 +171,7 @@ def test_bad_frames_are_refused_without_quoting_them(name):
 def test_mixed_cells_that_are_declared_are_fine():
     """A column of numbers and texts is read as text, cell by cell."""
     frame = pd.DataFrame({"a": pd.Series([1, "N", None], dtype=object)})
-    schema = Schema((Column("a", "categorical", levels=["1", "N"], missing="level"),))
+    schema = Schema((column("a", "categorical", levels=["1", "N"], missing="level"),))
     assert codes_of(frame, schema) == [[0], [1], [2]]
 
 

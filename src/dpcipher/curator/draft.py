@@ -25,10 +25,11 @@ from dpcipher.io.sniff import guess_format
 from dpcipher.io.source import open_table
 from dpcipher.schema.cells import as_number
 from dpcipher.schema.codebooks.variable import MAX_UNIT
-from dpcipher.schema.column import Column
-from dpcipher.schema.points import day_text
+from dpcipher.schema.columns import Column
+from dpcipher.schema.declared import column
+from dpcipher.schema.document import Provenance
+from dpcipher.schema.scale import day_text
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.spec import Provenance
 
 MAX_LEVELS = 200  # a text column with more distinct values is listed only where each comes often
 MOST_LEVELS = 1_000
@@ -334,7 +335,7 @@ def _accepted(profile: ColumnProfile, declarations: Sequence[tuple[str, dict[str
 
 def _column(profile: ColumnProfile, kind: Any, **facts: Any) -> Column:
     missing: Literal["level", "refuse"] = "level" if profile.missing else "refuse"
-    return Column(profile.name, kind, missing=missing, **facts)
+    return column(profile.name, kind, missing=missing, **facts)
 
 
 def _check(profile: ColumnProfile, remarks: Sequence[str]) -> str:

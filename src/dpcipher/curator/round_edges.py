@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcipher.schema.points import second_text
+from dpcipher.schema.scale import second_text
 
 BINS = 20
 SKEWED = 5.0

@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcipher.errors import DpcipherError, ParameterError, TableFileError
+from dpcipher.files.codec import is_number
 from dpcipher.io.databases import ibis_backend, is_ibis, postgres_batches
 from dpcipher.io.excel import warn_of_sheets
 from dpcipher.io.files import find_files
 from dpcipher.io.header import check_names
 from dpcipher.io.objects import frame_batches
+from dpcipher.schema.columns import Categorical
 from dpcipher.schema.format import PLAIN, FileFormat
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Codes
@@ -131,7 +133,7 @@ def number_columns(schema: Schema) -> frozenset[str]:
         column.name
         for column in schema.columns
         if column.kind in ("integer", "number")
-        or (isinstance(column.levels, tuple) and {*map(type, column.levels)} <= {int, float})
+        or (isinstance(column, Categorical) and all(map(is_number, column.levels)))
     )
 
 

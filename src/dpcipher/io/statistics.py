@@ -24,8 +24,8 @@ import pyarrow as pa
 from dpcipher.errors import MissingExtra, TableFileError
 from dpcipher.files import replacing
 from dpcipher.schema.cells import as_number, by_type
-from dpcipher.schema.column import Column
-from dpcipher.schema.listed import Listed
+from dpcipher.schema.columns import Column
+from dpcipher.schema.levels import Levels
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats
 
@@ -205,20 +205,17 @@ def _variable(column: Column, target: Path) -> Variable:
     labels: dict[float | str, str] = {}
     levels: tuple[int, ...] | None = None
     values: list[float]
-    if isinstance(domain, Listed):
+    read: Callable[[pa.Array], Floats] = as_number
+    if isinstance(domain, Levels):
         levels = _level_numbers(domain)
-        read, values = as_number, list(levels)
+        values = list(levels)
         labels = {number: label for number, label in zip(levels, shown, strict=False) if str(number) != label}
     else:
-        read = domain.numbers
+        read = domain.scale.read
         values = [
             float(factor * value + origin) for value in (domain.edges[0], domain.edges[-1], *domain.special)
         ]
-        texts = {
-            str(text): label
-            for text, label in dict(column.value_labels or ()).items()
-            if str(text) not in codes
-        }
+        texts = {str(text): label for text, label in column.value_labels if str(text) not in codes}
         points = factor * read(pa.array(list(texts), pa.string())) + origin
         # Labels of single values among numbers, such as a top code; Stata labels whole numbers alone.
         labels = {
@@ -230,7 +227,7 @@ def _variable(column: Column, target: Path) -> Variable:
     return Variable(column, read, levels, kinds, labels, missing, format, factor, origin)
 
 
-def _level_numbers(domain: Listed) -> tuple[int, ...]:
+def _level_numbers(domain: Levels) -> tuple[int, ...]:
     """What stands for each level: itself where all are whole numbers, 0 and 1 for no and yes, else 1, 2, 3 …"""
     if all(isinstance(level, int) for level in domain.levels):  # false and true are 0 and 1
         return tuple(map(int, domain.levels))

@@ -20,7 +20,7 @@ from dpcipher.schema.codebooks.variable import (
     choose_table,
 )
 from dpcipher.schema.format import FileFormat
-from dpcipher.schema.listed import Level
+from dpcipher.schema.levels import Level
 
 OURS = "dpcipher"
 _LONGEST_PATTERN = 1000

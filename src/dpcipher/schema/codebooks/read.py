@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dpcipher.errors import ParameterError, SchemaError, did_you_mean
+from dpcipher.files.json import read_json
 from dpcipher.schema.codebooks.ddi import read_ddi
 from dpcipher.schema.codebooks.frictionless import is_frictionless, read_frictionless
 from dpcipher.schema.codebooks.variable import (
@@ -21,7 +22,6 @@ from dpcipher.schema.codebooks.variable import (
     choose_table,
     whole_levels,
 )
-from dpcipher.schema.plain import read_json
 from dpcipher.schema.words import one_line
 
 MAX_BYTES = 2**26
