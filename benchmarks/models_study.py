@@ -110,7 +110,9 @@ def from_paper(counts: Counts, epsilon: float, seed: np.random.SeedSequence) -> 
     """The paper, for every table of counts: m sets of a fifth of the budget each, its engine, its combining rule."""
     noise, rows = seed.spawn(2)
     stack = np.repeat(counts, SETS, axis=0)
-    chances = simulated.METHODS[read(CIPHER[2], "guarded")].draw(stack, epsilon=epsilon / SETS, seed=noise).chances
+    chances = (
+        simulated.METHODS[read(CIPHER[2], "guarded")].draw(stack, epsilon=epsilon / SETS, seed=noise).chances
+    )
     return _bounds(draw_rows(chances, int(counts[0].sum()), np.random.default_rng(rows)), SETS)
 
 
