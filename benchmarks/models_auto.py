@@ -17,8 +17,9 @@ from common import Floats, markdown, write_page
 from numpy.typing import NDArray
 
 from dpcipher.errors import SolveError
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.release_models import draw_coefficients, make_task
+from dpcipher.inference.design import make_task
+from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.methods.cipher import Cipher
 from dpcipher.privacy.draws import Draws
 from dpcipher.release.release import Release
@@ -66,7 +67,10 @@ def chosen(n_rows: int, epsilon: float, delta: float | None, seed: int) -> Relea
 def bounds(release: Release, seed: int) -> dict[str, tuple[Floats, Floats]]:
     """95 % intervals of the coefficients as `fit_models` gives them, and with every pair that was not measured taken for unrelated."""
     fit = draw_coefficients(release, TASK, draws=DRAWS, seed=seed)
-    return {OPEN: Drawn(fit.beta).interval(), CLOSED: Drawn(TASK.fit(fit.joint.draws)[0]).interval()}
+    return {
+        OPEN: DrawSummary(fit.beta).interval(),
+        CLOSED: DrawSummary(TASK.fit(fit.joint.draws).coefficients).interval(),
+    }
 
 
 def measured_terms(release: Release) -> Floats:

@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 from common import Floats, markdown, write_page
 
-from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.design import make_task
+from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.models import fit_models
-from dpcipher.inference.release_models import make_task
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
@@ -48,7 +48,7 @@ def prepare(path: str) -> None:
     np.savez(path, shape=SHAPE, tables=json.dumps(PAIRS), sigma=MECHANISM.scale, n_rows=N_ROWS, y=flat[None])
 
 
-def ours() -> tuple[Drawn, float]:
+def ours() -> tuple[DrawSummary, float]:
     """The coefficients from our release, with the interactions that no table shows taken for none as NAPSU-MQ does; the least of a few processor times."""
     tables = [
         Measurement(Query(axes), counts, MECHANISM)
@@ -64,11 +64,11 @@ def ours() -> tuple[Drawn, float]:
     return models.release.closed, min(seconds)
 
 
-def theirs(joints: Floats) -> Drawn:
+def theirs(joints: Floats) -> DrawSummary:
     """The coefficients of the peer's draws of the joint."""
     task = make_task(SCHEMA, FORMULA, "multinomial")
     order = [1 + SCHEMA.attrs.index(name) for name in task.formula.columns]
-    return Drawn(task.fit(joints.reshape(-1, *SHAPE).transpose(0, *order))[0])
+    return DrawSummary(task.fit(joints.reshape(-1, *SHAPE).transpose(0, *order)).coefficients)
 
 
 def page(given: str, answers: list[str]) -> None:

@@ -23,13 +23,11 @@ from common import RESULTS, Codes, Floats, asked_repeats, data_folder, markdown,
 
 from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
-from dpcipher.inference.assumptions import measured_terms
-from dpcipher.inference.cells import make_cells
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.formula import parse_formula
+from dpcipher.inference.design import make_task
+from dpcipher.inference.estimate import DrawSummary
 from dpcipher.inference.models import fit_models
-from dpcipher.inference.outcome import make_regression
-from dpcipher.inference.release_models import draw_coefficients, make_task
+from dpcipher.inference.release_models import draw_coefficients
+from dpcipher.inference.unmeasured import measured_terms
 from dpcipher.methods.cipher import Cipher
 from dpcipher.posteriors.raking import rake
 from dpcipher.privacy.draws import Draws
@@ -206,7 +204,7 @@ def from_release(
         fit = draw_coefficients(release, task, draws=DRAWS, seed=seed)
     except DpcipherError:
         return (None, None), [], time.process_time() - started
-    open_bounds = np.stack(Drawn(fit.beta).interval())
+    open_bounds = np.stack(DrawSummary(fit.beta).interval())
     closed = open_bounds if fit.closed is None else np.stack(fit.closed.interval())
     return (open_bounds, closed), measured_terms(task, fit.measured).tolist(), time.process_time() - started
 
@@ -273,16 +271,14 @@ def misfit() -> str:
         joint = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape) / len(codes)
         closest = rake(np.ones((1, *shape)), joint[None], [Query(pair) for pair in combinations(axes, 2)])[0]
         for formula, family in study.models:
-            parsed = parse_formula(formula, study.schema)
-            frame = make_cells(study.schema, parsed, levels={}, values={}, missing="drop").frame
-            regression, _ = make_regression(parsed, frame, family)
-            order = [study.schema.attrs.index(name) for name in parsed.columns]
-            tables = [np.einsum(one, list(axes), order).ravel() for one in (joint, closest)]
-            true, near = regression.fit(np.stack(tables))[0]
+            task = make_task(study.schema, formula, family)
+            order = [study.schema.attrs.index(name) for name in task.formula.columns]
+            true, near = task.fit(
+                np.stack([np.einsum(one, list(axes), order) for one in (joint, closest)])
+            ).coefficients
             error = study.table(study.rows, formula, family)["std_error"] * np.sqrt(len(codes) / N_ROWS)
             shifts = ", ".join(
-                f"{term} {shift:+.2f}"
-                for term, shift in zip(regression.terms, (near - true) / error, strict=True)
+                f"{term} {shift:+.2f}" for term, shift in zip(task.terms, (near - true) / error, strict=True)
             )
             lines.append([study.name.split(",")[0], family, shifts])
     return markdown(["population", "model", f"shift in standard errors of {N_ROWS:,} rows"], lines)

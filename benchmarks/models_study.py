@@ -18,9 +18,9 @@ from dpcipher.comparison.runs import Journal
 from dpcipher.engines.solve import solve_set
 from dpcipher.errors import DpcipherError
 from dpcipher.inference.combine import t_quantile
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.release_models import draw_coefficients, make_task
-from dpcipher.inference.task import Task
+from dpcipher.inference.design import Task, make_task
+from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
 from dpcipher.release.statement import Statement
@@ -95,7 +95,7 @@ def from_release(release: Release, seed: int) -> tuple[Bounds, Bounds]:
     """The intervals of `fit_models(release, …, draws=DRAWS)`, and those it gives with the interactions that no table shows taken for none."""
     fit = draw_coefficients(release, task(), draws=DRAWS, seed=seed)
     assert fit.closed is not None  # pairs leave the triples open
-    return np.stack(Drawn(fit.beta).interval()), np.stack(fit.closed.interval())
+    return np.stack(DrawSummary(fit.beta).interval()), np.stack(fit.closed.interval())
 
 
 def from_rows(release: Release, rng: np.random.Generator) -> Bounds:

@@ -22,8 +22,9 @@ from common import RESULTS, Floats, asked_repeats, markdown, write_page
 
 from dpcipher.comparison.runs import Journal
 from dpcipher.errors import DpcipherError
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.release_models import draw_coefficients, make_task
+from dpcipher.inference.design import make_task
+from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.posteriors import prior
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.release.release import Release
@@ -119,7 +120,7 @@ def judged(release: Release, truth: Floats, seed: int) -> dict[str, Any] | None:
         fit = draw_coefficients(release, TASK, draws=DRAWS, seed=seed, unmeasured="none")
     except DpcipherError:
         return None
-    drawn, seconds = Drawn(fit.beta), time.process_time() - started
+    drawn, seconds = DrawSummary(fit.beta), time.process_time() - started
     low, high = drawn.interval()
     return {
         "covered": ((low <= truth) & (truth <= high)).tolist(),

@@ -10,10 +10,10 @@ import numpy as np
 
 from dpcipher.curator.answers import release_of
 from dpcipher.curator.counts import Tally
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.family import Family
-from dpcipher.inference.release_models import draw_coefficients, make_task
-from dpcipher.inference.task import Task
+from dpcipher.inference.design import Task, make_task
+from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.regression import Family
+from dpcipher.inference.release_models import draw_coefficients
 from dpcipher.privacy.draws import Draws
 from dpcipher.privacy.terms import Privacy
 from dpcipher.release.release import Release
@@ -58,7 +58,7 @@ def _fit(release: Release, seed: int) -> dict[str, Stack]:
     """Estimate, lower and upper bounds of every parameter, for each regression."""
     found: dict[str, Stack] = {}
     for number in range(len(FORMULAS)):
-        drawn = Drawn(draw_coefficients(release, _task(number), draws=DRAWS, seed=seed).beta)
+        drawn = DrawSummary(draw_coefficients(release, _task(number), draws=DRAWS, seed=seed).beta)
         values = (drawn.estimate, *drawn.interval())
         found |= {f"{NAME}/{key}{number}": value for key, value in zip(BOUNDS, values, strict=True)}
     return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.design import one_hot
-from dpcipher.inference.logit import fit_logit
+from dpcipher.inference.glm import fit_logit
 from dpcipher.tables.domain import Counts, Floats
 
 Rows = tuple[tuple[float, ...], ...]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dpcipher.inference.combine import combine
-from dpcipher.inference.logit import fit_logit
+from dpcipher.inference.glm import fit_logit
 from dpcipher.tables.domain import Counts, Floats
 from experiments.paper import models
 from experiments.paper.blocks import Arrays, Blocks, Say, split

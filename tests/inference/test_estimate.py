@@ -5,7 +5,7 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.drawn import middle
+from dpcipher.inference.estimate import middle
 from dpcipher.privacy.draws import SeededNoise
 from dpcipher.tables.measurement import Noise, NoiseKind
 

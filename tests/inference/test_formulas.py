@@ -5,8 +5,8 @@ import pytest
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.family import Family
 from dpcipher.inference.fitted import Models
+from dpcipher.inference.regression import Family
 
 SCHEMA = dc.Schema.from_dict(
     {
@@ -54,9 +54,9 @@ def fit(formula: str, family: Family = "logistic", **options: object) -> Models:
         ("employed ~ .", "logistic", r"name the columns instead of '\.'$"),
         ("employed ~ marital status", "logistic", "needs backticks, as `marital status`"),
         ("marital status ~ age", "logistic", "needs backticks, as `marital status`"),
-        ("health ~ age", "logistic", "try family='multinomial' or 'ordinal'$"),
-        ("age ~ health", "logistic", "try family='multinomial', 'ordinal' or 'linear'$"),
-        ("grade ~ health", "logistic", "try family='multinomial', 'ordinal' or 'linear'$"),
+        ("health ~ age", "logistic", "try family='multinomial' or 'ordinal', or 'linear' for numbers$"),
+        ("age ~ health", "logistic", "try family='multinomial' or 'ordinal', or 'linear' for numbers$"),
+        ("grade ~ health", "logistic", "try family='multinomial' or 'ordinal', or 'linear' for numbers$"),
         ("employed ~ age", "linear", r"family='logistic', or .* I\(employed == 'yes'\)$"),
         ("health ~ age", "linear", r"family='multinomial' or 'ordinal', or .* I\(health == 'great'\)$"),
         ("`marital status` ~ age", "poisson", r"I\(`marital status` == 'married'\)$"),

@@ -6,17 +6,22 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from dpcipher.inference.logit import fit_logit, group_rows, is_separated
+from dpcipher.inference.glm import fit_logit, is_separated
 from dpcipher.inference.newton import SINGULAR, _singular, inverse
 
 RNG = np.random.default_rng(5)
 DESIGN = np.column_stack([np.ones(400), RNG.integers(0, 2, 400), RNG.normal(size=400)])
 
 
+def as_counts(x: np.ndarray, outcome: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every row of a design by itself, as one row of its class."""
+    return x, np.eye(classes)[outcome]
+
+
 def test_binary_logit_equals_statsmodels() -> None:
     """Coefficients, standard errors and log-likelihood."""
     y = (RNG.random(400) < 1 / (1 + np.exp(-DESIGN @ [0.2, -0.7, 1.0]))).astype(int)
-    ours, theirs = fit_logit(*group_rows(DESIGN, y, 2)), sm.Logit(y, DESIGN).fit(disp=0)
+    ours, theirs = fit_logit(*as_counts(DESIGN, y, 2)), sm.Logit(y, DESIGN).fit(disp=0)
     np.testing.assert_allclose(ours.coefficients[0], theirs.params, atol=1e-8)
     np.testing.assert_allclose(np.sqrt(ours.variances[0]), theirs.bse, atol=1e-8)
     assert ours.log_likelihood == pytest.approx(theirs.llf)
@@ -25,7 +30,7 @@ def test_binary_logit_equals_statsmodels() -> None:
 def test_multinomial_logit_equals_statsmodels() -> None:
     """Three classes, class 0 the reference."""
     y = RNG.integers(0, 3, 400)
-    ours, theirs = fit_logit(*group_rows(DESIGN, y, 3)), sm.MNLogit(y, DESIGN).fit(disp=0)
+    ours, theirs = fit_logit(*as_counts(DESIGN, y, 3)), sm.MNLogit(y, DESIGN).fit(disp=0)
     np.testing.assert_allclose(ours.coefficients.T, theirs.params, atol=1e-8)
     np.testing.assert_allclose(np.sqrt(ours.variances).T, theirs.bse, atol=1e-8)
 
@@ -50,7 +55,7 @@ def test_firth_maximises_the_penalised_likelihood(classes: int) -> None:
     rng = np.random.default_rng(classes)
     x = np.column_stack([np.ones(40), rng.normal(size=40), rng.integers(0, 2, 40)])
     y = rng.integers(0, classes, 40)
-    fit = fit_logit(*group_rows(x, y, classes), firth=True)
+    fit = fit_logit(*as_counts(x, y, classes), firth=True)
 
     def objective(beta: np.ndarray) -> float:
         scores = np.column_stack([np.zeros(40), x @ beta.T])
@@ -89,7 +94,7 @@ def test_separation_agrees_with_a_search_over_directions() -> None:
         y = rng.integers(0, 2, 7)
         if len(set(y)) < 2 or np.linalg.matrix_rank(x) < 3:
             continue
-        answers.append((is_separated(*group_rows(x, y, 2)), _separated_by_search(x, y)))
+        answers.append((is_separated(*as_counts(x, y, 2)), _separated_by_search(x, y)))
     assert {ours for ours, _ in answers} == {True, False}
     assert all(ours == brute for ours, brute in answers)
 

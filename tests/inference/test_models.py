@@ -143,7 +143,7 @@ def test_the_text_shows_the_notes() -> None:
         ("pay > 10 ~ sex", "logistic", r"braces, as \{age > 40\}"),
         ("pay + age ~ sex", "linear", "arithmetic stands in"),
         ("age ~ sex", "logistic", "family='multinomial'"),
-        ("one ~ sex", "logistic", "at least 2 levels in the sets; model"),
+        ("one ~ sex", "logistic", "at least 2 levels, and has 1; model"),
         ("income ~ sex", "logit", "did you mean|must be one of"),
     ],
 )

@@ -8,15 +8,32 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.errors import ParameterError
-from dpcipher.inference.family import Family
+from dpcipher.inference.regression import Family
 
 ROWS = 40
+
+
+class Hostile:
+    """A cell whose every comparison fails with its text in an error of no usual kind."""
+
+    def __lt__(self, other: object) -> bool:
+        raise RuntimeError("CANARY")
+
+
+class Stream:
+    """A table of another library that cannot be read, and whose error quotes a cell."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise RuntimeError("CANARY")
+
+
 CANARIES = ("CANARY", "4711", "9999")
 PRIVATE = pd.DataFrame(
     {
@@ -36,6 +53,10 @@ PRIVATE = pd.DataFrame(
         "none": [None] * ROWS,
         "huge": [4711 * 10**400] * ROWS,
         "raw": [b"CANARY"] * ROWS,
+        "hostile": [Hostile() for _ in range(ROWS)],
+        "signal": [Decimal("4711"), Decimal("sNaN")] * (ROWS // 2),
+        "arrow": pd.array(["CANARY"] * (ROWS - 1) + ["1"], dtype=pd.ArrowDtype(pa.string())),
+        "nested": pd.array([["CANARY"]] * ROWS, dtype=pd.ArrowDtype(pa.list_(pa.string()))),
     }
 )
 REFUSED = [
@@ -62,7 +83,22 @@ REFUSED = [
     ("same ~ x", "logistic", r"outcome \(same\)"),
     ("y ~ none", None, r"columns \(none\)"),
     ("y ~ poly(text, 2)", None, "poly"),
+    ("y ~ poly(text, degree=2)", None, "poly"),
+    ("y ~ poly(x, degree=2) + poly(arrow, degree=2)", None, "poly"),
     ("y ~ bs(text)", None, "bs"),
+    ("y ~ C(text, levels=['other'])", None, "all levels of its column"),
+    ("y ~ C(two, levels=['other'])", None, "all levels of its column"),
+    ("y ~ C(np.log(minus), levels=[0.0])", None, "formula"),
+    ("y ~ {np.asarray(text, dtype=float)}", None, "formula"),
+    ("y ~ {np.datetime64(text[0])}", None, "formula"),
+    ("y ~ {text.nonsense(text[0])}", None, "formula"),
+    ("y ~ {x[text]}", None, "formula"),
+    ("y ~ {text.cat.rename_categories('x')}", None, "formula"),
+    ("y ~ hostile", None, r"columns \(hostile\)"),
+    ("hostile ~ x", "linear", r"columns \(hostile\)"),
+    ("y ~ signal", None, r"columns \(signal\)"),
+    ("arrow ~ x", "poisson", r"outcome \(arrow\)"),
+    ("y ~ nested", None, r"columns \(nested\)"),
     ("y ~ {text > 5}", None, "formula"),
     ("y ~ {int(text[0])}", None, "formula"),
     ("y ~ {dict()[text[0]]}", None, "formula"),
@@ -88,6 +124,13 @@ def test_no_refusal_of_a_model_of_private_rows_quotes_a_cell(
     assert not [
         canary for canary in CANARIES if canary in shown + "".join(str(one.message) for one in warned)
     ]
+
+
+def test_no_refusal_of_rows_that_cannot_be_read_quotes_a_cell() -> None:
+    """Whatever another library raises is not repeated."""
+    with pytest.raises(ParameterError, match=r"sets \(Stream\) must be data frames") as caught:
+        dc.fit_models(Stream(), "y ~ x")
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_column_outside_the_model_does_not_matter() -> None:

@@ -1,5 +1,7 @@
 """Regressions on weighted cells, against statsmodels on rows, and against the coefficients that made the cells."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,8 @@ from scipy.special import expit
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from dpcipher.errors import ParameterError
-from dpcipher.inference.cells import make_cells
-from dpcipher.inference.formula import parse_formula
-from dpcipher.inference.outcome import make_regression
-from dpcipher.inference.regressions import MOST_NUMBERS, Regression
+from dpcipher.inference.design import make_task
+from dpcipher.inference.regression import MOST_NUMBERS, Family, Regression
 from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Floats
 
@@ -29,11 +29,10 @@ SCHEMA = Schema.from_dict(
 )
 
 
-def regression(formula: str, family: str) -> tuple[Regression, pd.DataFrame]:
+def regression(formula: str, family: Family) -> tuple[Regression, pd.DataFrame]:
     """A regression over the cells of its columns, and the cells."""
-    parsed = parse_formula(formula, SCHEMA)
-    cells = make_cells(SCHEMA, parsed, levels={}, values={}, missing="drop")
-    return make_regression(parsed, cells.frame, family)[0], cells.frame
+    task = make_task(SCHEMA, formula, family)
+    return task.regression, task.cells.frame
 
 
 def rows(cells: int, draws: int = 3) -> Floats:
@@ -69,12 +68,13 @@ def by_statsmodels(model: Regression, counts: Floats) -> Floats:
         ("{age > 40} ~ sex + visits", "logistic"),
     ],
 )
-def test_every_draw_is_fitted_as_statsmodels_fits_its_rows(formula: str, family: str) -> None:
+def test_every_draw_is_fitted_as_statsmodels_fits_its_rows(formula: str, family: Family) -> None:
     """All draws at once, each on the scale of its own columns; weights may be counts or probabilities."""
     model, cells = regression(formula, family)
     counts = rows(len(cells))
-    beta, converged = model.fit(counts / counts.sum(axis=1, keepdims=True))
-    assert converged.all()
+    fits = model.fit_draws(counts)
+    beta = fits.coefficients
+    assert fits.converged.all()
     assert beta.shape == (3, len(model.terms))
     for draw, table in zip(beta, counts, strict=True):
         np.testing.assert_allclose(draw, by_statsmodels(model, table), atol=2e-5, rtol=2e-5)
@@ -89,7 +89,7 @@ def test_the_coefficients_that_made_a_joint_are_found_again() -> None:
     weights = np.r_[share, share] * np.where(
         model.outcome == 1, expit(model.x @ truth), expit(-model.x @ truth)
     )
-    np.testing.assert_allclose(model.fit(weights[None])[0][0], truth, atol=1e-7)
+    np.testing.assert_allclose(model.fit_draws(weights[None]).coefficients[0], truth, atol=1e-7)
 
 
 def test_cut_points_and_slopes_of_an_ordinal_joint_are_found_again() -> None:
@@ -100,7 +100,9 @@ def test_cut_points_and_slopes_of_an_ordinal_joint_are_found_again() -> None:
     chance = np.diff(np.c_[np.zeros(len(cells)), below, np.ones(len(cells))], axis=1)
     share = np.random.default_rng(2).dirichlet(np.ones(len(cells) // 3))
     weights = np.tile(share, 3) * chance[np.arange(len(cells)), model.outcome.astype(int)]
-    np.testing.assert_allclose(model.fit(weights[None])[0][0], [0.5, 2.0, 0.02, 0.7], atol=1e-6)
+    np.testing.assert_allclose(
+        model.fit_draws(weights[None]).coefficients[0], [0.5, 2.0, 0.02, 0.7], atol=1e-6
+    )
 
 
 def test_the_scale_of_a_column_only_scales_its_coefficient() -> None:
@@ -108,23 +110,27 @@ def test_the_scale_of_a_column_only_scales_its_coefficient() -> None:
     model, cells = regression("income ~ I(age / 1e6) + sex", "logistic")
     plain, _ = regression("income ~ age + sex", "logistic")
     counts = rows(len(cells))
-    np.testing.assert_allclose(model.fit(counts)[0][:, 1], 1e6 * plain.fit(counts)[0][:, 1], rtol=1e-6)
+    np.testing.assert_allclose(
+        model.fit_draws(counts).coefficients[:, 1],
+        1e6 * plain.fit_draws(counts).coefficients[:, 1],
+        rtol=1e-6,
+    )
 
 
 def test_draws_in_parts_are_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory bounds how many draws are fitted at once; the answer does not depend on it."""
     model, cells = regression("income ~ age + sex", "logistic")
     counts = rows(len(cells), 20)
-    whole, _ = model.fit(counts)
+    whole = model.fit_draws(counts).coefficients
     assert counts.size < MOST_NUMBERS
-    monkeypatch.setattr("dpcipher.inference.regressions.MOST_NUMBERS", 3 * model.x.size)
-    np.testing.assert_allclose(model.fit(counts)[0], whole, atol=1e-8)
+    monkeypatch.setattr("dpcipher.inference.regression.MOST_NUMBERS", 3 * model.x.size)
+    np.testing.assert_allclose(model.fit_draws(counts).coefficients, whole, atol=1e-8)
 
 
 def test_terms_that_follow_from_others_are_unknown() -> None:
     """A number beside its own categories."""
     model, cells = regression("income ~ C(age) + age", "logistic")
-    beta, _ = model.fit(rows(len(cells)))
+    beta = model.fit_draws(rows(len(cells))).coefficients
     assert np.isnan(beta).sum(axis=0).tolist() == [0, 0, 0, 0, 0, 3]
 
 
@@ -134,14 +140,14 @@ def test_cut_points_are_an_intercept() -> None:
     plain, _ = regression("school ~ sex", "ordinal")
     counts = rows(len(cells))
     assert model.terms == plain.terms
-    np.testing.assert_array_equal(model.fit(counts)[0], plain.fit(counts)[0])
+    np.testing.assert_array_equal(model.fit_draws(counts).coefficients, plain.fit_draws(counts).coefficients)
 
 
 def test_structural_zeros_leave_their_terms_unknown() -> None:
     """A level that no draw gives any weight has no coefficient, and the others keep theirs."""
     model, cells = regression("income ~ sex + school", "logistic")
     counts = rows(len(cells)) * (cells["school"] != "all").to_numpy()
-    beta, _ = model.fit(counts)
+    beta = model.fit_draws(counts).coefficients
     assert np.isnan(beta[:, model.terms.index("school[T.all]")]).all()
     assert np.isfinite(beta[:, :3]).all()
 
@@ -160,15 +166,18 @@ def test_structural_zeros_leave_their_terms_unknown() -> None:
         ("income ~ scale(age)", "logistic", "needs all rows"),
         ("income ~ sin(age)", "logistic", "cannot be used"),
         ("income ~ log(age - 24.5)", "logistic", "finite number for every bin"),
+        ("income ~ C(log(age - 30))", "logistic", "finite number for every bin"),
+        ("income ~ C(sex, levels=['M'])", "logistic", "must be all levels of its column"),
+        ("income ~ {dict()[sex[0]]}", "logistic", "cannot be used"),
         ("income ~ I(age ** )", "logistic", "not an expression|cannot be read"),
         ("school ~ age", "logistic", "family='multinomial'"),
-        ("school ~ age", "linear", "must be a number for family='linear'"),
-        ("log(age) ~ sex", "ordinal", "must be one column"),
+        ("school ~ age", "linear", "must be a finite number for family='linear'"),
+        ("age + visits ~ sex", "ordinal", "must be one number"),
         ("I(age - 50) ~ sex", "poisson", "0 or more"),
         ("age + visits ~ sex", "linear", "must be one number"),
     ],
 )
-def test_wrong_formulas_are_refused(formula: str, family: str, rule: str) -> None:
+def test_wrong_formulas_are_refused(formula: str, family: Family, rule: str) -> None:
     """Each check fires before anything is drawn, and says what to do."""
     with pytest.raises(ParameterError, match=rule):
         regression(formula, family)
@@ -182,28 +191,24 @@ def test_numbers_used_only_as_categories_keep_the_names_of_their_bins() -> None:
 
 def test_missing_levels_are_dropped_or_kept() -> None:
     """Cells with a missing value stand outside the model unless missing is to be a level."""
-    parsed = parse_formula("income ~ sex", SCHEMA)
-    dropped = make_cells(SCHEMA, parsed, levels={}, values={}, missing="drop")
-    kept = make_cells(SCHEMA, parsed, levels={}, values={}, missing="level")
-    assert (dropped.keep.sum(), kept.keep.sum()) == (4, 6)
-    assert dropped.dropped == ("sex",)
-    assert kept.dropped == ()
-    assert make_regression(parsed, kept.frame, "logistic")[0].terms[-1] == "sex[T.(missing)]"
+    dropped = make_task(SCHEMA, "income ~ sex", "logistic")
+    kept = make_task(SCHEMA, "income ~ sex", "logistic", missing="level")
+    assert (dropped.cells.keep.sum(), kept.cells.keep.sum()) == (4, 6)
+    assert (dropped.cells.dropped, kept.cells.dropped) == (("sex",), ())
+    assert kept.terms[-1] == "sex[T.(missing)]"
 
 
 def test_levels_and_values_follow_the_caller() -> None:
     """The first level is the reference; declared values stand for bins."""
-    parsed = parse_formula("income ~ sex + age", SCHEMA)
-    options = {"levels": {"sex": ["M", "F"], "income": ["high", "low"]}, "values": {"age": [1, 2, 3, 4, 5]}}
-    cells = make_cells(SCHEMA, parsed, missing="drop", **options)  # type: ignore[arg-type]
-    model = make_regression(parsed, cells.frame, "logistic")[0]
-    assert model.terms == ("Intercept", "sex[T.F]", "age")
-    counts = rows(len(cells.frame), 1)
+    levels = {"sex": ["M", "F"], "income": ["high", "low"]}
+    task = make_task(SCHEMA, "income ~ sex + age", "logistic", levels=levels, values={"age": [1, 2, 3, 4, 5]})
+    assert task.terms == ("Intercept", "sex[T.F]", "age")
     plain, frame = regression("income ~ sex + age", "logistic")
-    turned = plain.fit(counts)[0][0]
-    assert len(frame) == len(cells.frame)
+    counts = rows(len(frame), 1)
+    assert len(frame) == len(task.cells.frame)
+    both = [model.fit_draws(counts).coefficients[0] for model in (task.regression, plain)]
     # high as the reference turns every sign, M as the reference turns that of sex again; a year is a tenth of a bin.
-    np.testing.assert_allclose(model.fit(counts)[0][0, 1:], [turned[1], -10 * turned[2]], atol=1e-6)
+    np.testing.assert_allclose(both[0][1:], [both[1][1], -10 * both[1][2]], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -216,12 +221,10 @@ def test_levels_and_values_follow_the_caller() -> None:
         ({"missing": "keep"}, "'drop' or 'level'"),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, object], rule: str) -> None:
+def test_wrong_options_are_refused(options: dict[str, Any], rule: str) -> None:
     """Each check names the option and the rule."""
-    parsed = parse_formula("income ~ sex + age", SCHEMA)
-    given: dict[str, object] = {"levels": {}, "values": {}, "missing": "drop"} | options
     with pytest.raises(ParameterError, match=rule):
-        make_cells(SCHEMA, parsed, **given)  # type: ignore[arg-type]
+        make_task(SCHEMA, "income ~ sex + age", "logistic", **options)
 
 
 def test_a_level_that_leaves_the_outcome_no_choice_has_no_finite_term() -> None:
@@ -232,15 +235,14 @@ def test_a_level_that_leaves_the_outcome_no_choice_has_no_finite_term() -> None:
         possible = weights.copy()
         possible[:, 1, level] = 0
         schema = Schema.from_domain({"y": 2, "a": 4, "b": 3})
-        formula = parse_formula("y ~ C(a) + C(b)", schema)
-        cells = make_cells(schema, formula, levels={}, values={}, missing="drop")
-        regression, _ = make_regression(formula, cells.frame, "logistic")
-        found, converged = regression.fit(possible.reshape(5, -1))
-        assert converged.all()
+        task = make_task(schema, "y ~ C(a) + C(b)", "logistic")
+        fits = task.fit(possible)
+        found = fits.coefficients
+        assert fits.converged.all()
         assert np.flatnonzero(np.isnan(found[0])).tolist() == unknown
         without = possible.copy()
         without[:, :, level] = 0
-        expected = regression.fit(without.reshape(5, -1))[0]
+        expected = task.fit(without).coefficients
         both = ~np.isnan(found[0]) & ~np.isnan(expected[0])
         assert both[4:].all()
         assert found[:, both] == pytest.approx(expected[:, both], abs=1e-6)

@@ -9,8 +9,8 @@ from scipy.special import expit
 
 import dpcipher as dc
 from dpcipher.errors import ParameterError
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.family import Family
+from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.regression import Family
 from dpcipher.inference.release_models import noise_share
 
 SCHEMA = dc.Schema.from_dict(
@@ -257,7 +257,7 @@ def test_noise_share_is_what_the_table_explains() -> None:
 def test_draws_give_quantiles_and_tail_probabilities() -> None:
     """By hand on a hundred draws: p agrees with the interval, and never says 0."""
     draws = np.stack([np.arange(1.0, 101), np.arange(100.0) - 2.5, np.zeros(100)], axis=1)
-    found = Drawn(draws)
+    found = DrawSummary(draws)
     np.testing.assert_allclose(found.estimate, [50.5, 47.0, 0.0])
     np.testing.assert_allclose(found.interval(0.9)[0], [5.05, 1.55, 0.0])
     np.testing.assert_allclose(found.p, [2 / 101, 2 * 4 / 101, 1.0])
@@ -271,7 +271,7 @@ def test_the_monte_carlo_error_is_that_of_a_normal_quantile() -> None:
     """Against quantiles of many sets of normal draws."""
     draws = np.random.default_rng(1).normal(size=(400, 3_000))
     spread = np.quantile(draws, 0.975, axis=0).std()
-    assert Drawn(draws).monte_carlo_error() == pytest.approx(spread, rel=0.05)
+    assert DrawSummary(draws).monte_carlo_error() == pytest.approx(spread, rel=0.05)
 
 
 def test_a_note_says_where_special_values_of_an_ordinal_outcome_stand() -> None:

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import dpcipher as dc
-from dpcipher.drawing.forest import Estimate, forest_plot
+from dpcipher.drawing.forest import DotLine, forest_plot
 from dpcipher.errors import ParameterError
 from dpcipher.inference.fitted import Models, ReleaseFit
 from dpcipher.inference.shown import headline
@@ -55,7 +55,7 @@ def test_the_plot_is_an_svg_file_with_a_line_per_slope(models: Models) -> None:
 def test_the_grid_of_a_plot_does_not_cross_its_words() -> None:
     """Upright lines stay beside the dots, whatever lies above them; a long name has two lines of words."""
     long = "the number of visits to a doctor[T.more than ten in a year]"
-    svg = forest_plot([Estimate("a", 1, -2, 3), Estimate(long, 0, -2, 2)], title="t", axis="x")
+    svg = forest_plot([DotLine("a", 1, -2, 3), DotLine(long, 0, -2, 2)], title="t", axis="x")
     drawn = list(ElementTree.fromstring(svg).iter())
     bases = [float(item.get("y", "nan")) for item in drawn if item.tag.endswith("text")]
     paths = [item.get("d", "") for item in drawn if item.tag.endswith("path")]
@@ -127,7 +127,7 @@ def test_a_plot_of_a_column_has_the_terms_that_name_it(
 def test_names_are_broken_between_words() -> None:
     """A long term goes on in a second line, after a space or before its level, and never in the middle of a word."""
     names = ("education[T.secondary school]", "education[T.postsecondary]", "w" * 30)
-    lines = [Estimate(name, 1.234, 0.567, 1.543) for name in names]
+    lines = [DotLine(name, 1.234, 0.567, 1.543) for name in names]
     drawn = forest_plot(lines, title="t", axis="x")
     words = [item.text for item in ElementTree.fromstring(drawn).iter() if item.tag.endswith("text")]
     assert {"education[T.secondary", "school]", "education", "[T.postsecondary]", names[2]} <= set(words)
@@ -159,8 +159,8 @@ def test_a_plot_survives_what_is_unknown_or_far_out() -> None:
     """A term without an estimate has its name; a wider interval is cut at the edge of the plot."""
     drawn = forest_plot(
         [
-            Estimate("a & b", 1.0, 0.5, 1.5, (-1e6, 1e6)),
-            Estimate("lost", float("nan"), float("nan"), float("nan")),
+            DotLine("a & b", 1.0, 0.5, 1.5, (-1e6, 1e6)),
+            DotLine("lost", float("nan"), float("nan"), float("nan")),
         ],
         title="t",
         axis="x",

@@ -8,8 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import dpcipher as dc
-from dpcipher.inference.assumptions import smallest_unmeasured
-from dpcipher.inference.unmeasured import leave_open
+from dpcipher.inference.unmeasured import leave_open, smallest_unmeasured
 from dpcipher.posteriors.prior import Levels, contrast_sd
 from dpcipher.posteriors.raking import rake
 from dpcipher.tables.query import Query

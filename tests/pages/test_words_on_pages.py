@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import dpcipher as dc
 from dpcipher.cli import main
 from dpcipher.inference.fitted import Models
-from dpcipher.inference.term_labels import with_labels
+from dpcipher.inference.shown import with_labels
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.report import render
 from dpcipher.schema import Column, Schema

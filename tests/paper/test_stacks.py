@@ -6,7 +6,7 @@ import statsmodels.api as sm
 
 from dpcipher.engines.paper import solve_paper
 from dpcipher.inference.combine import combine
-from dpcipher.inference.logit import fit_logit
+from dpcipher.inference.glm import fit_logit
 from dpcipher.methods.mwem import Measurement, replay
 from dpcipher.scoring.distances import choose_tables, distances
 from experiments.paper.contenders import CIPHER, FDH, Sanitized, draw_rows, linf, margins, normalised, tvd

@@ -14,7 +14,7 @@ import dpcipher as dc
 from conftest import missing
 from dpcipher.cli.reference import walk
 from dpcipher.demo.people import SCHEMA, invent_people
-from dpcipher.inference.family import FAMILIES
+from dpcipher.inference.regression import FAMILIES
 from dpcipher.methods import METHODS
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import dpcipher as dc
 from dpcipher.errors import DataError, SchemaError
-from dpcipher.inference.cells import make_cells
-from dpcipher.inference.formula import parse_formula
+from dpcipher.inference.design import make_task
 from dpcipher.io.read import coded_rows
 from dpcipher.schema import Column, Schema
 from dpcipher.schema.cells import as_text
@@ -176,8 +175,7 @@ def test_a_column_without_codes_has_the_fingerprint_it_had():
 def test_models_leave_every_kind_of_missing_out():
     """A model on a number sees no -9, neither over the cells of a release nor over rows."""
     schema = Schema((income(missing="level"), Column("sex", "categorical", levels=["F", "M"])))
-    cells = make_cells(schema, parse_formula("sex ~ income", schema), levels={}, values={}, missing="drop")
-    assert len(cells.frame) == 11 * 2
+    assert len(make_task(schema, "sex ~ income", "logistic").cells.frame) == 11 * 2
     codes = np.array([[0, 0], [11, 1], [12, 0], [13, 1]], np.int32)
     assert level_frame(codes, schema)["income"].isna().tolist() == [False, True, True, True]
 

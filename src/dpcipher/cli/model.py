@@ -12,7 +12,7 @@ from dpcipher.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpcipher.inference.cells import Missing
-    from dpcipher.inference.family import Family
+    from dpcipher.inference.regression import Family
     from dpcipher.inference.unmeasured import Unmeasured
 
 
@@ -130,8 +130,7 @@ def command(
     import pyarrow as pa
 
     from dpcipher.inference.combine import checked_level
-    from dpcipher.inference.shown import as_text, in_full
-    from dpcipher.inference.term_labels import with_labels
+    from dpcipher.inference.shown import as_text, in_full, with_labels
     from dpcipher.io.write import check_writable, write_table
     from dpcipher.joint.joint import check_seed
     from dpcipher.pages.model import check_page, model_report

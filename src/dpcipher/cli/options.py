@@ -173,7 +173,7 @@ evidence = _together(
 )
 
 
-# The names of `dpcipher.inference.family`, which are needed before anything is loaded.
+# The names of `dpcipher.inference.regression`, which are needed before anything is loaded.
 family = click.option(
     "--family",
     type=click.Choice(("logistic", "multinomial", "ordinal", "linear", "poisson")),

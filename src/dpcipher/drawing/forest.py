@@ -8,7 +8,7 @@ from dpcipher.drawing.dots import Dot, Line, Scale, dot_plot
 
 
 @dataclass(frozen=True)
-class Estimate:
+class DotLine:
     """A named estimate with its interval, and another one behind it if there is any."""
 
     name: str
@@ -30,7 +30,7 @@ class Estimate:
         return f"{_number(self.value)} [{_number(self.low)}, {_number(self.high)}]"
 
 
-def forest_plot(estimates: Sequence[Estimate], *, title: str, axis: str) -> str:
+def forest_plot(estimates: Sequence[DotLine], *, title: str, axis: str) -> str:
     """The estimates from top to bottom on one axis with a line at 0."""
     says = "; ".join(f"{item.name} {_number(item.value)}" for item in estimates[:12] if item.known)
     return dot_plot(
@@ -42,14 +42,14 @@ def forest_plot(estimates: Sequence[Estimate], *, title: str, axis: str) -> str:
     )
 
 
-def _line(item: Estimate) -> Line:
+def _line(item: DotLine) -> Line:
     if not item.known:
         return Line(item.name, (), item.numbers)
     dot = Dot(item.value, f"{item.name}: {item.numbers}", low=item.low, high=item.high)
     return Line(item.name, (dot,), item.numbers, item.other)
 
 
-def _fit(estimates: Sequence[Estimate]) -> Scale:
+def _fit(estimates: Sequence[DotLine]) -> Scale:
     """An axis that holds every interval and 0; other intervals may be cut at twice that range."""
     ends = [0.0, *(end for item in estimates if item.known for end in (item.low, item.high))]
     low, high = min(ends), max(ends)

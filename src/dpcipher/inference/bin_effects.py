@@ -5,9 +5,8 @@ import pandas as pd
 
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Bins, Cells
-from dpcipher.inference.formula import ParsedFormula
+from dpcipher.inference.design import Task, make_regressions
 from dpcipher.inference.notes import Note, Rank
-from dpcipher.inference.outcome import make_regression
 from dpcipher.tables.domain import Floats
 
 # Points of a bin over which its rows are spread, and the largest table for which that is done.
@@ -15,7 +14,7 @@ POINTS = 5
 MOST_CELLS = 50_000
 MOVED = 0.5  # standard errors by which a choice inside bins moves a coefficient that the first view names
 
-WAYS = {
+PLACES = {
     "low": "rows at the low ends of their bins,",
     "high": "at the high ends,",
     "spread": "spread evenly over them with no relation to other columns,",
@@ -23,18 +22,16 @@ WAYS = {
 HEADS = ["column", "term", "low", "high", "spread"]
 
 
-def bin_effects(
-    formula: ParsedFormula, cells: Cells, family: str, weights: Floats, std_error: Floats
-) -> pd.DataFrame:
+def bin_effects(task: Task, weights: Floats, std_error: Floats) -> pd.DataFrame:
     """By column with bins and by term: how many standard errors the coefficient moves when other values stand for the bins.
 
     `low` and `high` put every row at the first and last value of its bin. `spread` puts the rows of a bin evenly over it, the other columns
     unrelated to where in the bin a row is. All fits are to one table, the mean of the draws; NaN where a fit has no such values.
     """
+    cells = task.cells
     if not any(bins.wide for bins in cells.bins.values()):
         return pd.DataFrame([], columns=HEADS)
-    regression, _ = make_regression(formula, cells.frame, family)
-    base = regression.fit(weights[None])[0][0]
+    base = task.regression.fit_draws(weights[None]).coefficients[0]
     rows = []
     for name, bins in cells.bins.items():
         if not bins.wide:
@@ -44,25 +41,25 @@ def bin_effects(
             (cells.with_values(name, bins.high), weights),
             _spread(cells, weights, bins),
         ]
-        fits = [_refit(formula, family, *other, len(base)) for other in others]
+        fits = [_refit(task, *other) for other in others]
         shifts = [(beta - base) / std_error for beta in fits]
         rows += [
-            (name, term, *(float(shift[place]) for shift in shifts))
-            for place, term in enumerate(regression.terms)
+            (name, term, *(float(shift[place]) for shift in shifts)) for place, term in enumerate(task.terms)
         ]
     return pd.DataFrame(rows, columns=HEADS)
 
 
-def _refit(formula: ParsedFormula, family: str, frame: pd.DataFrame, weights: Floats, terms: int) -> Floats:
+def _refit(task: Task, frame: pd.DataFrame, weights: Floats) -> Floats:
     """The coefficients with other values; NaN where these have no such model, as the logarithm of 0."""
-    unknown = np.full(terms, np.nan)
+    unknown = np.full(len(task.terms), np.nan)
     if not len(frame):
         return unknown
     try:
-        regression, _ = make_regression(formula, frame, family)
+        regression = make_regressions(task.formula, [frame], task.regression.family)[0]
     except ParameterError:
         return unknown
-    return regression.fit(weights[None])[0][0] if len(regression.terms) == terms else unknown
+    fits = regression.fit_draws(weights[None])
+    return fits.coefficients[0] if len(regression.terms) == len(task.terms) else unknown
 
 
 def _spread(cells: Cells, weights: Floats, bins: Bins) -> tuple[pd.DataFrame, Floats]:
@@ -98,7 +95,7 @@ def _slopes(effects: pd.DataFrame) -> pd.DataFrame:
 
 def _moves_in_short(name: str, slopes: pd.DataFrame) -> str:
     """The largest move on one line; empty where it is small."""
-    sizes = slopes[list(WAYS)].abs().max(axis=1).dropna()
+    sizes = slopes[list(PLACES)].abs().max(axis=1).dropna()
     if not len(sizes) or sizes.max() < MOVED:
         return ""
     return f"bins of {name}: other values in them move {sizes.idxmax()} by up to {sizes.max():.1f} s.e."
@@ -108,7 +105,7 @@ def _moves(slopes: pd.DataFrame) -> str:
     """How far the most affected coefficient moves for each way to fill the bins."""
     parts = [
         f"{how} {_largest(slopes[column].dropna())}"
-        for column, how in WAYS.items()
+        for column, how in PLACES.items()
         if slopes[column].notna().any()
     ]
     if not parts:

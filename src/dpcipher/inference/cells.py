@@ -1,4 +1,4 @@
-"""The cells of a few columns as rows of a frame: what value each column has in each cell, and which cells a model uses."""
+"""The cells of a few columns, or coded rows, as a frame: the value of each column in each of them, and which of them a model uses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ class Bins:
 
 @dataclass(frozen=True)
 class Cells:
-    """One row of `frame` for each cell (or for each of some rows) with no missing value in a column that drops them, and where these are.
+    """One row of `frame` for each cell, or coded row, that a model uses: those without a missing value where that is left out.
 
-    `codes` has the level of every column in each of them; `dropped` are the columns that had a missing level to leave out.
+    `keep` marks them among all; `codes` has the level of every column in each of them; `dropped` are the columns that have a missing level to leave out.
     """
 
     frame: pd.DataFrame
@@ -58,7 +58,7 @@ def make_cells(
     values: Mapping[str, Sequence[float]],
     missing: Missing,
 ) -> Cells:
-    """The cells of the formula's columns, in its order of columns, as a model sees them."""
+    """The cells of the formula's columns, in its order of columns."""
     shape = tuple(len(schema.labels(name)) for name in formula.columns)
     codes = dict(zip(formula.columns, np.indices(shape).reshape(len(shape), -1), strict=True))
     return coded_cells(schema, formula, codes, levels=levels, values=values, missing=missing)
@@ -73,12 +73,12 @@ def coded_cells(
     values: Mapping[str, Sequence[float]],
     missing: Missing,
 ) -> Cells:
-    """Cells, or rows, with these codes in the formula's columns, as a model sees them."""
+    """The cells, or rows, that have these codes in the formula's columns."""
     _check_names(formula, levels, "levels")
     _check_names(formula, values, "values")
     if missing not in ("drop", "level"):
         raise ParameterError(f"missing ({missing!r}) must be 'drop' or 'level'")
-    bins = {name: found for name in formula.columns if (found := _bins(schema, name, values)) is not None}
+    bins = {name: own for name in formula.columns if (own := _bins(schema, name, values)) is not None}
     numeric = set(bins) - formula.categories
     _check_uses(numeric, set(bins) - numeric, levels, values)
     dropped = tuple(
@@ -100,18 +100,18 @@ def coded_cells(
     return Cells(pd.DataFrame(columns), kept, keep, used, dropped)
 
 
-def _check_names(formula: ParsedFormula, given: Mapping[str, Any], what: str) -> None:
+def _check_names(formula: ParsedFormula, given: Mapping[str, Any], option: str) -> None:
     for name in given:
         if name not in formula.columns:
             raise ParameterError(
-                f"{what} ({name!r}) must be of a column in the formula{did_you_mean(str(name), formula.columns)}"
+                f"{option} ({name!r}) must be of a column in the formula{did_you_mean(str(name), formula.columns)}"
             )
 
 
 def _check_uses(
     numbers: set[str], categories: set[str], levels: Mapping[str, Any], values: Mapping[str, Any]
 ) -> None:
-    """Refuse an order of the bins of a number, and numbers for the bins of a category: neither would do anything."""
+    """Refuse an order of the bins of a number, and numbers for the bins of a category: neither would have an effect."""
     for name in numbers & set(levels):
         raise ParameterError(
             f"levels ({name!r}) must be of a category, and the formula uses this column as a number; write C({quoted(name)}), "
@@ -149,7 +149,7 @@ def _bins(schema: Schema, name: str, values: Mapping[str, Sequence[float]]) -> B
 
 
 def _given_values(values: Sequence[float]) -> Floats:
-    """Numbers as an array; one that is no finite number where they are none."""
+    """Numbers as an array; of NaN where they are not numbers, which is refused."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -157,7 +157,7 @@ def _given_values(values: Sequence[float]) -> Floats:
 
 
 def _numbers(values: Floats) -> np.ndarray:
-    """Whole numbers as such, so that C(…) names them without a decimal point."""
+    """Whole numbers as integers, so that C(…) names them without a decimal point."""
     return values.astype(np.int64) if (values == np.floor(values)).all() else values
 
 

@@ -23,7 +23,6 @@ for few sets.
 """
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal, get_args
 
 import numpy as np
@@ -49,7 +48,6 @@ FITS: dict[str, str] = {
     "solve(release, draws=m) or dpcipher synth --draws",
     "population": "combined by rule='population', T = (1 + 1/m)B - W, which is for independent rows of draws of the population, posterior(release, columns).draws",
 }
-HEADS = ("Estimate", "Std. error", "Low (95 %)", "High (95 %)", "Degrees of freedom")
 BIAS = "bias from shrinkage and clipping is not in the variance; see docs/evaluate.md for measured coverage"
 
 
@@ -86,31 +84,19 @@ class Combined(Shown):
         return np.asarray((low > 0) | (high < 0))
 
     def _text(self) -> str:
-        made = f"{counted(self.sets, 'set')}, rule {self.rule!r}"
+        source = f"{counted(self.sets, 'set')}, rule {self.rule!r}"
         if np.ndim(self.estimate):
-            return f"{np.size(self.estimate)} estimates from {made}; .estimate, .std_error and .interval() have them"
+            return f"{np.size(self.estimate)} estimates from {source}; .estimate, .std_error and .interval() have them"
         low, high = self.interval()
         return (
             f"{float(self.estimate):.6g} ± {float(self.std_error):.3g} (95 %: {float(low):.6g} to {float(high):.6g}; "
-            f"{float(self.dof):.3g} degrees of freedom) from {made}"
+            f"{float(self.dof):.3g} degrees of freedom) from {source}"
         )
 
     def _card(self) -> Card:
-        facts = {"Sets": f"{self.sets:,}", "Rule": self.rule}
-        notes = [f"{note[0].upper()}{note[1:]}." for note in self.notes]
-        if np.ndim(self.estimate) == 0:
-            return Card(
-                "Combined estimate", dict(zip(HEADS, self._figures(()), strict=True)) | facts, notes=notes
-            )
-        first = islice(np.ndindex(self.estimate.shape), Card.most)
-        lines = [(", ".join(map(str, place)), *self._figures(place)) for place in first]
-        heads = ("place", *(head.lower() for head in HEADS))
-        return Card("Combined estimates", facts, heads, lines, self.estimate.size, notes)
+        from dpcipher.inference.shown import combined_card
 
-    def _figures(self, place: tuple[int, ...]) -> tuple[str, ...]:
-        """One of the numbers with its error, its interval and its degrees of freedom."""
-        values = (self.estimate, self.std_error, *self.interval(), self.dof)
-        return tuple(f"{float(np.asarray(value)[place]):.4g}" for value in values)
+        return combined_card(self)
 
 
 def combine(

@@ -11,8 +11,8 @@ from dpcipher.drawing.card import Card, Shown
 from dpcipher.drawing.curator_only import UNKNOWN
 from dpcipher.drawing.plot import Drawable, Plot
 from dpcipher.inference.combine import Combined
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.family import Family
+from dpcipher.inference.estimate import DrawSummary
+from dpcipher.inference.regression import Family
 from dpcipher.posteriors.sampler import SamplerReport
 from dpcipher.tables.domain import Bools, Floats
 
@@ -33,7 +33,7 @@ class ReleaseFit:
     noise_share: Floats
     measured: Bools
     dominated: Bools
-    closed: Drawn | None
+    closed: DrawSummary | None
     bins: pd.DataFrame
     columns: tuple[str, ...]
     sampler: SamplerReport
@@ -53,7 +53,7 @@ class Models(Shown, Drawable):
     family: Family
     estimates: Floats
     variances: Floats
-    combined: Combined | Drawn
+    combined: Combined | DrawSummary
     firth: bool
     notes: tuple[str, ...]
     formula: str = ""
@@ -124,8 +124,8 @@ class Models(Shown, Drawable):
 
     @property
     def p(self) -> Floats:
-        """Two-sided p-values against 0: the share of draws beyond 0 (`Drawn.p`), or Student's t over m sets."""
-        if isinstance(self.combined, Drawn):
+        """Two-sided p-values against 0: the share of draws beyond 0 (`DrawSummary.p`), or Student's t over m sets."""
+        if isinstance(self.combined, DrawSummary):
             return self.combined.p
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.abs(self.combined.estimate) / self.combined.std_error

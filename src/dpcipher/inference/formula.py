@@ -1,37 +1,39 @@
-"""Formulas over the columns of a schema: which columns each term needs, checked before anything is computed."""
+"""Formulas of models: which columns each side needs, checked before anything is computed."""
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dpcipher.errors import ParameterError, did_you_mean
-from dpcipher.schema.binned import Binned
 from dpcipher.schema.schema import Schema
 
-# Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in what rows they hold.
+Source = Literal["release", "joints", "sets"]
+
+# Transforms whose result depends on all rows of a table; a release has cells, and its draws differ in the rows they hold.
 NEEDS_ROWS = ("bs", "cc", "center", "cr", "cs", "hashed", "lag", "poly", "scale", "standardize")
 _QUOTED = re.compile("`([^`]*)`")
 _UNDEFINED = re.compile("name '(.+?)' is not defined")
-_FACTOR = re.compile("(?:factor|nulls in) `(.+?)`")
+_FACTOR = re.compile("factor `(.+?)`")
+_EMPTY = re.compile("nulls in `(.+?)`")
 _OPERATOR = re.compile("Unknown operator '([<>=!]+)'")
 _APART = re.compile("Missing operator between `(.+?)` and `(.+?)`")
 
 
 @dataclass(frozen=True)
 class ParsedFormula:
-    """The two sides of a formula, the columns each needs, those that it only uses as categories, and those with bins."""
+    """The two sides of a formula, the columns of each, and those that it uses as categories only; `source` is where the columns are."""
 
     text: str
+    source: Source
     left: str
     right: str
     outcome: tuple[str, ...]
     predictors: tuple[str, ...]
     categories: frozenset[str]
-    binned: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -40,31 +42,43 @@ class ParsedFormula:
 
     @property
     def plain_outcome(self) -> str | None:
-        """The outcome where it is a column as it stands; None where it is an expression."""
+        """The outcome where it is a column; None where it is an expression."""
         name = self.left.strip("`")
         return name if self.outcome == (name,) else None
 
-
-def parse_formula(text: str, schema: Schema) -> ParsedFormula:
-    """The formula of a model of cells, which have no transforms of all rows."""
-    formula = read_formula(text, schema, "release")
-    _check_no_rows_needed(formula.left, formula.right, text)
-    return formula
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the terms have an intercept: always, unless they leave it out."""
+        return any(str(term) == "1" for term in parsed(self.right, self.text))
 
 
-def read_formula(text: str, schema: Schema, whose: str) -> ParsedFormula:
-    """Split "outcome ~ terms" and find its columns; a name that the schema does not know is refused with the nearest one."""
+def parse_formula(text: str, schema: Schema, source: Source = "release") -> ParsedFormula:
+    """The formula of a model of the columns of a schema, or of several columns that are counted as one."""
+    return read_formula(text, tuple(dict.fromkeys((*schema.names, *schema.attrs))), source)
+
+
+def read_formula(text: str, known: Sequence[str], source: Source) -> ParsedFormula:
+    """Split "outcome ~ terms" and find its columns; a name that is not `known` is refused with the nearest one."""
     left, right = split_formula(text)
-    known = (*schema.names, *(name for name in schema.attrs if name not in schema.names))
-    outcome, terms = (
-        [use for expression in _factors(side, text) for use in _uses(expression)] for side in (left, right)
-    )
-    sides = columns_of_side(left, text, known, whose), columns_of_side(right, text, known, whose)
-    check_sides(text, *sides)
-    numeric = {name for name, as_category in (*outcome, *terms) if not as_category}
-    categories = frozenset(name for name, _ in terms) - numeric
-    binned = frozenset(column.name for column in schema.columns if isinstance(column.domain, Binned))
-    return ParsedFormula(text, left, right, sides[0], sides[1], categories, binned)
+    expressions = [
+        [each for term in parsed(side, text) for each in _expressions(term)] for side in (left, right)
+    ]
+    uses = [[use for expression in side for use in _uses(expression)] for side in expressions]
+    outcome, predictors = (tuple(dict.fromkeys(name for name, _ in side)) for side in uses)
+    for name in (*outcome, *predictors):
+        if name not in known:
+            raise ParameterError(
+                f"formula ({text!r}): {name!r} must be a column of the {source}{did_you_mean(name, known)}"
+            )
+    if not outcome or set(outcome) & set(predictors):
+        raise ParameterError(
+            f"formula ({text!r}) must have an outcome on the left that is not among its terms on the right"
+        )
+    if source == "release":
+        _check_no_rows_needed([*expressions[0], *expressions[1]], text)
+    numeric = {name for side in uses for name, as_category in side if not as_category}
+    categories = frozenset(name for name, _ in uses[1]) - numeric
+    return ParsedFormula(text, source, left, right, outcome, predictors, categories)
 
 
 def split_formula(text: str) -> tuple[str, str]:
@@ -75,28 +89,9 @@ def split_formula(text: str) -> tuple[str, str]:
     return left, right
 
 
-def columns_of_side(side: str, text: str, known: Sequence[str], whose: str) -> tuple[str, ...]:
-    """The columns that one side of a formula uses, each once; a name that is not `known` is refused with the nearest one."""
-    names = dict.fromkeys(name for expression in _factors(side, text) for name, _ in _uses(expression))
-    for name in names:
-        if name not in known:
-            raise ParameterError(
-                f"formula ({text!r}): {name!r} must be a column of the {whose}{did_you_mean(name, known)}"
-            )
-    return tuple(names)
-
-
-def check_sides(text: str, outcome: Sequence[str], terms: Sequence[str]) -> None:
-    """Refuse an outcome that is about no column, or that is among the terms."""
-    if not outcome or set(outcome) & set(terms):
-        raise ParameterError(
-            f"formula ({text!r}) must have an outcome on the left that is not among its terms on the right"
-        )
-
-
-def _check_no_rows_needed(left: str, right: str, text: str) -> None:
-    """Refuse transforms that cells alone do not have."""
-    for words, plain in (*_factors(left, text), *_factors(right, text)):
+def _check_no_rows_needed(expressions: Sequence[tuple[str, bool]], text: str) -> None:
+    """Refuse transforms that need rows, which cells are not."""
+    for words, plain in expressions:
         for called in () if plain else _called(words):
             if called in NEEDS_ROWS:
                 raise ParameterError(
@@ -130,18 +125,13 @@ def parsed(side: str, text: str) -> Any:
     return terms
 
 
-def has_intercept(right: str, text: str) -> bool:
-    """Whether terms have an intercept: always, unless they leave it out."""
-    return any(str(term) == "1" for term in parsed(right, text))
-
-
 def with_intercept(right: str) -> str:
-    """Terms as an ordinal model has them: its cut points are an intercept, also where a formula leaves it out, and categories are coded beside it."""
+    """The terms of an ordinal model: its cut points are an intercept, so categories are coded as beside one."""
     return f"{right} + 1"
 
 
 def _reason(error: str) -> str:
-    """What formulaic says of a formula that it cannot read, on one line, and what to do about it."""
+    """Why formulaic cannot read a formula, on one line, and what to do about it."""
     reason = re.sub(r"\s+", " ", re.sub("\x1b\\[[0-9;]*m|⧛|⧚", "", error))
     if "`.`" in reason:
         return "'.' stands for no columns here; name the columns instead of '.'"
@@ -154,16 +144,29 @@ def _reason(error: str) -> str:
     return f"{reason:.120}"
 
 
-def evaluation_reason(error: Exception, text: str) -> str:
-    """Which term of a formula cannot be computed, in words of our own: formulaic and NumPy quote cells."""
+def evaluation_reason(error: Exception, formula: ParsedFormula) -> str:
+    """Why a formula cannot be computed, in our own words: those of formulaic, NumPy and pandas may quote private cells."""
+    from formulaic.errors import DataMismatchWarning
+
     reason = str(error)
-    unknown, factor = _UNDEFINED.search(reason), _FACTOR.search(reason)
-    if unknown and unknown[1] in text:
+    unknown, factor, empty = (pattern.search(reason) for pattern in (_UNDEFINED, _FACTOR, _EMPTY))
+    if isinstance(error, DataMismatchWarning):
+        return "the levels in C(…, levels=[…]) must be all levels of its column"
+    if unknown and unknown[1] in formula.text:
         name = unknown[1]
         hint = f"; write np.{name}(…)" if hasattr(np, name) else ""
         return f"formulas know no function {name!r:.60}{hint}"
-    term = f"{factor[1]!r:.100}" if factor and factor[1] in text else "a term"
-    return f"{term} cannot be computed of them; arithmetic needs columns of numbers, and C(…) makes categories of any"
+    if empty and empty[1] in formula.text:
+        return not_finite(empty[1], formula)
+    term = f"{factor[1]!r:.100}" if factor and factor[1] in formula.text else "a term"
+    return f"{term} cannot be computed; arithmetic needs columns of numbers, and C(…) makes categories of any"
+
+
+def not_finite(term: str, formula: ParsedFormula) -> str:
+    """What to do about a term that is not a number in some rows or cells."""
+    if formula.source == "release":
+        return f"{term:.100} must be a finite number for every bin; give numbers for its bins with the option values, or another transform"
+    return f"{term:.100} must be a finite number in every row; try another transform"
 
 
 def quoted(name: str) -> str:
@@ -180,13 +183,8 @@ def columns_of(term: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for expression in _expressions(term) for name, _ in _uses(expression)))
 
 
-def _factors(side: str, text: str) -> Iterator[tuple[str, bool]]:
-    """The expressions of one side, and whether each is the plain name of a column."""
-    for term in parsed(side, text):
-        yield from _expressions(term)
-
-
 def _expressions(term: Any) -> Iterator[tuple[str, bool]]:
+    """The expressions in a term, and whether each is the plain name of a column."""
     for factor in term.factors:
         if factor.eval_method.value != "literal":
             yield factor.expr, factor.eval_method.value == "lookup"
@@ -212,7 +210,7 @@ def _name(name: str, quoted: list[str]) -> str:
 
 
 def _names(node: ast.AST, category: bool = False) -> Iterator[tuple[str, bool]]:
-    """The names in an expression that are not functions."""
+    """The names in an expression that are not functions, and whether each stands in C(…)."""
     if isinstance(node, ast.Call):
         inside = ast.unparse(node.func) == "C"
         for number, argument in enumerate((*node.args, *(word.value for word in node.keywords))):

@@ -1,19 +1,28 @@
 """Fit models: by formula, straight from a release or over m synthetic sets."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from dpcipher.errors import ParameterError
 from dpcipher.inference.cells import Missing
-from dpcipher.inference.combine import Rule
-from dpcipher.inference.family import FAMILIES, Family, check_family
+from dpcipher.inference.combine import Rule, combine
+from dpcipher.inference.design import check_family, make_regressions
 from dpcipher.inference.fitted import Models, ReleaseFit
-from dpcipher.inference.joint_sets import joint_frames, joints_among
+from dpcipher.inference.notes import (
+    COMBINED,
+    Note,
+    in_short,
+    intercept_notes,
+    listed_sets,
+    separation_notes,
+    unidentified_notes,
+)
+from dpcipher.inference.regression import FAMILIES, Family, Fits, Regression
 from dpcipher.inference.release_models import fit_release
-from dpcipher.inference.set_models import fit_sets
-from dpcipher.inference.set_rules import origin_of
+from dpcipher.inference.sets import Sets, joints_among, sets_of_joints, sets_of_rows
 from dpcipher.inference.unmeasured import Unmeasured
 from dpcipher.joint.joint import Joint, check_seed
 from dpcipher.posteriors.requests import check_draws
@@ -85,27 +94,84 @@ def fit_models(
             )  # fmt: skip
     _check_sets(sets)
     _check_unused("a release", draws=draws, unmeasured=unmeasured)
-    fit = partial(fit_sets, formula=formula, rule=rule, sanitizations=sanitizations, firth=firth)
     if joints := joints_among(sets):
         check_seed(seed)
         _check_unused("sets of rows", rows_from=rows_from)
-        frames, family, notes = joint_frames(
+        several = sets_of_joints(
             joints, formula, family, seed=seed, levels=orders, values=numbers, missing=kept
         )
-        return fit(frames, family=family, notes=notes, stamp="")
-    _check_unused("a release or its joints", seed=seed, values=values)
-    stamp, word = origin_of(sets if isinstance(sets, list | tuple) else [sets], rows_from)
-    dropped = _drops_missing(missing)
-    return fit(sets, family=family, levels=orders, drop_missing=dropped, notes=word, stamp=stamp)
+    else:
+        _check_unused("a release or its joints", seed=seed, values=values)
+        _check_missing(missing)
+        dropped = missing == "drop"
+        several = sets_of_rows(
+            sets, formula, family, levels=orders, drop_missing=dropped, rows_from=rows_from
+        )
+    return _fit_sets(several, rule=rule, sanitizations=sanitizations, firth=firth)
 
 
-def _drops_missing(missing: Missing | None) -> bool:
-    """Whether rows with missing values are left out of sets of rows, which have no level for them."""
+def _fit_sets(sets: Sets, *, rule: Rule | None, sanitizations: int | None, firth: bool | None) -> Models:
+    """One fit per set, combined by the rule that is asked for or that the sets say is theirs."""
+    formula = sets.formula
+    chosen, about_rule = sets.rule(rule)
+    regressions = make_regressions(formula, sets.frames, sets.family)
+    first = regressions[0]
+    if first.family == "ordinal":
+        _check_every_class(formula.left, regressions)
+    fits = _fits(regressions, firth=bool(firth))
+    separated = [number for number, fit in enumerate(fits, 1) if fit.separated]
+    if separated and firth is False:
+        raise ParameterError(
+            f"firth (False): set(s) {listed_sets(separated)} are separated and have no finite fit; leave firth out"
+        )
+    if separated:
+        fits = _fits(regressions, firth=True)
+    estimates = np.concatenate([fit.coefficients for fit in fits])
+    variances = np.concatenate([fit.variances for fit in fits])
+    combined = combine(estimates, variances, rule=chosen, sanitizations=sanitizations)
+    notes: list[Note] = [
+        *separation_notes(separated),
+        *unidentified_notes(estimates, first.terms),
+        *intercept_notes(formula, first.family),
+        *sets.notes,
+        *about_rule,
+        *(COMBINED.get(note, Note(note)) for note in combined.notes),
+    ]
+    penalised = first.family in ("logistic", "multinomial") and bool(firth or separated)
+    texts = tuple(note.text for note in notes)
+    models = Models(
+        first.terms,
+        first.family,
+        estimates,
+        variances,
+        combined,
+        penalised,
+        texts,
+        formula.text,
+        brief=in_short(notes),
+    )
+    return models.with_stamp(sets.stamp)
+
+
+def _fits(regressions: Sequence[Regression], *, firth: bool) -> list[Fits]:
+    """The fit of every set, each of whose rows weighs 1."""
+    return [regression.fit(np.ones((1, len(regression.x))), firth=firth) for regression in regressions]
+
+
+def _check_every_class(outcome: str, regressions: Sequence[Regression]) -> None:
+    """Refuse an ordinal model of sets that lack a class: its cut points would be infinite."""
+    for number, regression in enumerate(regressions, 1):
+        if len(np.unique(regression.outcome)) < regression.classes:
+            raise ParameterError(
+                f"outcome ({outcome}) must have every level in every set; set {number} lacks one"
+            )
+
+
+def _check_missing(missing: Missing | None) -> None:
     if missing not in (None, "drop"):
         raise ParameterError(
             f"missing ({missing!r}) must be 'drop' for sets of rows; fill in the cells to keep them as a level"
         )
-    return missing == "drop"
 
 
 def _check_formula(formula: object) -> None:
@@ -116,7 +182,7 @@ def _check_formula(formula: object) -> None:
 
 
 def _check_lists(option: str, given: object) -> None:
-    """Refuse what is not a list for each of some columns."""
+    """Refuse options that are not a dictionary of lists, by column."""
     if given is not None and not isinstance(given, Mapping):
         raise ParameterError(
             f"{option} ({type(given).__name__}) must be a dictionary of lists; try {option}={{'column': [...]}}"
@@ -127,7 +193,7 @@ def _check_lists(option: str, given: object) -> None:
 
 
 def _check_sets(sets: Any) -> None:
-    """Refuse what only looks like sets of rows, and say what to give instead."""
+    """Refuse paths, single joints and releases in a list, and say what to give instead."""
     if isinstance(sets, (str, PathLike)):
         raise ParameterError(
             f"sets ({str(sets)!r:.100}) must be a release or data frames and not a path; load it, with dc.Release.load(path) or pandas.read_csv(path)"

@@ -2,46 +2,47 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dpcipher.inference.assumptions import (
+from dpcipher.inference.bin_effects import bin_effects, bin_notes
+from dpcipher.inference.cells import Missing
+from dpcipher.inference.design import Task, make_task
+from dpcipher.inference.estimate import DrawSummary, explained_share
+from dpcipher.inference.fitted import Models, ReleaseFit
+from dpcipher.inference.notes import (
+    Note,
+    assumption_notes,
+    coding_notes,
+    fit_notes,
+    in_short,
+    intercept_notes,
+    missing_notes,
+    prior_notes,
+    row_notes,
+)
+from dpcipher.inference.regression import Family
+from dpcipher.inference.unmeasured import (
+    Unmeasured,
+    check_unmeasured,
+    leave_open,
     measured_axes,
     measured_terms,
     prior_share,
     sets_asked_for,
     smallest_unmeasured,
 )
-from dpcipher.inference.bin_effects import bin_effects, bin_notes
-from dpcipher.inference.cells import Missing, make_cells
-from dpcipher.inference.coding_notes import coding_notes, intercept_notes
-from dpcipher.inference.drawn import Drawn
-from dpcipher.inference.estimate import explained_share
-from dpcipher.inference.family import Family, family_of_expression
-from dpcipher.inference.fitted import Models, ReleaseFit
-from dpcipher.inference.formula import parse_formula
-from dpcipher.inference.notes import Note, Rank, in_short
-from dpcipher.inference.outcome import make_design, make_regression, with_family
-from dpcipher.inference.task import (
-    PRIOR_DOMINATED,
-    Task,
-    assumption_notes,
-    fit_notes,
-    missing_notes,
-    prior_notes,
-)
-from dpcipher.inference.unmeasured import Unmeasured, check_unmeasured, leave_open
 from dpcipher.posteriors.posterior import Posterior, posterior, selection_notes, unseen_notes
 from dpcipher.release.release import Release
-from dpcipher.schema.schema import Schema
 from dpcipher.tables.domain import Axes, Bools, Floats
 
 # Draws of a posterior: fewer of a large table, which would take a lot of memory.
 DRAWS, FEWER_DRAWS, LARGE = 1_000, 400, 4_000
 # Draws that are enough to tell noise from sampling.
 NOISE_DRAWS = 400
+# A posterior more than half as wide as the prior is mostly the prior's.
+PRIOR_DOMINATED = 0.5
 
 
 def fit_release(
@@ -62,23 +63,21 @@ def fit_release(
     if draws is None:
         draws = DRAWS if len(task.cells.keep) <= LARGE else FEWER_DRAWS
     fit = draw_coefficients(release, task, draws=draws, seed=seed, unmeasured=unmeasured)
-    joint, beta, drawn, closed = fit.joint, fit.beta, Drawn(fit.beta), fit.closed
+    joint, beta, drawn, closed = fit.joint, fit.beta, DrawSummary(fit.beta), fit.closed
     shown = measured_terms(task, fit.measured)
     noise = noise_share(fit.of_table(task), beta[:NOISE_DRAWS])
-    bins = bin_effects(
-        task.formula, task.cells, task.family, task.weights(fit.opened).mean(axis=0), drawn.std_error
-    )
-    dominated = prior_share(release, task, drawn, fit.sets) > PRIOR_DOMINATED
+    bins = bin_effects(task, task.weights(fit.opened).mean(axis=0), drawn.std_error)
+    dominated = (prior_share(release, task, beta, fit.sets) > PRIOR_DOMINATED) & ~drawn.zero
     chosen = selection_notes(release, joint.assumed, opened=unmeasured == "open")
     notes = [
         *assumption_notes(task, shown, drawn, closed, fit.others),
         *bin_notes(bins, task.cells, frozenset(values)),
-        *coding_notes(task.formula, task.family, release.schema, task.cells.bins, levels),
-        *intercept_notes(task.formula.right, formula, task.family),
+        *coding_notes(task.formula, task.regression.family, release.schema, task.cells.bins, levels),
+        *intercept_notes(task.formula, task.regression.family),
         *missing_notes(task, joint),
         *prior_notes(task, dominated, shown, noise),
         *fit_notes(task, drawn, fit.converged),
-        *_row_notes(release),
+        *row_notes(release),
         *(Note(note) for note in chosen),
         *(Note(note) for note in joint.notes if note not in unseen_notes(release, joint.assumed)),
         Note(f"the sampler passed its checks: {joint.report.facts}"),
@@ -86,7 +85,7 @@ def fit_release(
     details = ReleaseFit(noise, shown, dominated, closed, bins, task.formula.columns, joint.report)
     return Models(
         task.regression.terms,
-        task.family,
+        task.regression.family,
         beta,
         np.where(np.isnan(beta), np.nan, 0.0),
         drawn,
@@ -97,19 +96,6 @@ def fit_release(
         in_short(notes),
         stamp="",
     )
-
-
-def _row_notes(release: Release) -> list[Note]:
-    """Which rows are counted, and how those of one person are taken."""
-    scope, notes = release.statement.scope, list[Note]()
-    if scope:
-        notes.append(Note(scope, f"counts are {release.statement.counted}", Rank.ABOUT))
-    if release.statement.unit and release.statement.unit["max_rows"] > 1:
-        text = "rows of one person count as independent rows: where they are alike, the sampling part of the intervals is too short"
-        notes.append(
-            Note(text, "rows of one person count as independent: intervals may be too short", Rank.ABOUT)
-        )
-    return notes
 
 
 @dataclass(frozen=True)
@@ -123,7 +109,7 @@ class CoefficientDraws:
     opened: Floats
     beta: Floats
     converged: Bools
-    closed: Drawn | None
+    closed: DrawSummary | None
     measured: list[Axes]
     sets: list[Axes]
     others: list[Axes]
@@ -134,7 +120,7 @@ class CoefficientDraws:
         own = leave_open(
             self.joint.table_draws[:NOISE_DRAWS], self.joint.levels, self.measured, self.sets, self.opening
         )
-        return task.fit(own)[0]
+        return task.fit(own).coefficients
 
 
 def draw_coefficients(
@@ -148,32 +134,17 @@ def draw_coefficients(
     others = smallest_unmeasured(len(task.formula.columns), measured, asked)
     sets = [*asked, *others] if unmeasured == "open" else asked
     opened = leave_open(joint.draws, joint.levels, measured, sets, opening)
-    beta, converged = task.fit(opened)
+    fits = task.fit(opened)
     closed = None
     if len(sets) > len(asked):
-        closed = Drawn(task.fit(leave_open(joint.draws, joint.levels, measured, asked, opening))[0])
-    return CoefficientDraws(joint, opened, beta, converged, closed, measured, sets, others, opening)
-
-
-def make_task(
-    schema: Schema,
-    text: str,
-    family: Family | None,
-    *,
-    levels: Mapping[str, Sequence[Any]] = MappingProxyType({}),
-    missing: Missing = "drop",
-    values: Mapping[str, Sequence[float]] = MappingProxyType({}),
-) -> Task:
-    """The regression of a formula over the cells of its columns, of the family that is asked for or that its outcome has."""
-    formula, family = with_family(parse_formula(text, schema), family, schema)
-    cells = make_cells(schema, formula, levels=levels, values=values, missing=missing)
-    if family is None:
-        family = family_of_expression(make_design(formula.left, formula, cells.frame).without_intercept().x)
-    regression, about = make_regression(formula, cells.frame, family)
-    return Task(formula, family, cells, regression, about)
+        without = leave_open(joint.draws, joint.levels, measured, asked, opening)
+        closed = DrawSummary(task.fit(without).coefficients)
+    return CoefficientDraws(
+        joint, opened, fits.coefficients, fits.converged, closed, measured, sets, others, opening
+    )
 
 
 def noise_share(table: Floats, population: Floats) -> Floats:
-    """The share of each coefficient's variance that is not sampling; not a number where a coefficient is not identified."""
-    drawn = Drawn(population)
+    """The share of each coefficient's variance that is not sampling; NaN where a coefficient is not identified, or 0 by the model."""
+    drawn = DrawSummary(population)
     return np.where(drawn.zero | np.isnan(drawn.estimate), np.nan, explained_share(table, population))

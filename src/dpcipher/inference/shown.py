@@ -1,20 +1,27 @@
-"""Fitted models for people: first what fits one screen, then all of it; as text, as HTML for a notebook or a page, as a coefficient plot."""
+"""Results for people. Models: first one screen, then everything; as text, as HTML for a notebook or a page, as a coefficient plot. Estimates as cards."""
 
 import math
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 
+import numpy as np
 import pandas as pd
 
 from dpcipher.drawing import html
 from dpcipher.drawing.card import Card, counted
-from dpcipher.drawing.forest import Estimate, forest_plot
+from dpcipher.drawing.forest import DotLine, forest_plot
 from dpcipher.drawing.plot import Plot
 from dpcipher.drawing.svg import element, standalone
 from dpcipher.errors import ParameterError
-from dpcipher.inference.drawn import Drawn
+from dpcipher.inference.combine import Combined
+from dpcipher.inference.estimate import DrawSummary, Estimate
 from dpcipher.inference.fitted import Models
+from dpcipher.schema.schema import Schema
+from dpcipher.tables.domain import Floats
 
 HEADS = {
     "term": "term",
@@ -49,7 +56,7 @@ TRUST = {
 MORE = "print(models.details)"
 # Intercepts and cut points, which are on a scale of their own.
 LEVEL_OF_OUTCOME = r"(?:^|: )Intercept$|\|"
-NOISE_SAYS = "noise: the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling"
+NOISE_MEANING = "noise: the share of the variance that comes from the privacy noise and from what was not measured; the rest is sampling"
 
 
 def headline(models: Models) -> str:
@@ -61,16 +68,15 @@ def headline(models: Models) -> str:
 
 
 def as_text(models: Models, level: float = 0.95, *, more: str = MORE) -> str:
-    """What a person needs first, as `print` shows it on one screen: term, estimate, interval, a word on trust, the first notes; `more` is how to see the rest."""
+    """The first screen, as `print` shows it: term, estimate, interval, a word on trust, the first notes; `more` is how to see the rest."""
     head = _wrapped(_title(models))
     legend = _wrapped(_legend(models))
     notes = [_clipped(f"note: {note}", WIDTH) for note in models.brief[:MOST_NOTES]]
     left = LINES - len(head) - len(legend) - len(notes) - 2 - -(-len(models.stamp) // WIDTH)
     lines = _lines(models, level)
     kept = _first(models.terms, left)
-    cut = [f"… and {counted(len(lines) - len(kept), 'more term')}"] if len(kept) < len(lines) else []
     table = _aligned([_brief_heads(models, level), *(lines[place] for place in kept)])
-    return "\n".join([*head, *table, *cut, *legend, *notes, _rest(models, more)])
+    return "\n".join([*head, *table, *_cut(lines, kept), *legend, *notes, _rest(models, more)])
 
 
 def in_full(models: Models, level: float = 0.95) -> str:
@@ -78,31 +84,25 @@ def in_full(models: Models, level: float = 0.95) -> str:
     body = _cells(models, level)
     lines = [*pd.DataFrame(body, columns=_heads(models, level)).to_string(index=False).split("\n")]
     if models.release is not None:
-        lines.append(NOISE_SAYS)
-    notes = [f"note: {note}" for note in models.notes]
-    return "\n".join([headline(models), *lines, *notes])
+        lines.append(NOISE_MEANING)
+    return "\n".join([headline(models), *lines, *(f"note: {note}" for note in models.notes)])
 
 
 def card(models: Models, level: float = 0.95) -> Card:
     """The first view for a notebook: coefficient plot, table, the first notes."""
-    sets = (
-        {"Draws": f"{len(models.estimates):,}"}
-        if models.release is not None
-        else {"Sets": f"{models.combined.sets}"}
-    )
+    draws = "Draws" if models.release is not None else "Sets"
     lines, kept = _lines(models, level), _first(models.terms, LINES)
-    cut = [f"… and {counted(len(lines) - len(kept), 'more term')}"] if len(kept) < len(lines) else []
     caption = f"Estimates with {100 * level:g} % intervals"
     table = html.table(_brief_heads(models, level), [lines[place] for place in kept], caption=caption)
-    legend = [says for says in (_legend(models),) if says]
-    notes = html.bullets([*cut, *models.brief[:MOST_NOTES], *legend, _rest(models, MORE)])
+    legend = [text for text in (_legend(models),) if text]
+    notes = html.bullets([*_cut(lines, kept), *models.brief[:MOST_NOTES], *legend, _rest(models, MORE)])
     shown = [models.terms[place] for place in kept]
     plot = standalone(coefficient_plot(models, level, terms=shown))
     return Card(
         f"{models.family.capitalize()} model {models.formula}".strip(),
         {
             "Parameters": f"{len(models.terms):,}",
-            **sets,
+            draws: f"{len(models.estimates):,}",
             "Fitted to": "one release" if models.release is not None else "sets of rows",
         },
         below=f"{html.key_list(_key(models, level))}{plot}{table}{notes}",
@@ -116,11 +116,16 @@ def _title(models: Models) -> str:
 
 
 def _first(terms: Sequence[str], most: int) -> list[int]:
-    """The places of the terms of the first view: all of them, or as many as there are lines for, those of the outcome's own level left out first."""
+    """The places of the terms of the first view: all of them, or as many slopes as there are lines for."""
     if len(terms) <= most:
         return list(range(len(terms)))
     slopes = [place for place, term in enumerate(terms) if not re.search(LEVEL_OF_OUTCOME, term)]
     return slopes[: most - 1]
+
+
+def _cut(lines: Sequence[object], kept: Sequence[int]) -> list[str]:
+    """How many terms the first view leaves out."""
+    return [f"… and {counted(len(lines) - len(kept), 'more term')}"] if len(kept) < len(lines) else []
 
 
 def _brief_heads(models: Models, level: float) -> list[str]:
@@ -139,7 +144,7 @@ def _lines(models: Models, level: float) -> list[list[str]]:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table on a screen: terms at most so long that the rest has its place, numbers to the right."""
+    """Lines of a table on a screen: long terms are cut so that the rest fits, numbers stand to the right."""
     others = [max(len(line[place]) for line in lines) for place in range(1, len(lines[0]))]
     most = max(WIDTH - sum(others) - 2 * len(others), SHORTEST_TERM)
     width = min(most, max(len(line[0]) for line in lines))
@@ -151,9 +156,10 @@ def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _legend(models: Models) -> str:
-    """What the words on trust mean that occur."""
+    """The meaning of the words on trust that occur."""
     return (
-        "trust: " + "; ".join(f"{word} = {says}" for word, says in TRUST.items() if word in models.trust)
+        "trust: "
+        + "; ".join(f"{word} = {meaning}" for word, meaning in TRUST.items() if word in models.trust)
         if models.trust
         else ""
     )
@@ -161,8 +167,8 @@ def _legend(models: Models) -> str:
 
 def _rest(models: Models, more: str) -> str:
     hidden = len(models.notes) - len(models.brief[:MOST_NOTES])
-    what = f"p-values and {counted(hidden, 'more note')}" if hidden > 0 else "p-values and the notes in full"
-    return f"{what}: {more}"
+    rest = f"p-values and {counted(hidden, 'more note')}" if hidden > 0 else "p-values and the notes in full"
+    return f"{rest}: {more}"
 
 
 def _wrapped(text: str) -> list[str]:
@@ -191,7 +197,7 @@ def draw(models: Models, columns: tuple[str, ...] | None) -> Plot:
 
 
 def _key(models: Models, level: float = 0.95) -> dict[str, str]:
-    """What the signs of the plot stand for; the pale bar only where there is one."""
+    """The meaning of the signs of the plot; of the pale bar only where there is one."""
     line, dot = (
         element("path", d="M0 7H22", class_="l-bar", stroke_width=3),
         element("circle", cx=11, cy=7, r=5, class_="f-bar"),
@@ -227,7 +233,7 @@ def coefficient_plot(models: Models, level: float = 0.95, *, terms: Sequence[str
     shown = free if len(free) else frame
     closed = "closed_low" in shown
     lines = [
-        Estimate(
+        DotLine(
             row["term"],
             row["estimate"],
             row["low"],
@@ -266,7 +272,7 @@ def _number(value: float) -> str:
 
 def _p_of(models: Models) -> Callable[[float], str]:
     """p-values, with "<" where there are too few draws to tell them from 0."""
-    least = 2 / (len(models.estimates) + 1) if isinstance(models.combined, Drawn) else 1e-4
+    least = 2 / (len(models.estimates) + 1) if isinstance(models.combined, DrawSummary) else 1e-4
 
     def show(p: float) -> str:
         if math.isnan(p):
@@ -274,3 +280,94 @@ def _p_of(models: Models) -> Callable[[float], str]:
         return f"<{least:.2g}" if p <= least * 1.0001 else f"{p:.3g}"
 
     return show
+
+
+def estimate_card(estimate: Estimate) -> Card:
+    """A card of one number with its error, or of the first of several."""
+    values = (estimate.estimate, estimate.std_error, *estimate.interval())
+    facts = {"Draws": f"{len(estimate.values):,}"}
+    if shape := estimate.estimate.shape:
+        numbers = {"Numbers": f"{estimate.estimate.size:,}", "Shape": " × ".join(map(str, shape))}
+        facts = numbers | facts
+    share = {"Noise": (estimate.noise_share, ".0%")}
+    return _numbers_card("Estimate", values, share, facts, estimate.notes)
+
+
+def combined_card(combined: Combined) -> Card:
+    """A card of one combined estimate, or of the first of several."""
+    values = (combined.estimate, combined.std_error, *combined.interval())
+    title = "Combined estimates" if combined.estimate.ndim else "Combined estimate"
+    dof = {"Degrees of freedom": (combined.dof, ".4g")}
+    facts = {"Sets": f"{combined.sets:,}", "Rule": combined.rule}
+    return _numbers_card(title, values, dof, facts, combined.notes)
+
+
+def _numbers_card(
+    title: str,
+    values: Sequence[Floats],
+    more: Mapping[str, tuple[Floats, str]],
+    facts: Mapping[str, str],
+    notes: Sequence[str],
+) -> Card:
+    """Estimates with errors and intervals, and one more number of each, by its name with its format."""
+    heads = (*("Estimate", "Std. error", "Low (95 %)", "High (95 %)"), *more)
+    columns = [*((value, ".4g") for value in values), *more.values()]
+
+    def figures(place: tuple[int, ...]) -> list[str]:
+        return [f"{float(np.asarray(value)[place]):{shape}}" for value, shape in columns]
+
+    shape, sentences = values[0].shape, [f"{note[0].upper()}{note[1:]}." for note in notes]
+    if not shape:
+        return Card(title, {**dict(zip(heads, figures(()), strict=True)), **facts}, notes=sentences)
+    lines = [[", ".join(map(str, place)), *figures(place)] for place in islice(np.ndindex(shape), Card.most)]
+    return Card(
+        title, facts, tuple(head.lower() for head in ("Place", *heads)), lines, values[0].size, sentences
+    )
+
+
+def with_labels(models: Models, schema: Schema) -> Models:
+    """A model with labels in its terms and notes, for people: SEX[T.2] becomes SEX[Female]; in the outcome's classes and cut points, too."""
+    names = {column.name: _changed(column.labels, column.shown_labels) for column in schema.columns}
+    outcome = models.formula.partition("~")[0].strip().strip("`")
+    classes = names.get(outcome, {})
+    terms = tuple(_term(term, names, classes) for term in models.terms)
+    both = dict(zip(models.terms, terms, strict=True))
+    return replace(
+        models, terms=terms, notes=_with_terms(models.notes, both), brief=_with_terms(models.brief, both)
+    )
+
+
+def _with_terms(notes: tuple[str, ...], terms: Mapping[str, str]) -> tuple[str, ...]:
+    """The notes with the terms that have labels, the longest first: one may be a part of another."""
+    changed = sorted((term for term in terms if terms[term] != term), key=len, reverse=True)
+    if not changed:
+        return notes
+    named = re.compile("|".join(map(re.escape, changed)))
+    return tuple(named.sub(lambda match: terms[match[0]], note) for note in notes)
+
+
+def _changed(levels: tuple[str, ...], shown: tuple[str, ...]) -> dict[str, str]:
+    return (
+        {}
+        if levels == shown
+        else {level: text for level, text in zip(levels, shown, strict=True) if level != text}
+    )
+
+
+def _term(term: str, names: Mapping[str, Mapping[str, str]], classes: Mapping[str, str]) -> str:
+    for level, text in classes.items():
+        if term.startswith(f"{level}: "):
+            term = text + term[len(level) :]
+            break
+    else:
+        low, cut, high = term.partition("|")
+        term = f"{classes.get(low, low)}{cut}{classes.get(high, high)}" if cut else term
+    for name, labels in names.items():
+        # As it stands, or in C(…), with contrasts or without.
+        place = rf"(?<![\w.])({re.escape(name)}(?:`?(?:, [^\[\]]*)?\))?)\[T\.(.*?)\](?=:|$)"
+        term = re.sub(place, partial(_labelled, labels), term)
+    return term
+
+
+def _labelled(labels: Mapping[str, str], match: re.Match[str]) -> str:
+    return f"{match[1]}[{labels[match[2]]}]" if match[2] in labels else match[0]

@@ -10,7 +10,6 @@ from dpcipher.errors import NotPrivate, ReleaseError
 from dpcipher.files import beside, check_output, write_text
 from dpcipher.inference import shown
 from dpcipher.inference.fitted import Models
-from dpcipher.inference.term_labels import with_labels
 from dpcipher.pages import words
 from dpcipher.pages.columns import dictionary
 from dpcipher.pages.report import PAGES, check_target
@@ -62,7 +61,7 @@ def _unwritable(target: Path, error: OSError) -> ReleaseError:
 
 def render(models: Models, release: Release, *, level: float = 0.95) -> str:
     """The text of the page."""
-    named = with_labels(models, release.schema)
+    named = shown.with_labels(models, release.schema)
     plot = figure(shown.coefficient_plot(named, level), f"{100 * level:g} % intervals")
     sections = {
         "In short": _cards(models, release),
