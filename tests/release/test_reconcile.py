@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcipher.errors import ReleaseError, SizeError, WorkloadError
-from dpcipher.release.misfit import Misfit
+from dpcipher.release.reconcile import Misfit
 from dpcipher.release.release import Release
 from dpcipher.schema import Column, Schema, Zero
 from dpcipher.tables.domain import zero_cells
