@@ -12,16 +12,16 @@ from dpcipher.drawing.card import CuratorOnly
 from dpcipher.drawing.curator_only import WATERMARK, private_folder
 from dpcipher.errors import NotPrivate, ParameterError, WorkloadError
 from dpcipher.release.release import Release
-from dpcipher.schema.column import Column
+from dpcipher.schema.declared import column
 from dpcipher.schema.schema import Schema
 from dpcipher.scoring.evaluate import evaluate, level_frame
 
 SCHEMA = Schema(
     (
-        Column("sex", "categorical", levels=("F", "M")),
-        Column("age", "integer", min=0, max=99, bins=5),
-        Column("work", "categorical", levels=("none", "part", "full"), missing="level"),
-        Column("owner", "boolean"),
+        column("sex", "categorical", levels=("F", "M")),
+        column("age", "integer", min=0, max=99, bins=5),
+        column("work", "categorical", levels=("none", "part", "full"), missing="level"),
+        column("owner", "boolean"),
     )
 )
 

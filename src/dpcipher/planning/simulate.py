@@ -30,9 +30,10 @@ from dpcipher.request.request import (
     selection_for,
 )
 from dpcipher.request.session import Answer, Choice, Decision, Question, Recoding, Session, Source
-from dpcipher.schema.open_column import AUTO, declared_edges
+from dpcipher.schema.cut import AUTO
+from dpcipher.schema.open_bins import OpenBins
+from dpcipher.schema.open_levels import OpenLevels
 from dpcipher.schema.schema import Schema
-from dpcipher.schema.text_column import stand_in_texts
 from dpcipher.selection.allocation import GUMBEL, NoiseModel
 from dpcipher.selection.edges import bin_risk, clear_of_noise, planned_tables
 from dpcipher.selection.find import find
@@ -154,7 +155,9 @@ class SimulatedRows(Source):
 
     def named_texts(self, axis: int, chosen: PartitionSelection, most: int) -> tuple[str, ...]:
         """Names for as many as there may be."""
-        return stand_in_texts(self._schema.column(self._schema.attrs[axis]))[:most]
+        column = self._schema.columns[axis]
+        assert isinstance(column, OpenLevels)
+        return column.largest[:most]
 
     def draw_rows(
         self, axes: Axes, prior: Fraction, n_rows: int, possible: NDArray[np.bool_] | None
@@ -208,15 +211,12 @@ def plan_finding(
     """
     levels = _plan_levels(request.schema, request.privacy, n_rows)
     if levels is not None and levels.expected is not None:
-        columns = {name: request.schema.column(name) for name in levels.columns}
-        texts = {name: min(levels.expected, len(stand_in_texts(column))) for name, column in columns.items()}
-        request = request.on(_with_limits(request.schema, "max_levels", texts))
+        texts = [column for column in request.schema.columns if isinstance(column, OpenLevels)]
+        most = {column.name: min(levels.expected, column.most) for column in texts}
+        request = request.on(_with_limits(request.schema, "max_levels", most))
     bins, schema = _plan_bins(request, n_rows), request.schema
-    most = {
-        bin.column: max(bin.expected, len(declared_edges(schema.column(bin.column))) + 1)
-        for bin in bins
-        if bin.expected
-    }
+    forced = {column.name: column.forced for column in schema.columns if isinstance(column, OpenBins)}
+    most = {bin.column: max(bin.expected, len(forced[bin.column]) + 1) for bin in bins if bin.expected}
     return levels, bins, request.on(_with_limits(schema, "max_bins", most))
 
 

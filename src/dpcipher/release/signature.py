@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from dpcipher.errors import MissingExtra, NotPrivate, ParameterError, ReleaseError, warn
 from dpcipher.files import check_output, write_new, write_text
 from dpcipher.files.codec import Rule, decode
+from dpcipher.files.json import read_json
 from dpcipher.privacy.ledger import Ledger
 from dpcipher.privacy.witness import RECORDED
 from dpcipher.release.release import Release
-from dpcipher.schema.plain import read_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
