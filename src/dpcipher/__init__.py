@@ -113,7 +113,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the room it lives in; methods live together."""
+    """Import a public name at its first use; methods stand together."""
     if name not in __all__:
         raise AttributeError(f"module 'dpcipher' has no attribute {name!r}")
     value = getattr(import_module(f"dpcipher.{_HOMES.get(name, 'methods')}"), name)

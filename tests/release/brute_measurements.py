@@ -36,7 +36,7 @@ class BruteLeastSquares:
             form = np.ones((1, size))
             if axis in query.axes:
                 groups = query.forms[query.axes.index(axis)]
-                form = np.eye(size) if groups is None else groups.matrix
+                form = np.eye(size) if groups is None else np.eye(groups.size)[:, list(groups.of)]
             forms.append(form)
         return reduce(np.kron, forms)[:, self.possible]
 

@@ -40,7 +40,7 @@ def test_an_answer_is_the_sum_over_groups_less_what_contrasts_leave_out(query: Q
             form = np.ones((1, size))
         else:
             groups = query.forms[query.axes.index(axis)]
-            form = np.eye(size) if groups is None else groups.matrix
+            form = np.eye(size) if groups is None else np.eye(groups.size)[:, list(groups.of)]
             if axis in query.contrasts:
                 form = len(form) * form - form.sum(axis=0)
         matrix = np.kron(matrix, form)

@@ -43,19 +43,14 @@ from dpcipher.tables.query import Groups, Query
 KEY = RELEASE_KEY
 VERSION = 1
 MAX_METADATA = 64 * 2**20
-MAX_GROUPED = (
-    2**23
-)  # levels that groups put together, each grouping counted once: twice the bins of the largest schema
-MOST_CELLS = (
-    MAX_CELLS + 2**22
-)  # beside the largest workload there is room for coarse counts and numbers of rows
+# Levels that groups put together, each grouping counted once: twice the bins of the largest schema.
+MAX_GROUPED = 2**23
+MOST_CELLS = MAX_CELLS + 2**22  # coarse counts and numbers of rows beside the largest workload
 ROW_GROUP = parquet.MAX_GROUP
 MAX_ATTRS = 32  # no array of numpy 1 has more dimensions
 _LONGEST_REASON = 300  # a file may quote itself at any length
 _TABLE_BYTES = 120  # that the facts of a table take at most, beside its names
-_EVENT_BYTES = (
-    400  # that the event of a table measured by itself takes at most in a certificate, beside its names
-)
+_EVENT_BYTES = 400  # that the event of a table measured by itself takes in a certificate, beside its names
 
 Form = tuple[Groups | None, tuple[str, ...]]  # of a column in a query: its groups, and what they are called
 Asked = tuple[

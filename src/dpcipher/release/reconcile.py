@@ -159,7 +159,7 @@ class Reading:
         if axis not in self.query.axes:
             weights = np.ones((resolution.cells, 1))
         elif sums is not None:
-            weights = sums.matrix.T
+            weights = sums.spread(np.eye(sums.size), 0)
         elif band and resolution.functions is not None:
             weights = np.eye(resolution.cells)
         else:

@@ -92,11 +92,6 @@ class Groups:
         return list(self.of) == sorted(self.of)
 
     @cached_property
-    def matrix(self) -> Floats:
-        """Groups by levels: a one where a level is in a group."""
-        return np.asarray(np.arange(self.size)[:, None] == np.array(self.of), dtype=np.float64)
-
-    @cached_property
     def _order(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The levels, one group after another, and where each group begins among them."""
         order = np.argsort(self.of, kind="stable")
