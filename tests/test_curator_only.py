@@ -100,7 +100,9 @@ METHODS = [
 PUBLIC: dict[str, Callable[[Path], list[Any]]] = {
     "Auto": lambda folder: [dc.Auto()],
     "Grouped": lambda folder: [dc.Grouped("sex", sex=[["F"], ["M"]])],
-    "Reading": lambda folder: [dc.Reading()],
+    "Paper": lambda folder: [dc.Paper()],
+    "FullTable": lambda folder: [dc.FullTable()],
+    "Rows": lambda folder: [dc.Rows()],
     "Uniform": lambda folder: [dc.Uniform(unit="add-remove").fit(people(), SCHEMA)],
     **{
         name: lambda folder, name=name: [getattr(dc, name)(epsilon=1.0, unit="add-remove")]
@@ -315,8 +317,8 @@ COMMANDS = {
     "import as JSON": "schema import {f}/dictionary.json -o {o}/new.json",
     "check": "schema check {f}/people.yaml --data {f}/people.csv",
     "plan": "plan {f}/draft.yaml --epsilon 1 --unit add-remove",
-    "evaluate": "evaluate {f}/people.csv {f}/synthetic.csv --schema {f}/people.yaml --model 'age~sex' --report {o}/own",
-    "compare": "compare {f}/people.csv --schema {f}/people.yaml --methods uniform,independent --epsilons 1 --repeats 2 --unit add-remove --workers 1 -o {o}/own",
+    "evaluate": "evaluate {f}/people.csv {f}/people.yaml {f}/synthetic.csv --model 'age~sex' --report {o}/own",
+    "compare": "compare {f}/people.csv {f}/people.yaml --methods uniform,independent --epsilons 1 --repeats 2 --unit add-remove --workers 1 -o {o}/own",
 }
 
 

@@ -52,9 +52,9 @@ class Column:
     other: Annotated[Level, Rule("must be refuse, nearest or one level")] = "refuse"
     missing_values: tuple[Any, ...] = ()
     value_labels: Any = ()
-    title: Annotated[str | None, line_rule("title")] = None
-    description: Annotated[str | None, line_rule("description")] = None
-    unit: Annotated[str | None, line_rule("unit")] = None
+    title: Annotated[str, line_rule("title")] | None = None
+    description: Annotated[str, line_rule("description")] | None = None
+    unit: Annotated[str, line_rule("unit")] | None = None
 
     forms: ClassVar[
         tuple[frozenset[str], ...]
@@ -65,7 +65,8 @@ class Column:
     def __post_init__(self) -> None:
         try:
             check_fields(self)
-            object.__setattr__(self, "value_labels", read_labels(self.value_labels))
+            if self.value_labels != ():
+                object.__setattr__(self, "value_labels", read_labels(self.value_labels))
             self._check()
         except ValueError as wrong:
             kind = SizeError if isinstance(wrong, SizeError) else SchemaError
@@ -302,7 +303,7 @@ class Column:
         """A cell for each code: a value of its level, the code of its kind of missing, or null for the missing level; as `values` draws them."""
         kinds = np.asarray(codes).astype(np.int64) - self.domain.size
         kinds[kinds >= self.missing_codes.size] = -1
-        return self.missing_codes.put_back(self.values(codes, rng, masses=masses, within=within), kinds)
+        return self.missing_codes.write_codes(self.values(codes, rng, masses=masses, within=within), kinds)
 
     def values(
         self, codes: Codes, rng: np.random.Generator, *, masses: Floats | None = None, within: tuple[float, float] | None = None

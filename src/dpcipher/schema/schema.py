@@ -29,11 +29,11 @@ from dpcipher.errors import (
 )
 from dpcipher.files.codec import decode
 from dpcipher.schema import files, rows
+from dpcipher.schema.codebooks.frictionless import write_frictionless
+from dpcipher.schema.codebooks.read import Form, read_codebook
 from dpcipher.schema.columns import Column
 from dpcipher.schema.conditions import Cover, allowed_levels
 from dpcipher.schema.cut import Cut
-from dpcipher.schema.dictionaries.frictionless import write_frictionless
-from dpcipher.schema.dictionaries.read import Form, read_dictionary
 from dpcipher.schema.document import (
     CURATORS_KEYS,
     Provenance,
@@ -84,12 +84,12 @@ class Schema(Shown):
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "zeros", tuple(self.zeros))
         for name in ("title", "description", "person"):
-            decode(Annotated[str | None, line_rule(name)], getattr(self, name), name)
+            decode(Annotated[str, line_rule(name)] | None, getattr(self, name), name)
         self._check_names()
         object.__setattr__(self, "columns", tuple(map(self._with_cuts_of_zeros, self.columns)))
-        object.__setattr__(self, "rules", read_rules(self.rules))
-        if self.compiled.declared:
-            self.compiled.check_possible()
+        if self.rules or self.zeros:
+            object.__setattr__(self, "rules", read_rules(self.rules))
+            self._check_rules()
         if self.is_open:
             self._check_open()
 
@@ -99,6 +99,11 @@ class Schema(Shown):
         name, times = Counter(self.names).most_common(1)[0]
         if times > 1:
             raise SchemaError(f"column {name!r} must be declared once; remove the repeat")
+
+    def _check_rules(self) -> None:
+        """Find the columns and levels of all rules and zeros; rules must leave some row possible."""
+        if self.compiled.declared:
+            self.compiled.check_possible()
 
     def _check_open(self) -> None:
         """Let open columns have the edges that rules need, and refuse now what any bins that are found would be refused for."""
@@ -235,7 +240,7 @@ class Schema(Shown):
     @cached_property
     def zero_masks(self) -> tuple[tuple[Axes, Bools], ...]:
         """The structural zeros, what rules make of them, and what follows from both: axes, and True where no row can be."""
-        return self.compiled.zero_masks
+        return self.compiled.zero_masks if self.rules or self.zeros else ()
 
     @cached_property
     def domain(self) -> Domain:
@@ -368,10 +373,15 @@ class Schema(Shown):
     # Private rows, which the curator alone reads
 
     @staticmethod
-    def draft(data: object, *, tell: Callable[[str], object] = lambda _: None) -> "Schema":
+    def draft(
+        data: object,
+        *,
+        dictionary: str | PathLike[str] | Mapping[str, object] | None = None,
+        tell: Callable[[str], object] = lambda _: None,
+    ) -> "Schema":
         """Guess a schema from rows, for a person to correct. As private as the rows, and refused by `measure` until it is signed.
 
-        `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
+        Columns that a data `dictionary` describes are taken from there, as `import_dictionary` takes them. `tell=print` says about how many persons there are, where a column seems to say whose row each is: for the curator alone.
 
         >>> import pandas as pd
         >>> Schema.draft(pd.DataFrame({"age": [18, 25, 40] * 24, "sex": ["F", "M"] * 36})).names
@@ -379,7 +389,7 @@ class Schema(Shown):
         """
         from dpcipher.curator.draft import draft
 
-        return draft(data, tell=tell)
+        return draft(data, dictionary=dictionary, tell=tell)
 
     def check(self, data: object) -> Any:
         """Compare private rows with the schema: every mismatch of every column at once. Curator only."""
@@ -450,7 +460,7 @@ class Schema(Shown):
         sign what it states: the notes say where each fact came from.
         """
         try:
-            return cls.from_dict(read_dictionary(source, form=form, table=table, open_ranges=open_ranges))
+            return cls.from_dict(read_codebook(source, form=form, table=table, open_ranges=open_ranges))
         except (SchemaError, SizeError) as wrong:
             if isinstance(source, Mapping):
                 raise
@@ -458,7 +468,7 @@ class Schema(Shown):
 
     def to_frictionless(self) -> dict[str, object]:
         """The schema as a Frictionless table schema, from which `import_dictionary` makes the same columns again."""
-        return self._stamped(write_frictionless(self))
+        return self._stamped(write_frictionless(self.to_dict()))
 
     # Provenance
 
