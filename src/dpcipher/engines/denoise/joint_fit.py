@@ -139,9 +139,9 @@ def _design(
     numbers = np.indices(shape).reshape(len(shape), -1)
     places = []  # of each cell of the joint in each table, and how many cells there are
     for query in tables:
-        forms = zip(query.axes, query.forms, strict=True)
         levels = [
-            numbers[axis] if groups is None else np.array(groups.of)[numbers[axis]] for axis, groups in forms
+            numbers[axis] if groups is None else np.array(groups.of)[numbers[axis]]
+            for axis, groups in query.columns
         ]
         sizes = query.shape(shape)
         places.append((np.ravel_multi_index(tuple(levels), sizes), prod(sizes)))
