@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from dpcipher.comparison.runs import Journal
+from dpcipher.evaluation.runs import Journal
 from experiments.paper.contenders import Stack
 
 Arrays = Mapping[str, Stack]

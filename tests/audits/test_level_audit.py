@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcipher.audits.check import Check
-from dpcipher.audits.levels import drawn_check, level_checks, replay_check
+from dpcipher.evaluation.check import Check
+from dpcipher.evaluation.levels import drawn_check, level_checks, replay_check
 from dpcipher.privacy import partitions
 from dpcipher.privacy.partitions import PartitionSelection
 from dpcipher.privacy.terms import Unit

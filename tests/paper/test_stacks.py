@@ -5,10 +5,10 @@ import pytest
 import statsmodels.api as sm
 
 from dpcipher.engines.paper import solve_paper
+from dpcipher.evaluation.distances import choose_tables, distances
 from dpcipher.inference.combine import combine
 from dpcipher.inference.glm import fit_logit
 from dpcipher.methods.mwem import Measurement, replay
-from dpcipher.scoring.distances import choose_tables, distances
 from experiments.paper.contenders import CIPHER, FDH, Sanitized, draw_rows, linf, margins, normalised, tvd
 from experiments.paper.many_mwem import _Answer, mwem_cells, mwem_many, replay_many
 from experiments.paper.population import POPULATION, REGRESSIONS, SHAPE

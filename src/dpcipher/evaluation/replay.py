@@ -43,7 +43,7 @@ class Violation(DpcipherError):
 
 
 @dataclass(frozen=True)
-class Question:
+class RecordedQuestion:
     """True numbers that met a mechanism, the scale of its noise, and the answer. Private: it never leaves an audit.
 
     Where texts were counted, `names` are those texts: two tables may have different ones.
@@ -61,7 +61,7 @@ class Question:
         """How many candidates a choice chose, or how many tables were handed to the sampler together."""
         return len(self.answer) if self.kind == "choice" else self.tables
 
-    def gap(self, other: "Question") -> Counts:
+    def gap(self, other: "RecordedQuestion") -> Counts:
         """How much more this table has than the other; of texts, those that both have."""
         if self.names is None or other.names is None:
             return np.asarray(self.truth - other.truth)
@@ -69,7 +69,7 @@ class Question:
         pairs = [(mine, places[text]) for mine, text in enumerate(self.names) if text in places]
         return np.array([self.truth[mine] - other.truth[theirs] for mine, theirs in pairs], dtype=np.int64)
 
-    def cost(self, other: "Question", *, zcdp: bool) -> float:
+    def cost(self, other: "RecordedQuestion", *, zcdp: bool) -> float:
         """What the answer tells two tables apart by, at most: epsilon, or rho."""
         gap = np.abs(self.gap(other)).astype(np.float64)
         if self.kind == "gaussian":
@@ -79,7 +79,7 @@ class Question:
         each = 2 * float(gap.max(initial=0)) / self.scale
         return self.rounds * (each**2 / 8 if zcdp else each)
 
-    def range(self, other: "Question", *, zcdp: bool) -> float:
+    def range(self, other: "RecordedQuestion", *, zcdp: bool) -> float:
         """The same, where a choice counts only as far as its scores move apart: if all move alike, nothing is told."""
         if self.kind != "choice":
             return self.cost(other, zcdp=zcdp)
@@ -105,9 +105,9 @@ class Transcript:
     `bounds` are those of the whole numbers that an urn asked for.
     """
 
-    questions: list[Question] = field(default_factory=list)
+    questions: list[RecordedQuestion] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
-    replayed: Sequence[Question] | None = None
+    replayed: Sequence[RecordedQuestion] | None = None
     schema: str = ""
     shows: dict[str, Any] = field(default_factory=dict)
     bounds: list[int] = field(default_factory=list)
@@ -125,7 +125,7 @@ class Transcript:
             self._follow(kind, truth, scale)
             answer = self.replayed[len(self.questions)].answer
         copy = np.array(truth, dtype=np.int64)
-        self.questions.append(Question(kind, copy, scale, answer, tables=tables))
+        self.questions.append(RecordedQuestion(kind, copy, scale, answer, tables=tables))
         return answer
 
     def ask_named(
@@ -147,10 +147,10 @@ class Transcript:
             answer = np.array([said.get(text, _UNNAMED) for text in names], dtype=np.int64)
         assert mechanism.kind != "none"
         copy = np.array(truth, dtype=np.int64)
-        self.questions.append(Question(mechanism.kind, copy, mechanism.scale, answer, tuple(names)))
+        self.questions.append(RecordedQuestion(mechanism.kind, copy, mechanism.scale, answer, tuple(names)))
         return answer
 
-    def _next(self) -> Question:
+    def _next(self) -> RecordedQuestion:
         """The recorded question whose turn it is."""
         assert self.replayed is not None
         if len(self.questions) == len(self.replayed):
@@ -328,7 +328,7 @@ def _take(counts: bytes, answers: list[bytes]) -> None:
     )
 
 
-def compare(
+def compare_answers(
     method: Synthesizer | Measurer, here: Transcript, there: Transcript
 ) -> list[tuple[str, float, float]]:
     """What each event tells the two runs apart by, and what it declares: name, true cost, declared cost; a Violation where it is more.
