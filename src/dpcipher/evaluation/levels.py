@@ -43,13 +43,13 @@ SEEN_DELTA = Fraction(6, 100)
 def level_checks(trials: int, rng: np.random.Generator) -> Iterator[Check]:
     """Both, for every unit."""
     for unit in UNITS:
-        yield replay_check(unit, int(rng.integers(2**31)))
+        yield lone_text_check(unit, int(rng.integers(2**31)))
     for unit in UNITS:
         for name, rows in (("one text", ["lone"] * unit.max_rows), ("many texts", _different(unit.max_rows))):
             yield drawn_check(unit, name, rows, trials)
 
 
-def replay_check(unit: Unit, seed: int) -> Check:
+def lone_text_check(unit: Unit, seed: int) -> Check:
     """A release on a frame, replayed on every neighbour: the lone texts that come nearest to delta."""
     epsilon, delta = CONCENTRATED
     method = Cipher(epsilon, delta=delta, unit=unit.relation, max_rows=unit.max_rows, person="id", workload=1)
